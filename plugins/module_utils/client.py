@@ -1,0 +1,189 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The HTTP client: sends one request of the control API, gives back its JSON or raises a typed error.
+
+It knows nothing of keys, projects or operations. Import it only where C(transport.REQUESTS_IMPORT_ERROR) is None
+or after that has been reported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Callable
+from urllib.parse import quote
+
+from ansible_collections.clouddb.control.plugins.module_utils import transport
+from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
+from ansible_collections.clouddb.control.plugins.module_utils.clock import SYSTEM_CLOCK, Clock
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
+
+LONGEST_SERVICE_TEXT = 500
+MOST_WORKERS = 32
+
+
+class Client:
+    """One session with the service.
+
+    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedAnswer. It may be used by
+    several threads at once.
+    """
+
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK):
+        self.connection = connection
+        self.clock = clock
+        self._service_ahead = timedelta(0)
+        self._session = _session(connection, clock)
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None, timeout: float | None = None) -> Answer:
+        """GET the path of these segments. C(timeout) bounds the whole request to so many seconds, below api_timeout."""
+        return self._request("GET", segments, query=query, timeout=timeout)
+
+    def post(self, *segments: str | int, body: Mapping[str, Any]) -> Answer:
+        """POST a JSON object to the path of these segments."""
+        return self._request("POST", segments, body=body)
+
+    def delete(self, *segments: str | int) -> Answer:
+        """DELETE the path of these segments."""
+        return self._request("DELETE", segments)
+
+    def with_api_key(self, api_key: str) -> Client:
+        """The same service, asked with another key."""
+        return Client(dataclasses.replace(self.connection, api_key=api_key), self.clock)
+
+    def without_retries(self) -> Client:
+        """The same service, each request tried once; for callers that ask again by themselves."""
+        return Client(dataclasses.replace(self.connection, api_retries=0), self.clock)
+
+    def service_now(self) -> datetime:
+        """The time by the service's clock (aware, UTC), as the latest answer's Date header told it."""
+        return self.clock.utcnow() + self._service_ahead
+
+    def _request(
+        self,
+        method: str,
+        segments: tuple[str | int, ...],
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
+        request_id = str(uuid.uuid4())
+        limit = self.connection.api_timeout if timeout is None else min(timeout, self.connection.api_timeout)
+        try:
+            response = self._session.request(
+                method,
+                self.connection.base_url + path,
+                params=query,
+                json=body,
+                headers={"X-Request-ID": request_id},
+                allow_redirects=False,
+                # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
+                verify=self.connection.validate_certs and (self.connection.ca_path or None),
+                timeout=transport.Timeout(connect=limit, read=limit, total=timeout and limit),
+            )
+        except (transport.requests.RequestException, transport.HTTPError) as error:
+            raise self._unreachable(error, method, path, request_id) from None
+        self._learn_service_time(response.headers.get("Date"))
+        tries = response.raw.tries
+        if not 200 <= response.status_code < 300:
+            raise self._status_error(response, method, path, tries, request_id)
+        try:
+            return Answer(json.loads(response.content), method, path, tries, request_id)
+        except (ValueError, RecursionError):
+            raise Answer(None, method, path, tries, request_id).unexpected(_why_not_json(response.content)) from None
+
+    def _unreachable(self, error: Exception, method: str, path: str, request_id: str) -> ServiceUnreachable:
+        tries = getattr(next(iter(error.args), None), "tries", 1)
+        trusted = not transport.is_untrusted_certificate(error)
+        sent = trusted and not transport.is_never_sent(error)
+        message = f"{self.connection.base_url} did not answer {method} {path}: {transport.describe_fault(error)}{_after(tries)}"
+        return ServiceUnreachable(self._without_key(message), method, path, tries, request_id, sent=sent, transient=trusted)
+
+    def _status_error(self, response: transport.requests.Response, method: str, path: str, tries: int, request_id: str) -> StatusError:
+        status = response.status_code
+        told = self._error_body(response.content)
+        name = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
+        message = f"the service answered {status}{name} to {method} {path}{_after(tries)}"
+        if "message" in told:
+            message += f": {told['message']}"
+        error_class: type[StatusError] = StatusError
+        if status == 401:
+            error_class = Unauthorized
+            message += "; the key is not valid or was revoked: check api_key or CLOUDDB_API_KEY"
+        elif status == 404:
+            error_class = NotFound
+            message += "; there is no such object, or this key may not reach it"
+        elif 300 <= status < 400:
+            message += "; redirects are not followed, so that the key stays with base_url: set base_url to the service's own address"
+        elif not told and status not in transport.TRANSIENT_STATUSES:
+            message += "; the answer is not one of the control API: check base_url"
+        error = error_class(message, method, path, tries, request_id, status, told)
+        error.retry_after = transport.retry_after_seconds(response.headers)
+        return error
+
+    def _error_body(self, content: bytes) -> dict[str, str]:
+        """The service's C(message), C(code) and C(request_id), where the body has them (api.md leaves its shape open)."""
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(body, dict):
+            return {}
+        told = {field: body.get(field) for field in ("message", "code", "request_id")}
+        return {field: self._without_key(text)[:LONGEST_SERVICE_TEXT] for field, text in told.items() if isinstance(text, str) and text}
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self.connection.api_key, "********")
+
+    def _learn_service_time(self, date: str | None) -> None:
+        try:
+            self._service_ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
+        except (TypeError, ValueError, IndexError):
+            # No readable Date: what was known of the service's clock stays.
+            pass
+
+
+def _bearer(api_key: str) -> Callable[[transport.requests.PreparedRequest], transport.requests.PreparedRequest]:
+    """Sets the Authorization header; an auth callable, because requests lets .netrc replace a plain header."""
+
+    def authorize(request: transport.requests.PreparedRequest) -> transport.requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {api_key}"
+        return request
+
+    return authorize
+
+
+def _session(connection: Connection, clock: Clock) -> transport.requests.Session:
+    session = transport.requests.Session()
+    session.auth = _bearer(connection.api_key)
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    session.headers.update({"Accept": "application/json", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"})
+    retries = transport.FaultRetry.with_tries(connection.api_retries, clock.sleep)
+    adapter = transport.WholeBodyAdapter(pool_maxsize=MOST_WORKERS, max_retries=retries)
+    session.mount("https://", adapter)
+    session.mount("http://", adapter)
+    if not connection.validate_certs:
+        transport.silence_certificate_warnings()
+    return session
+
+
+def _after(tries: int) -> str:
+    return f" (tried {tries} times)" if tries > 1 else ""
+
+
+def _why_not_json(content: bytes) -> str:
+    if not content.strip():
+        return "its body is empty"
+    if content.lstrip()[:1] == b"<":
+        return "it is an HTML page, not JSON; check base_url, and whether a proxy or a gateway answers in the service's place"
+    return "its body is not valid JSON"

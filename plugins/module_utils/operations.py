@@ -1,0 +1,106 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations of the control plane: listing and selecting them (api.md, Operation)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Union
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound
+from ansible_collections.clouddb.control.plugins.module_utils.paging import pages
+from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
+
+Operation = dict[str, Any]
+# A point in time, or an age counted back from the service's present.
+Moment = Union[datetime, timedelta]
+PAGE_SIZE = 100
+BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which operations are wanted; what is None or empty selects all."""
+
+    statuses: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    branch_id: str | None = None
+    endpoint_id: str | None = None
+    created_after: Moment | None = None
+    max_results: int | None = None
+
+    def admits(self, operation: Operation) -> bool:
+        """Whether status, action, branch and compute are wanted ones."""
+        return (
+            (not self.statuses or operation.get("status") in self.statuses)
+            and (not self.actions or operation.get("action") in self.actions)
+            and self.branch_id in (None, operation.get("branch_id"))
+            and self.endpoint_id in (None, operation.get("endpoint_id"))
+        )
+
+    def oldest(self, now: datetime) -> datetime:
+        """The point in time before which nothing is wanted."""
+        if self.created_after is None:
+            return BEGINNING
+        if isinstance(self.created_after, datetime):
+            return self.created_after
+        try:
+            return now - self.created_after
+        except OverflowError:
+            return BEGINNING
+
+
+def created_at(operation: Operation) -> datetime:
+    """When the operation was created; the beginning of time where the service did not say so readably."""
+    try:
+        return parse_timestamp(operation["created_at"])
+    except (KeyError, ValueError, AttributeError):
+        return BEGINNING
+
+
+def list_operations(client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE) -> list[Operation]:
+    """A project's selected operations, newest first (api.md, GET /projects/{project_id}/operations).
+
+    Reads no page further than the selection needs. Raises NotFound for an unknown project.
+    """
+    selected: list[Operation] = []
+    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size):
+        oldest = selection.oldest(client.service_now())
+        recent = [operation for operation in page.items if oldest == BEGINNING or created_at(operation) >= oldest]
+        selected += [operation for operation in recent if selection.admits(operation)]
+        if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
+            break
+    return newest_first(selected, selection.max_results)
+
+
+def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
+    """The operations by C(created_at), newest first, and no more than C(max_results)."""
+    return sorted(operations, key=created_at, reverse=True)[:max_results]
+
+
+def get_operation(client: Client, project_id: str, operation_id: str, timeout: float | None = None) -> Operation:
+    """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
+    answer = client.get("projects", project_id, "operations", operation_id, timeout=timeout)
+    return answer.require(answer.object("operation"), id=str)
+
+
+def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:
+    """The operation in a list, which is empty when there is none."""
+    try:
+        return [get_operation(client, project_id, operation_id)]
+    except NotFound:
+        return []
+
+
+def summary(operations: list[Operation]) -> dict[str, Any]:
+    """How many operations there are: C(total), C(by_status), C(by_action)."""
+    return {
+        "total": len(operations),
+        "by_status": dict(Counter(str(operation.get("status")) for operation in operations)),
+        "by_action": dict(Counter(str(operation.get("action")) for operation in operations)),
+    }

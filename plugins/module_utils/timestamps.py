@@ -1,0 +1,49 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Points in time: the service's ISO 8601 timestamps, and the ages that options take."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?)?\s*([Zz]|[+-]\d\d:?\d\d)?")
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_timestamp(text: str) -> datetime:
+    """An ISO 8601 date or timestamp as an aware UTC datetime; one without an offset is taken as UTC.
+
+    Digits beyond microseconds are dropped. Raises ValueError.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"not an ISO 8601 timestamp: {text!r}")
+    day, time_of_day, fraction, offset = match.groups()
+    microseconds = (fraction or "0")[:6].ljust(6, "0")
+    offset = "+00:00" if offset in (None, "Z", "z") else offset
+    if ":" not in offset:
+        offset = f"{offset[:3]}:{offset[3:]}"
+    time_of_day = time_of_day or "00:00:00"
+    if len(time_of_day) == 5:
+        time_of_day += ":00"
+    try:
+        return datetime.fromisoformat(f"{day}T{time_of_day}.{microseconds}{offset}").astimezone(timezone.utc)
+    except OverflowError as error:
+        raise ValueError(f"out of range: {text!r}") from error
+
+
+def parse_age(text: str) -> timedelta | None:
+    """An age such as C(90s), C(24h) or C(7d) (units s, m, h, d, w); None when the text is no age.
+
+    Raises ValueError when the age is longer than time itself.
+    """
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        return None
+    try:
+        return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
+    except OverflowError as error:
+        raise ValueError(f"out of range: {text!r}") from error

@@ -1,0 +1,185 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How requests and urllib3 are set up: which faults are sent again, how long the pauses are, and whole bodies only.
+
+Works with urllib3 1.26 and 2.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import ssl
+import traceback
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.clouddb.control.plugins.module_utils.errors import REFUSED_STATUSES, TRANSIENT_STATUSES
+
+REQUESTS_IMPORT_ERROR: str | None = None
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        HTTPError,
+        InsecureRequestWarning,
+        InvalidHeader,
+        MaxRetryError,
+        NewConnectionError,
+        ProxyError,
+        ReadTimeoutError,
+        SSLError,
+    )
+    from urllib3.util import Timeout
+    from urllib3.util.retry import Retry
+except ImportError:
+    REQUESTS_IMPORT_ERROR = traceback.format_exc()
+    if not TYPE_CHECKING:
+        # Stand-ins, so that this file can be read and the module can say what is missing.
+        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = object
+
+FIRST_BACKOFF = 0.5
+LONGEST_BACKOFF = 20.0
+LONGEST_RETRY_AFTER = 60.0
+
+
+class FaultRetry(Retry):
+    """Sends GET and DELETE again after transient faults, POST only when the service surely did not act.
+
+    Pauses grow exponentially with full jitter; Retry-After (seconds or a date) is honoured up to a minute.
+    """
+
+    def __init__(self, *args: Any, sleep: Callable[[float], None], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._sleep = sleep
+
+    @classmethod
+    def with_tries(cls, retries: int, sleep: Callable[[float], None]) -> FaultRetry:
+        """At most C(retries) further tries after the first one."""
+        # The method is looked at in is_retry and increment; the last answer is handed on as it is.
+        return cls(retries, redirect=0, allowed_methods=None, raise_on_status=False, sleep=sleep)
+
+    def new(self, **kwargs: Any) -> FaultRetry:
+        return super().new(sleep=self._sleep, **kwargs)
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        return status_code in (REFUSED_STATUSES if method == "POST" else TRANSIENT_STATUSES)
+
+    def increment(self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, *args: Any, **kwargs: Any) -> FaultRetry:
+        try:
+            if error is not None and (is_untrusted_certificate(error) or (method == "POST" and not is_never_sent(error))):
+                raise MaxRetryError(kwargs.get("_pool"), url, error) from error
+            return super().increment(method, url, response, error, *args, **kwargs)
+        except MaxRetryError as final:
+            final.tries = len(self.history) + 1
+            raise
+
+    def get_retry_after(self, response: Any) -> float | None:
+        return retry_after_seconds(response.headers)
+
+    def sleep(self, response: Any = None) -> None:
+        pause = self.get_retry_after(response) if response is not None else None
+        if pause is None:
+            pause = random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (len(self.history) - 1)))
+        self._sleep(pause)
+
+
+def retry_after_seconds(headers: Any) -> float | None:
+    """The pause that a Retry-After header asks for, at most LONGEST_RETRY_AFTER; None without a readable one."""
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    try:
+        return min(Retry().parse_retry_after(value), LONGEST_RETRY_AFTER)
+    except (InvalidHeader, ValueError, OverflowError):
+        return None
+
+
+class WholeBody(io.BytesIO):
+    """An answer's body, read to its end, with the number of tries that it took to get it."""
+
+    def __init__(self, content: bytes, tries: int):
+        super().__init__(content)
+        self.tries = tries
+
+
+class _WholeBodyPool(HTTPConnectionPool):
+    """Reads the body within urlopen, so that a broken body is a fault that Retry sees."""
+
+    def urlopen(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs.update(preload_content=True, decode_content=True, enforce_content_length=True)
+        return super().urlopen(*args, **kwargs)
+
+
+class _WholeBodyTLSPool(_WholeBodyPool, HTTPSConnectionPool):
+    """The same over TLS."""
+
+
+_POOLS = {"http": _WholeBodyPool, "https": _WholeBodyTLSPool}
+
+
+class WholeBodyAdapter(HTTPAdapter):
+    """A requests adapter whose answers are whole when they arrive."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def build_response(self, req: Any, resp: Any) -> requests.Response:
+        response = super().build_response(req, resp)
+        response.raw = WholeBody(resp.data, len(resp.retries.history) + 1)
+        return response
+
+
+def silence_certificate_warnings() -> None:
+    """With validate_certs=false the user has chosen; a warning at each request says nothing new."""
+    disable_warnings(InsecureRequestWarning)
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The urllib3 error within the ones that requests and urllib3 wrap around it."""
+    inner = getattr(error, "reason", None) if isinstance(error, MaxRetryError) else None
+    if inner is None and isinstance(error, (requests.RequestException, ProxyError)):
+        inner = getattr(error, "original_error", None) or next(iter(error.args), None)
+    return root_cause(inner) if isinstance(inner, BaseException) else error
+
+
+def is_never_sent(error: BaseException) -> bool:
+    """Whether the connection was never made, so that the service can't have seen the request."""
+    return isinstance(root_cause(error), ConnectTimeoutError)
+
+
+def is_untrusted_certificate(error: BaseException) -> bool:
+    """Whether the service's certificate was refused, which no further try would change."""
+    cause = root_cause(error)
+    reasons = [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
+    return any(isinstance(reason, ssl.SSLCertVerificationError) or type(reason).__name__ == "CertificateError" for reason in reasons)
+
+
+def describe_fault(error: BaseException) -> str:
+    """One phrase, without addresses of Python objects, that says what went wrong."""
+    cause = root_cause(error)
+    if is_untrusted_certificate(error):
+        return f"its certificate is not trusted ({_innermost(cause)}); set ca_path to the bundle of the authority that signed it"
+    if isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError):
+        return "no connection within api_timeout"
+    if isinstance(cause, ReadTimeoutError):
+        return "no answer within api_timeout"
+    if isinstance(cause, NewConnectionError):
+        return f"no connection could be made ({_innermost(cause)})"
+    return f"the connection broke ({_innermost(cause)})"
+
+
+def _innermost(error: BaseException) -> str:
+    """The text of the operating system's or the TLS library's error behind this one."""
+    inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None) or error.__cause__ or error.__context__
+    if inner is not None:
+        return _innermost(inner)
+    return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error or type(error).__name__)
