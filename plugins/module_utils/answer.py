@@ -35,8 +35,8 @@ class Answer(NamedTuple):
             raise self.unexpected(f"its field '{field}' should be an object, not {_json_type(value.get(field))}")
         return value[field]
 
-    def items(self, field: str | None, id_type: type) -> list[dict[str, Any]]:
-        """The array in C(field) (None: the answer itself), whose items are objects with an C(id) of this type.
+    def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
+        """The array in C(field) (None: the answer itself), whose items are objects with fields of these types.
 
         Raises UnexpectedAnswer.
         """
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
         if not isinstance(value, list):
             raise self.unexpected(f"{place} should be an array, not {_json_type(value)}")
         for item in value:
-            self.require(item, id=id_type)
+            self.require(item, **types)
         return value
 
     def require(self, item: Any, **types: type) -> Any:

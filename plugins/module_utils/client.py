@@ -29,6 +29,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.version import COL
 
 LONGEST_SERVICE_TEXT = 500
 MOST_WORKERS = 32
+SHORTEST_TIMEOUT = 0.001
 
 
 class Client:
@@ -38,15 +39,16 @@ class Client:
     several threads at once.
     """
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK):
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, seconds_left: Callable[[], float] | None = None):
         self.connection = connection
         self.clock = clock
+        self._seconds_left = seconds_left
         self._service_ahead = timedelta(0)
         self._session = _session(connection, clock)
 
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None, timeout: float | None = None) -> Answer:
-        """GET the path of these segments. C(timeout) bounds the whole request to so many seconds, below api_timeout."""
-        return self._request("GET", segments, query=query, timeout=timeout)
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Answer:
+        """GET the path of these segments."""
+        return self._request("GET", segments, query=query)
 
     def post(self, *segments: str | int, body: Mapping[str, Any]) -> Answer:
         """POST a JSON object to the path of these segments."""
@@ -60,9 +62,12 @@ class Client:
         """The same service, asked with another key."""
         return Client(dataclasses.replace(self.connection, api_key=api_key), self.clock)
 
-    def without_retries(self) -> Client:
-        """The same service, each request tried once; for callers that ask again by themselves."""
-        return Client(dataclasses.replace(self.connection, api_retries=0), self.clock)
+    def polling(self, seconds_left: Callable[[], float]) -> Client:
+        """The same service for a caller with a deadline, who asks again by itself.
+
+        Each request is tried once, and takes no longer than C(seconds_left) says when it starts.
+        """
+        return Client(dataclasses.replace(self.connection, api_retries=0), self.clock, seconds_left)
 
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), as the latest answer's Date header told it."""
@@ -74,11 +79,9 @@ class Client:
         segments: tuple[str | int, ...],
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
     ) -> Answer:
         path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
         request_id = str(uuid.uuid4())
-        limit = self.connection.api_timeout if timeout is None else min(timeout, self.connection.api_timeout)
         try:
             response = self._session.request(
                 method,
@@ -89,7 +92,7 @@ class Client:
                 allow_redirects=False,
                 # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
                 verify=self.connection.validate_certs and (self.connection.ca_path or None),
-                timeout=transport.Timeout(connect=limit, read=limit, total=timeout and limit),
+                timeout=self._timeout(),
             )
         except (transport.requests.RequestException, transport.HTTPError) as error:
             raise self._unreachable(error, method, path, request_id) from None
@@ -101,6 +104,12 @@ class Client:
             return Answer(json.loads(response.content), method, path, tries, request_id)
         except (ValueError, RecursionError):
             raise Answer(None, method, path, tries, request_id).unexpected(_why_not_json(response.content)) from None
+
+    def _timeout(self) -> transport.Timeout:
+        limit = self.connection.api_timeout
+        if self._seconds_left is None:
+            return transport.Timeout(connect=limit, read=limit)
+        return transport.Timeout(connect=limit, read=limit, total=max(self._seconds_left(), SHORTEST_TIMEOUT))
 
     def _unreachable(self, error: Exception, method: str, path: str, request_id: str) -> ServiceUnreachable:
         tries = getattr(next(iter(error.args), None), "tries", 1)

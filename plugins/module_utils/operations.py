@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Union
 
+from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound
-from ansible_collections.clouddb.control.plugins.module_utils.paging import pages
+from ansible_collections.clouddb.control.plugins.module_utils.paging import Page, pages
 from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
 
 Operation = dict[str, Any]
@@ -43,24 +44,14 @@ class Selection:
             and self.endpoint_id in (None, operation.get("endpoint_id"))
         )
 
-    def oldest(self, now: datetime) -> datetime:
-        """The point in time before which nothing is wanted."""
-        if self.created_after is None:
-            return BEGINNING
-        if isinstance(self.created_after, datetime):
+    def oldest(self, now: datetime) -> datetime | None:
+        """The point in time before which nothing is wanted; None: everything is."""
+        if self.created_after is None or isinstance(self.created_after, datetime):
             return self.created_after
         try:
             return now - self.created_after
         except OverflowError:
-            return BEGINNING
-
-
-def created_at(operation: Operation) -> datetime:
-    """When the operation was created; the beginning of time where the service did not say so readably."""
-    try:
-        return parse_timestamp(operation["created_at"])
-    except (KeyError, ValueError, AttributeError):
-        return BEGINNING
+            return None
 
 
 def list_operations(client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE) -> list[Operation]:
@@ -69,24 +60,46 @@ def list_operations(client: Client, project_id: str, selection: Selection, page_
     Reads no page further than the selection needs. Raises NotFound for an unknown project.
     """
     selected: list[Operation] = []
-    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size):
+    for page in operation_pages(client, project_id, page_size):
         oldest = selection.oldest(client.service_now())
-        recent = [operation for operation in page.items if oldest == BEGINNING or created_at(operation) >= oldest]
+        recent = [operation for operation in page.items if oldest is None or _created_at(operation, page.answer) >= oldest]
         selected += [operation for operation in recent if selection.admits(operation)]
         if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
             break
     return newest_first(selected, selection.max_results)
 
 
+def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
+    """The pages of a project's operation list, newest first."""
+    return pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, status=str)
+
+
+def _created_at(operation: Operation, answer: Answer) -> datetime:
+    try:
+        return parse_timestamp(answer.require(operation, created_at=str)["created_at"])
+    except ValueError as error:
+        raise answer.unexpected(f"the operation {operation['id']} has no readable created_at") from error
+
+
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
     """The operations by C(created_at), newest first, and no more than C(max_results)."""
-    return sorted(operations, key=created_at, reverse=True)[:max_results]
+    return sorted(operations, key=_order, reverse=True)[:max_results]
 
 
-def get_operation(client: Client, project_id: str, operation_id: str, timeout: float | None = None) -> Operation:
+def _order(operation: Operation) -> datetime:
+    try:
+        return parse_timestamp(operation["created_at"])
+    except (KeyError, ValueError, AttributeError):
+        return BEGINNING
+
+
+def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
-    answer = client.get("projects", project_id, "operations", operation_id, timeout=timeout)
-    return answer.require(answer.object("operation"), id=str)
+    answer = client.get("projects", project_id, "operations", operation_id)
+    operation: Operation = answer.require(answer.object("operation"), id=str, status=str)
+    if operation["id"] != operation_id:
+        raise answer.unexpected(f"it is about another operation, {operation['id']}")
+    return operation
 
 
 def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:

@@ -19,8 +19,12 @@ class Page(NamedTuple):
     answer: Answer
 
 
-def pages(client: Client, *segments: str, field: str, query: Mapping[str, Any] | None = None, page_size: int | None = None) -> Iterator[Page]:
-    """Page by page, the objects (with a string C(id), each once) in C(field) of the answers to GET C(segments).
+def pages(
+    client: Client, *segments: str, field: str, query: Mapping[str, Any] | None = None, page_size: int | None = None, **types: type
+) -> Iterator[Page]:
+    """Page by page, the objects in C(field) of the answers to GET C(segments), each once by its string C(id).
+
+    C(types) are further fields that each object must have.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
     stop early. Raises what Client raises; then nothing read so far is the whole list.
@@ -31,7 +35,7 @@ def pages(client: Client, *segments: str, field: str, query: Mapping[str, Any] |
     while True:
         paging = {"limit": page_size, "cursor": cursor}
         answer = client.get(*segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}})
-        items = answer.items(field, id_type=str)
+        items = answer.items(field, id=str, **types)
         fresh = list({item["id"]: item for item in items if item["id"] not in seen_ids}.values())
         seen_ids.update(item["id"] for item in fresh)
         yield Page(fresh, answer)

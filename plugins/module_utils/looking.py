@@ -1,0 +1,54 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds out the states of a project's operations with as few requests as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.operations import (
+    PAGE_SIZE,
+    Operation,
+    Selection,
+    get_operation,
+    list_operations,
+    operation_pages,
+)
+
+DONE = frozenset({"finished", "skipped"})
+BAD = frozenset({"failed", "error", "cancelled"})
+GOING = frozenset({"scheduling", "running", "cancelling"})
+
+SMALLEST_PAGE = 20
+
+
+def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[Operation]:
+    """The project's operations that are still going, newest first.
+
+    Only those created within C(lookback) seconds by the service's clock; 0 stands for all.
+    """
+    selection = Selection(created_after=timedelta(seconds=lookback) if lookback else None)
+    return [operation for operation in list_operations(client, project_id, selection) if operation["status"] not in DONE | BAD]
+
+
+def look_at(client: Client, project_id: str, operation_ids: Sequence[str]) -> list[Operation]:
+    """The present state of these operations of one project.
+
+    Several are read from the operation list, newest first, as long as its pages show any of them; the rest one by
+    one. Raises NotFound when one does not exist.
+    """
+    wanted = dict.fromkeys(operation_ids)
+    found: list[Operation] = []
+    if len(wanted) > 1:
+        page_size = min(PAGE_SIZE, max(SMALLEST_PAGE, 2 * len(wanted)))
+        for page in operation_pages(client, project_id, page_size):
+            shown = [operation for operation in page.items if operation["id"] in wanted]
+            found += shown
+            for operation in shown:
+                del wanted[operation["id"]]
+            if not shown or not wanted:
+                break
+    return found + [get_operation(client, project_id, operation_id) for operation_id in wanted]

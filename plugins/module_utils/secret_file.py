@@ -1,0 +1,78 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file on the target that holds one secret: read, and replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Callable, NamedTuple
+
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError
+
+
+class SecretFile(NamedTuple):
+    """The path of the file, and a function that gives a path the owner, group and mode asked for and tells whether it changed them."""
+
+    path: str
+    set_attributes: Callable[[str], bool]
+
+    def check(self) -> None:
+        """Raise InvalidOption when no file can be there."""
+        if os.path.isdir(self.path):
+            raise InvalidOption("dest", f"{self.path} is a folder; give the path of a file")
+        if not os.path.isdir(self._folder()):
+            raise InvalidOption("dest", f"there is no folder {self._folder()}; create it first")
+
+    def read(self) -> str | None:
+        """The secret without surrounding white space; None when the file is missing. Raises SecretFileError."""
+        try:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise SecretFileError(f"dest: {self.path} can't be read: {error.strerror}") from error
+
+    @contextmanager
+    def replacement(self) -> Iterator[Callable[[str], None]]:
+        """Make sure now that the file can be written, and give a function that writes it.
+
+        A temporary file with the final owner, group and mode is made in the same folder; the function fills it, syncs
+        it and renames it into place. Raises SecretFileError; nothing is left lying about.
+        """
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(self.path)}.", dir=self._folder())
+        except OSError as error:
+            raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
+        try:
+            self.set_attributes(temporary)
+            with open(descriptor, "w", encoding="utf-8") as file:
+
+                def put(secret: str) -> None:
+                    try:
+                        file.write(secret)
+                        file.flush()
+                        os.fsync(file.fileno())
+                        os.replace(temporary, self.path)
+                        self._sync_folder()
+                    except OSError as error:
+                        raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
+
+                yield put
+        finally:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+
+    def _folder(self) -> str:
+        return os.path.dirname(os.path.abspath(self.path))
+
+    def _sync_folder(self) -> None:
+        descriptor = os.open(self._folder(), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

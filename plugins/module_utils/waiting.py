@@ -1,0 +1,188 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waits until operations have ended (api.md, Operations returned by other requests)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Callable, NamedTuple, Union
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed
+from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE, GOING, look_at, unfinished_operations
+from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation
+from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
+from ansible_collections.clouddb.control.plugins.module_utils.schedule import Schedule
+
+# What the look at the deadline may take: an operation that ended during the last pause is still seen.
+LAST_LOOK_SECONDS = 1.0
+MOST_TOLD = 20
+
+
+class Target(NamedTuple):
+    """One operation to wait for."""
+
+    project_id: str
+    id: str
+
+
+class Unfinished(NamedTuple):
+    """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever)."""
+
+    project_id: str
+    lookback: float
+
+
+class Limits(NamedTuple):
+    """In seconds: the deadline, the longest pause, and how long a failed operation may take to be retried by the platform."""
+
+    timeout: float
+    interval: float
+    failed_grace: float
+    workers: int
+
+
+class WaitFailed(ClouddbError):
+    """An operation ended badly, the deadline came, or the service ended the wait by a fault that does not pass."""
+
+    kind = "wait_failed"
+
+
+class Wait:
+    """One wait for some operations, and what is known of them so far."""
+
+    def __init__(self, client: Client, wanted: Union[Sequence[Target], Unfinished], limits: Limits):
+        self._limits = limits
+        self._schedule = Schedule(client.clock, limits.timeout, limits.interval)
+        self._client = client
+        self._to_find = wanted if isinstance(wanted, Unfinished) else None
+        self._known: dict[Target, Operation | None] = {} if isinstance(wanted, Unfinished) else dict.fromkeys(wanted)
+        self._failed_since: dict[Target, float] = {}
+        self._unknown_statuses: set[str] = set()
+        self._polls = 0
+
+    def until_ended(self) -> dict[str, Any]:
+        """Look again and again until all operations have ended well; the result of the task.
+
+        Transient faults are ridden out until the deadline. Raises WaitFailed, which carries the last known states.
+        """
+        # Looking again is the retry here, so that the deadline holds whatever api_retries says.
+        self._client = self._client.polling(lambda: self._schedule.remaining() + LAST_LOOK_SECONDS)
+        while self._is_going():
+            faults = self._look()
+            if self._is_going() and not self._schedule.pause(max((fault.retry_after or 0.0 for fault in faults), default=0.0)):
+                raise self._timed_out(faults)
+        return self.result()
+
+    def once(self) -> dict[str, Any]:
+        """Look a single time; the result of the task. Raises WaitFailed when an operation has ended badly."""
+        if self._is_going():
+            for fault in self._look():
+                raise self._ended_by(fault)
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """C(operations) (last known states, in the order asked for), C(elapsed) seconds, C(polls) and C(warnings)."""
+        return {
+            "operations": [operation or {**target._asdict(), "status": None} for target, operation in self._known.items()],
+            "elapsed": round(self._schedule.elapsed(), 3),
+            "polls": self._polls,
+            "warnings": [f"'{status}' is an operation status unknown to this collection; it is taken as still going." for status in sorted(self._unknown_statuses)],
+        }
+
+    def _look(self) -> list[RequestFailed]:
+        """One look at all that is pending; the transient faults met. Raises WaitFailed."""
+        self._polls += 1
+        pending: dict[str, list[str]] = {}
+        for target in self._pending():
+            pending.setdefault(target.project_id, []).append(target.id)
+        looks = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
+        try:
+            outcomes = in_parallel(_transient_fault, [self._find] if self._to_find else looks, self._limits.workers)
+        except RequestFailed as fault:
+            raise self._ended_by(fault) from fault
+        failed = self._failed()
+        if failed:
+            raise self._failure(f"{_count(failed, self._known)} failed", failed, failed)
+        return [fault for fault in outcomes if fault]
+
+    def _find(self) -> None:
+        if self._to_find:
+            project_id = self._to_find.project_id
+            for operation in unfinished_operations(self._client, project_id, self._to_find.lookback):
+                self._note(Target(project_id, operation["id"]), operation)
+            self._to_find = None
+
+    def _look_at(self, project_id: str, operation_ids: Sequence[str]) -> None:
+        for operation in look_at(self._client, project_id, operation_ids):
+            self._note(Target(project_id, operation["id"]), operation)
+
+    def _note(self, target: Target, operation: Operation) -> None:
+        self._known[target] = operation
+        status = operation["status"]
+        if status == "failed":
+            self._failed_since.setdefault(target, self._schedule.elapsed())
+        else:
+            self._failed_since.pop(target, None)
+        if status not in DONE | BAD | GOING:
+            self._unknown_statuses.add(status)
+
+    def _is_going(self) -> bool:
+        return self._to_find is not None or bool(self._pending())
+
+    def _pending(self) -> list[Target]:
+        return [target for target, operation in self._known.items() if operation is None or operation["status"] not in DONE]
+
+    def _failed(self, grace: float | None = None) -> list[Target]:
+        """The operations that ended badly; one that is C(failed) counts once its grace is over."""
+        longest = self._limits.failed_grace if grace is None else grace
+        now = self._schedule.elapsed()
+        bad = [target for target, operation in self._known.items() if operation and operation["status"] in BAD]
+        return [target for target in bad if target not in self._failed_since or now - self._failed_since[target] >= longest]
+
+    def _timed_out(self, faults: Sequence[RequestFailed]) -> WaitFailed:
+        pending = self._pending()
+        problem = f"timed out after {self._limits.timeout:g} s: {_count(pending, self._known)} unfinished"
+        return self._failure(problem, pending, self._failed(grace=0), next(iter(faults), None), "; the last answer was a fault")
+
+    def _ended_by(self, fault: RequestFailed) -> WaitFailed:
+        return self._failure("the wait was ended by a fault", (), self._failed(), fault)
+
+    def _failure(
+        self, problem: str, told: Sequence[Target], failed: Sequence[Target], fault: RequestFailed | None = None, introduction: str = ""
+    ) -> WaitFailed:
+        sentences = [self._tell(target) for target in told[:MOST_TOLD]]
+        if len(told) > MOST_TOLD:
+            sentences.append(f"and {len(told) - MOST_TOLD} more (see operations)")
+        message = problem + (": " + "; ".join(sentences) if sentences else "") + (f"{introduction}: {fault}" if fault else "")
+        pending = [target for target in self._pending() if target not in failed]
+        ids = {"failed_ids": [target.id for target in failed], "pending_ids": [target.id for target in pending]}
+        error = WaitFailed(message, fault.details if fault else {}, {**self.result(), **ids})
+        if fault:
+            error.kind = fault.kind
+        return error
+
+    def _tell(self, target: Target) -> str:
+        """One operation in words: action, id, project, status, failures_count and the service's error text."""
+        operation = self._known[target] or {}
+        text = f"{operation.get('action', 'operation')} {target.id} of {target.project_id} is {operation.get('status', 'not known')}"
+        if "failures_count" in operation:
+            text += f" (failures_count {operation['failures_count']})"
+        return text + (f": {operation['error']}" if operation.get("error") else "")
+
+
+def _transient_fault(look: Callable[[], None]) -> RequestFailed | None:
+    """The transient fault that kept this look from ending; others are raised."""
+    try:
+        look()
+    except RequestFailed as fault:
+        if not fault.transient:
+            raise
+        return fault
+    return None
+
+
+def _count(some: Iterable[Target], known: dict[Target, Any]) -> str:
+    return f"{len(list(some))} of {len(known)} operation{'s' if len(known) != 1 else ''}"
