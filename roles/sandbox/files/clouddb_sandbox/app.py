@@ -1,0 +1,81 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The application: the gate, and behind it the endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from . import answers, keys
+from .gate import Gate
+from .routes import api_keys, branches, control, operations, projects
+from .sandbox import BASE_PATH, Sandbox
+from .seed import check_seed, sow
+from .settings import Settings
+from .store import Store, Transaction
+
+FIRST_KEY = "sandbox"
+
+
+def create_app(settings: Settings) -> FastAPI:
+    seed = check_seed(settings.seed or {})
+
+    def fill(tx: Transaction) -> None:
+        keys.ensure(tx, FIRST_KEY, settings.api_key)
+        sow(tx, seed)
+
+    store = Store(settings.database, settings.speed, fill)
+    with store.transaction() as tx:
+        keys.ensure(tx, FIRST_KEY, settings.api_key)
+    sandbox = Sandbox(store)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        store.close()
+
+    # No pages for browsers: they would load scripts from elsewhere, and the sandbox never needs the network.
+    app = FastAPI(title="clouddb sandbox", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app.state.sandbox = sandbox
+    app.add_middleware(Gate, sandbox=sandbox)
+    for module in (api_keys, projects, branches, operations):
+        app.include_router(module.router, prefix=BASE_PATH)
+    app.include_router(control.router)
+    app.add_exception_handler(HTTPException, answer_error)
+    app.add_exception_handler(RequestValidationError, answer_bad_request)
+    return app
+
+
+async def answer_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allowed = ", ".join(allowed_methods(request))
+        message = f"{request.method} is not allowed here; allowed: {allowed}"
+        return answers.error(request.scope, 405, message, {"Allow": allowed})
+    if error.status_code == 404 and "endpoint" not in request.scope:
+        return answers.error(request.scope, 404, f"there is nothing at {request.url.path}")
+    return answers.error(request.scope, error.status_code, str(error.detail), error.headers)
+
+
+async def answer_bad_request(request: Request, error: Exception) -> JSONResponse:
+    """400 with every complaint: where, and what is right there."""
+    assert isinstance(error, RequestValidationError)
+    complaints = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
+    return answers.error(request.scope, 400, "; ".join(complaints))
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """Every method that this path takes, not only those of the first route that fits."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return sorted(methods)

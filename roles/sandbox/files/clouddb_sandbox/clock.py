@@ -1,0 +1,58 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sandbox time: microseconds since the epoch, as fast or as slow as the tests want it."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+
+SECOND = 1_000_000
+# Where datetime ends, less a day: the clock stays below, however fast it is told to run.
+END_OF_TIME = 253_402_214_400 * SECOND
+
+
+def real_now() -> int:
+    return time.time_ns() // 1000
+
+
+def timestamp(moment: int) -> str:
+    """The moment as the API writes it: ISO 8601, UTC, microseconds."""
+    return iso(moment) + "Z"
+
+
+def iso(moment: int) -> str:
+    seconds, fraction = divmod(moment, SECOND)
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{fraction:06d}"
+
+
+def moment_of(text: str) -> int:
+    """The inverse of iso() and timestamp(); also takes other offsets. A ValueError says that it is no timestamp."""
+    parsed = datetime.fromisoformat(text.removesuffix("Z") + "+00:00" if text.endswith("Z") else text)
+    if parsed.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    elapsed = parsed - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (elapsed.days * 86400 + elapsed.seconds) * SECOND + elapsed.microseconds
+
+
+class Clock:
+    """An origin plus the real time since then, times a speed. It never goes back."""
+
+    def __init__(self, origin: int, speed: float) -> None:
+        # One tuple, replaced as a whole: other threads see the old line or the new one, never a mixture.
+        self._line = (origin, time.monotonic(), speed)
+
+    @property
+    def speed(self) -> float:
+        return self._line[2]
+
+    def now(self) -> int:
+        origin, since, speed = self._line
+        return min(origin + int((time.monotonic() - since) * speed * SECOND), END_OF_TIME)
+
+    def set(self, speed: float, advance: float = 0) -> int:
+        """Go on from now, plus `advance` seconds, at this speed. Returns the new origin."""
+        origin = min(self.now() + int(advance * SECOND), END_OF_TIME)
+        self._line = (origin, time.monotonic(), speed)
+        return origin

@@ -1,0 +1,135 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The SQLite file that holds the account. Every change is committed, and synced, before its answer leaves."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .clock import Clock, real_now
+
+SCHEMA_VERSION = 1
+
+# Times are integers: microseconds of sandbox time. `seq` orders what has the same time.
+SCHEMA = (
+    """CREATE TABLE clock (
+        origin INTEGER NOT NULL, real_origin INTEGER NOT NULL, speed REAL NOT NULL,
+        latest INTEGER NOT NULL)""",
+    """CREATE TABLE api_keys (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, hash BLOB NOT NULL UNIQUE,
+        created_at INTEGER NOT NULL, last_used_at INTEGER, last_used_from_addr TEXT NOT NULL DEFAULT '',
+        revoked_at INTEGER)""",
+    """CREATE TABLE projects (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, platform_id TEXT NOT NULL,
+        region_id TEXT NOT NULL, provisioner TEXT NOT NULL, pg_version INTEGER NOT NULL, locked INTEGER NOT NULL,
+        cpu_used_sec INTEGER NOT NULL, proxy_host TEXT NOT NULL, branch_logical_size_limit INTEGER NOT NULL,
+        org_id TEXT, history_retention_seconds INTEGER NOT NULL,
+        created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, deleted_at INTEGER)""",
+    "CREATE INDEX projects_newest ON projects (created_at, seq)",
+    """CREATE TABLE branches (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        project_id TEXT NOT NULL REFERENCES projects (id), parent_id TEXT REFERENCES branches (id),
+        name TEXT NOT NULL, created_at INTEGER NOT NULL, UNIQUE (project_id, name))""",
+    """CREATE TABLE endpoints (
+        id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
+        branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id),
+        active_at INTEGER NOT NULL, step INTEGER NOT NULL, next_at INTEGER NOT NULL)""",
+    "CREATE INDEX endpoints_next ON endpoints (next_at)",
+    """CREATE TABLE databases (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id),
+        name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, UNIQUE (branch_id, name))""",
+    """CREATE TABLE operations (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        project_id TEXT NOT NULL REFERENCES projects (id), branch_id TEXT NOT NULL, endpoint_id TEXT,
+        action TEXT NOT NULL, created_at INTEGER NOT NULL, timeline TEXT NOT NULL, error TEXT,
+        settled_at INTEGER, by_platform INTEGER NOT NULL)""",
+    "CREATE INDEX operations_newest ON operations (project_id, created_at, seq)",
+    """CREATE TABLE operation_plans (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT, project_id TEXT, times INTEGER,
+        timeline TEXT NOT NULL, error TEXT)""",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One look at the account, or one change of it, at one moment of sandbox time."""
+
+    db: sqlite3.Connection
+    now: int
+
+    def stamp(self) -> int:
+        """The time of a change: now, or just after the latest one given, so that no two changes share a time."""
+        self.db.execute("UPDATE clock SET latest = max(latest + 1, ?)", (self.now,))
+        latest: int = self.db.execute("SELECT latest FROM clock").fetchone()[0]
+        return latest
+
+
+class Store:
+    """One connection behind one lock: a sandbox has few clients, and each transaction is short."""
+
+    def __init__(self, path: Path, speed: float | None, fill: Callable[[Transaction], None]) -> None:
+        """Open the database; create it and `fill` it in one transaction if there is none."""
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, SCHEMA_VERSION):
+            raise ValueError(f"{path} is a database of another version of the sandbox; remove it to start anew")
+        if version == 0:
+            self.clock = Clock(real_now(), 1.0)
+            with self.transaction() as tx:
+                self._create(tx)
+                fill(tx)
+        self.clock = self._resume(speed)
+
+    @staticmethod
+    def _create(tx: Transaction) -> None:
+        for statement in SCHEMA:
+            tx.db.execute(statement)
+        tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, real_now()))
+
+    def _resume(self, speed: float | None) -> Clock:
+        """Sandbox time goes on while the sandbox is down, and never back, whatever the machine's clock does."""
+        row = self._db.execute("SELECT * FROM clock").fetchone()
+        elapsed = max(0, real_now() - row["real_origin"])
+        clock = Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
+        if speed is not None:
+            clock.set(speed)
+        self._save(clock)
+        return clock
+
+    def _save(self, clock: Clock) -> None:
+        self._db.execute(
+            "UPDATE clock SET origin = ?, real_origin = ?, speed = ?", (clock.now(), real_now(), clock.speed)
+        )
+
+    def set_clock(self, speed: float | None, advance: float) -> None:
+        with self._lock:
+            self.clock.set(self.clock.speed if speed is None else speed, advance)
+            self._save(self.clock)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Committed as a whole when the block ends, undone as a whole when it raises."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(self._db, self.clock.now())
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
