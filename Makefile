@@ -1,0 +1,50 @@
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test sanity units integration lint coverage build clean
+
+PYTHON ?= python3
+REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
+
+# A virtual environment is bound to its path and its Python, so its stamp is too.
+READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
+
+STAGE := .venv/bin/python tests/tools/stage.py
+CHECK := .venv/bin/python tests/tools/check.py
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+		printf '  make %-12s %s\n' "$$target" "$$text"; done
+
+quickstart: $(READY) ## Show the collection at work against a local sandbox
+	@$(STAGE) ansible-playbook clouddb.control.quickstart $(ARGS)
+
+test: $(READY) ## Run sanity, units, integration and lint
+	@$(CHECK) sanity units integration lint
+
+sanity: $(READY) ## Run ansible-test sanity, all tests; ARGS="--test pep8" or paths narrow it
+	@$(CHECK) $@ -- $(ARGS)
+
+units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules narrows it
+	@$(CHECK) $@ -- $(ARGS)
+
+integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key narrows it
+	@$(CHECK) $@ -- $(ARGS)
+
+lint: $(READY) ## Run ansible-lint, mypy, the documentation and changelog linters, shellcheck
+	@$(CHECK) $@
+
+coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit tests
+	@$(CHECK) $@
+
+build: $(READY) ## Build the collection's tarball in .build/dist
+	@$(STAGE) ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
+
+clean: ## Remove everything that the other targets made
+	rm -rf .venv .build
+
+$(READY): $(REQUIREMENTS)
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
+	@echo "Setting up .venv (once, about a minute)…"
+	@"$(PYTHON)" -m venv --clear .venv
+	@.venv/bin/python -m pip install -qq --disable-pip-version-check --requirement tests/requirements.txt
+	@touch $@

@@ -1,0 +1,187 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the project's checks on a fresh copy of the collection: ``check.py PHASE... [-- ARGUMENT...]``.
+
+Many test tools succeed when they skipped the work. So a phase is judged by the results that its tool wrote down:
+what was skipped counts as failed, and so does a phase in which nothing ran.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+from stage import CHECKOUT, Stage, stage
+
+BUILD = CHECKOUT / ".build"
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+SKIPPED = re.compile(r"^WARNING: (All targets skipped|Skipping (sanity|tests|unit)|Excluding|Required program)")
+
+# Sanity tests that rightly find nothing to do while the collection has no such file.
+SUBJECTS = {
+    "action-plugin-docs": "plugins/action/*.py",
+    "pslint": "**/*.ps*1",
+    "shellcheck": "**/*.sh",
+}
+
+# Each linter, and what it says when it has really looked at something.
+LINTERS = (
+    (("ansible-lint", "--nocolor"), r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]"),
+    (("antsibull-changelog", "lint"), ""),
+    (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
+    (("mypy", "--cache-dir", str(BUILD / "mypy")), r"no issues found in [1-9]"),
+    (("shellcheck", ".ci/run"), ""),
+)
+
+
+@dataclass
+class Tally:
+    """What passed and what failed in one phase."""
+
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    without_subject: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def run(staged: Stage, program: str, *arguments: str) -> tuple[int, list[str]]:
+    """Run a program, show its output as it comes, return its exit status and its lines."""
+    lines = []
+    with staged.start(program, *arguments, piped=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(COLOR.sub("", line.rstrip()))
+    return process.returncode, lines
+
+
+def ansible_test(staged: Stage, tally: Tally, command: str, *arguments: str) -> tuple[int, list[str]]:
+    """Run one command of ansible-test; every warning about work left out counts as failed."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    color = "yes" if sys.stdout.isatty() else "no"
+    status, lines = run(staged, "ansible-test", command, "--python", python, "--color", color, *arguments)
+    tally.failed += sorted({line for line in lines if SKIPPED.search(line)})
+    return status, lines
+
+
+def read_junit(staged: Stage, tally: Tally, reports: str, may_skip: Container[str] = ()) -> None:
+    """Count the test cases in ansible-test's JUnit files."""
+    for report in sorted((staged.collection / "tests" / "output" / "junit").glob(reports)):
+        for case in ET.parse(report).iter("testcase"):
+            name = case.get("name", "").partition("-python-")[0]
+            outcome = {child.tag for child in case} & {"failure", "error", "skipped"}
+            if not outcome:
+                tally.passed += 1
+            elif outcome == {"skipped"} and name in may_skip:
+                tally.without_subject.append(name)
+            else:
+                tally.failed.append(f"{name} ({', '.join(sorted(outcome))})")
+
+
+def place_get_pip() -> None:
+    """Put our stand-in where ansible-test keeps the pip bootstrap script that it would download otherwise."""
+    from ansible_test._internal.python_requirements import get_venv_packages
+
+    version = get_venv_packages(SimpleNamespace(version=f"{sys.version_info.major}.{sys.version_info.minor}"))["pip"]
+    target = Path.home() / ".ansible" / "test" / "cache" / f"get_pip_{version.replace('.', '_')}.py"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(__file__).with_name("get_pip.py"), target)
+
+
+def sanity(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """All of ansible-test's sanity tests."""
+    place_get_pip()
+    status, _lines = ansible_test(staged, tally, "sanity", "--junit", *arguments)
+    absent = {test for test, files in SUBJECTS.items() if not any(staged.collection.glob(files))}
+    read_junit(staged, tally, "ansible-test-sanity-*.xml", may_skip=absent)
+    return status
+
+
+def units(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """The unit tests."""
+    status, _lines = ansible_test(staged, tally, "units", "--requirements", *arguments)
+    read_junit(staged, tally, "python*-units.xml")
+    return status
+
+
+def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """The integration targets."""
+    options = ("--local", "--requirements", "--continue-on-error")
+    status, lines = ansible_test(staged, tally, "integration", *options, *arguments)
+    for report in (staged.collection / "tests" / "output" / "data").glob("integration-*.json"):
+        tally.passed += len(json.loads(report.read_text(encoding="utf-8"))["targets"])
+    for number, line in enumerate(lines):
+        if "integration test(s) listed below" in line:
+            tally.failed += lines[number + 1 :]
+    return status
+
+
+def lint(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """The linters."""
+    for command, proof in LINTERS:
+        print(f"--- {command[0]}", flush=True)
+        status, lines = run(staged, *command)
+        if status or not re.search(proof, "\n".join(lines)):
+            tally.failed.append(command[0])
+        else:
+            tally.passed += 1
+    return 0
+
+
+def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """The unit tests with the coverage of plugins/."""
+    status = units(staged, tally, ["--coverage", *arguments])
+    ansible_test(staged, tally, "coverage", "report", "--show-missing", "--include", "plugins/*", "--stub")
+    return status
+
+
+PHASES: dict[str, Callable[[Stage, Tally, list[str]], int]] = {
+    phase.__name__: phase for phase in (sanity, units, integration, lint, coverage)
+}
+
+
+def perform(staged: Stage, phase: str, arguments: list[str]) -> Tally:
+    """Run one phase and say what came of it."""
+    print(f"\n=== {phase}", flush=True)
+    started = time.monotonic()
+    tally = Tally()
+    status = PHASES[phase](staged, tally, arguments)
+    if status and not tally.failed:
+        tally.failed.append(f"exit status {status}")
+    if not tally.passed and not tally.failed:
+        tally.failed.append("nothing ran")
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def main() -> int:
+    """Run the phases named on the command line and sum up."""
+    phases, arguments = sys.argv[1:], []
+    if "--" in phases:
+        phases, arguments = phases[: phases.index("--")], phases[phases.index("--") + 1 :]
+
+    with stage() as staged:
+        tallies = {phase: perform(staged, phase, arguments) for phase in phases}
+
+    print()
+    for phase, tally in tallies.items():
+        print(f"=== {phase}: {tally.passed} passed, {len(tally.failed)} failed in {tally.seconds:.0f} s", end="")
+        print(f" (no files for {', '.join(tally.without_subject)})" if tally.without_subject else "")
+        for failure in tally.failed:
+            print(f"    {failure}")
+    failed = sum(len(tally.failed) for tally in tallies.values())
+    print(f"{sum(tally.passed for tally in tallies.values())} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

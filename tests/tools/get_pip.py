@@ -1,0 +1,17 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stands in for the bootstrap script that ansible-test downloads, for networks that only reach a package index.
+
+Takes the same arguments: ``get_pip.py pip==VERSION --no-setuptools --no-wheel``.
+"""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+
+subprocess.run([sys.executable, "-m", "ensurepip"], check=True, stdout=subprocess.DEVNULL)
+sys.argv[1:] = ["install", "--upgrade", *(a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel"))]
+runpy.run_module("pip", run_name="__main__", alter_sys=True)

@@ -1,0 +1,113 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a program of the virtual environment on a fresh copy of the collection: ``stage.py PROGRAM ARGUMENT...``.
+
+ansible-test takes a collection only below ``ansible_collections/NAMESPACE/NAME``, and neither it nor Ansible's modules
+can use a Python whose path has spaces. So the copy and a link to the virtual environment live in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# What a developer's shell may hold of these belongs to other work; a colour choice is theirs to make.
+FOREIGN = ("ANSIBLE_", "CLOUDDB_", "GIT_")
+WELCOME = ("ANSIBLE_FORCE_COLOR", "ANSIBLE_NOCOLOR")
+
+ANSIBLE_CFG = """\
+[defaults]
+collections_path = {root}
+localhost_warning = false
+[inventory]
+inventory_unparsed_warning = false
+"""
+
+
+class Stage:
+    """A copy of the collection in a temporary folder, and the means to run programs there."""
+
+    def __init__(self, root: Path) -> None:
+        """Copy the files that git tracks or would track, as they are in the working tree."""
+        self.root = root
+        self.process: subprocess.Popen[str] | None = None
+        self.collection = root / "ansible_collections" / "clouddb" / "control"
+        self.bin = root / "venv" / "bin"
+        self.env = {
+            **{k: v for k, v in os.environ.items() if k in WELCOME or not k.startswith(FOREIGN)},
+            "ANSIBLE_COLLECTIONS_PATH": str(root),
+            "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
+            "LC_ALL": "C.UTF-8",
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+        }
+
+        (root / "venv").symlink_to(sys.prefix)
+        (root / "ansible.cfg").write_text(ANSIBLE_CFG.format(root=root), encoding="utf-8")
+        for name in self._files():
+            target = self.collection / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, target, follow_symlinks=False)
+        subprocess.run(["git", "init", "--quiet"], cwd=self.collection, env=self.env, check=True)
+
+    def _files(self) -> list[str]:
+        git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(git, cwd=CHECKOUT, env=self.env, stdout=subprocess.PIPE, text=True, check=False)
+        if listed.returncode:
+            sys.exit("The collection is copied by what git lists: run this in a git checkout.")
+        return [name for name in sorted(set(listed.stdout.split("\0"))) if name and os.path.lexists(CHECKOUT / name)]
+
+    def start(
+        self, program: str, *arguments: str, cwd: Path | None = None, piped: bool = False
+    ) -> subprocess.Popen[str]:
+        """Start a program of the virtual environment in the copy."""
+        path = self.bin / program
+        with path.open("rb") as file:
+            is_script = file.read(2) == b"#!"
+        # A script's own first line would name the Python in the checkout, spaces and all.
+        self.process = subprocess.Popen(
+            [*([str(self.bin / "python")] if is_script else []), str(path), *arguments],
+            cwd=cwd or self.collection,
+            env=self.env,
+            stdout=subprocess.PIPE if piped else None,
+            stderr=subprocess.STDOUT if piped else None,
+            text=True,
+            errors="replace",
+        )
+        return self.process
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    """Make a stage, and remove it in the end, also after an interrupt."""
+    with tempfile.TemporaryDirectory(prefix="clouddb-control-", ignore_cleanup_errors=True) as folder:
+        staged = Stage(Path(folder).resolve())
+
+        def leave(number: int, frame: types.FrameType | None) -> None:
+            if staged.process and number != signal.SIGINT:  # a terminal sends SIGINT to the program too
+                staged.process.terminate()
+            raise SystemExit(128 + number)
+
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, leave)
+        yield staged
+
+
+def main() -> int:
+    """Run the program named on the command line."""
+    with stage() as staged, staged.start(*sys.argv[1:]) as process:
+        return process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
