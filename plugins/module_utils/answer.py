@@ -29,11 +29,11 @@ class Answer(NamedTuple):
         value = self.json
         if not isinstance(value, dict):
             raise self.unexpected(f"a JSON object was expected, not {_json_type(value)}")
-        if field is None:
-            return value
-        if not isinstance(value.get(field), dict):
-            raise self.unexpected(f"its field '{field}' should be an object, not {_json_type(value.get(field))}")
-        return value[field]
+        if field is not None:
+            value = value.get(field)
+            if not isinstance(value, dict):
+                raise self.unexpected(f"its field '{field}' should be an object, not {_json_type(value)}")
+        return value
 
     def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
         """The array in C(field) (None: the answer itself), whose items are objects with fields of these types.
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
             self.require(item, **types)
         return value
 
-    def require(self, item: Any, **types: type) -> Any:
+    def require(self, item: Any, **types: type) -> dict[str, Any]:
         """The item, if it is an object whose fields named here have these types. Raises UnexpectedAnswer."""
         if not isinstance(item, dict):
             raise self.unexpected(f"an object was expected, not {_json_type(item)}")

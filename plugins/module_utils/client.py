@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The HTTP client: sends one request of the control API, gives back its JSON or raises a typed error.
 
-It knows nothing of keys, projects or operations. Import it only where C(transport.REQUESTS_IMPORT_ERROR) is None
-or after that has been reported.
+It knows nothing of keys, projects or operations.
 """
 
 from __future__ import annotations
@@ -92,12 +91,12 @@ class Client:
                 allow_redirects=False,
                 # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
                 verify=self.connection.validate_certs and (self.connection.ca_path or None),
-                timeout=self._timeout(),
+                timeout=self._timeout(),  # type: ignore[arg-type]  # requests takes urllib3's Timeout; its type hints do not say so
             )
         except (transport.requests.RequestException, transport.HTTPError) as error:
             raise self._unreachable(error, method, path, request_id) from None
         self._learn_service_time(response.headers.get("Date"))
-        tries = response.raw.tries
+        tries: int = response.raw.tries  # type: ignore[union-attr]  # a WholeBody
         if not 200 <= response.status_code < 300:
             raise self._status_error(response, method, path, tries, request_id)
         try:

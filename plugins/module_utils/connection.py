@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils.options import at_least, seconds
+from ansible_collections.clouddb.control.plugins.module_utils.options import seconds, whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
         validate_certs=params.get("validate_certs", True),
         ca_path=ca_path,
         api_timeout=seconds(params, "api_timeout", zero=False),
-        api_retries=at_least(params, "api_retries", 0),
+        api_retries=whole(params, "api_retries", 0),
     )
 
 

@@ -96,7 +96,7 @@ def _order(operation: Operation) -> datetime:
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
     answer = client.get("projects", project_id, "operations", operation_id)
-    operation: Operation = answer.require(answer.object("operation"), id=str, status=str)
+    operation = answer.require(answer.object("operation"), id=str, status=str)
     if operation["id"] != operation_id:
         raise answer.unexpected(f"it is about another operation, {operation['id']}")
     return operation

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_age, parse_timestamp
 
 
 # A year: what sockets and sleeps take on every platform.
 MOST_SECONDS = 31_536_000
 
 
-def at_least(params: Mapping[str, Any], option: str, smallest: int) -> Any:
-    """The option's whole number, which may be None; not below C(smallest)."""
+def whole(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
+    """The option's whole number, which may be None; from C(smallest) to C(largest)."""
     value = params.get(option)
-    if value is not None and value < smallest:
-        raise InvalidOption(option, f"must be {smallest} or more, not {value}")
+    if value is not None and (value < smallest or (largest is not None and value > largest)):
+        raise InvalidOption(option, f"must be {smallest} or more, not {value}" if largest is None else f"must be from {smallest} to {largest}, not {value}")
     return value
 
 
@@ -45,6 +47,23 @@ def path_segment(params: Mapping[str, Any], option: str) -> Any:
     """The option's id or list of ids, which may be None; fit to be a segment of a path."""
     value = not_blank(params, option)
     for segment in value if isinstance(value, list) else [value]:
-        if segment in (".", ".."):
+        if segment is not None and not is_path_segment(segment):
             raise InvalidOption(option, f"'{segment}' is not an id")
     return value
+
+
+def is_path_segment(text: str) -> bool:
+    """Whether this can be an id: not blank, and neither C(.) nor C(..), which would lead to another path."""
+    return bool(text.strip()) and text not in (".", "..")
+
+
+def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
+    """The option's ISO 8601 timestamp or age, which may be None."""
+    text = params.get(option)
+    if text is None:
+        return None
+    try:
+        return parse_age(text) or parse_timestamp(text)
+    except ValueError:
+        problem = f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'"
+        raise InvalidOption(option, problem) from None

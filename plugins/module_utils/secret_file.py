@@ -45,23 +45,22 @@ class SecretFile(NamedTuple):
         it and renames it into place. Raises SecretFileError; nothing is left lying about.
         """
         try:
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(self.path)}.", dir=self._folder())
+            descriptor, temporary = tempfile.mkstemp(prefix=".clouddb-", dir=self._folder())
         except OSError as error:
             raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
+
+        def put(secret: str) -> None:
+            try:
+                file.write(secret.encode())
+                os.fsync(file.fileno())
+                os.replace(temporary, self.path)
+                self._sync_folder()
+            except OSError as error:
+                raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
+
         try:
-            self.set_attributes(temporary)
-            with open(descriptor, "w", encoding="utf-8") as file:
-
-                def put(secret: str) -> None:
-                    try:
-                        file.write(secret)
-                        file.flush()
-                        os.fsync(file.fileno())
-                        os.replace(temporary, self.path)
-                        self._sync_folder()
-                    except OSError as error:
-                        raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
-
+            with open(descriptor, "wb", buffering=0) as file:
+                self.set_attributes(temporary)
                 yield put
         finally:
             if os.path.lexists(temporary):

@@ -38,11 +38,19 @@ except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
         # Stand-ins, so that this file can be read and the module can say what is missing.
-        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = object
+        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = MaxRetryError = Retry = object
 
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 20.0
 LONGEST_RETRY_AFTER = 60.0
+
+
+class TriedInVain(MaxRetryError):
+    """The last of some tries has failed; C(reason) is its error."""
+
+    def __init__(self, pool: Any, url: Any, reason: Any, tries: int):
+        super().__init__(pool, url, reason)
+        self.tries = tries
 
 
 class FaultRetry(Retry):
@@ -67,14 +75,15 @@ class FaultRetry(Retry):
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         return status_code in (REFUSED_STATUSES if method == "POST" else TRANSIENT_STATUSES)
 
-    def increment(self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, *args: Any, **kwargs: Any) -> FaultRetry:
+    def increment(
+        self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, _pool: Any = None, _stacktrace: Any = None
+    ) -> FaultRetry:
         try:
             if error is not None and (is_untrusted_certificate(error) or (method == "POST" and not is_never_sent(error))):
-                raise MaxRetryError(kwargs.get("_pool"), url, error) from error
-            return super().increment(method, url, response, error, *args, **kwargs)
+                raise MaxRetryError(_pool, url, error) from error
+            return super().increment(method, url, response, error, _pool, _stacktrace)
         except MaxRetryError as final:
-            final.tries = len(self.history) + 1
-            raise
+            raise TriedInVain(final.pool, url, final.reason, len(self.history) + 1) from final
 
     def get_retry_after(self, response: Any) -> float | None:
         return retry_after_seconds(response.headers)

@@ -98,7 +98,7 @@ class Wait:
         pending: dict[str, list[str]] = {}
         for target in self._pending():
             pending.setdefault(target.project_id, []).append(target.id)
-        looks = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
+        looks: list[Callable[[], None]] = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
         try:
             outcomes = in_parallel(_transient_fault, [self._find] if self._to_find else looks, self._limits.workers)
         except RequestFailed as fault:

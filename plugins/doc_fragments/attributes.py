@@ -1,0 +1,35 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The attributes that all modules have in common."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Platform and action group; check and diff mode are told by each module."""
+
+    DOCUMENTATION = r"""
+attributes:
+  action_group:
+    description: Use C(group/clouddb.control.all) in C(module_defaults) to set defaults for all modules of this collection.
+    support: full
+    membership:
+      - clouddb.control.all
+  platform:
+    description: Target OS or families that can be operated against.
+    support: full
+    platforms: posix
+"""
+
+    INFO = r"""
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would return otherwise, as it changes nothing.
+    support: full
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: N/A
+    details:
+      - This module changes nothing.
+"""

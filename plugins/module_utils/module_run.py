@@ -1,0 +1,41 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way every module's main() goes: check the connection, run, and end the task in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ansible_collections.clouddb.control.plugins.module_utils import transport
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import connection_from
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError
+
+Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
+
+
+def run_module(module: AnsibleModule, run: Run) -> None:
+    """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
+    if transport.REQUESTS_IMPORT_ERROR:
+        module.fail_json(msg=missing_required_lib("requests"), exception=transport.REQUESTS_IMPORT_ERROR)
+    try:
+        connection = connection_from(module.params)
+        # The option may have had white space around it, which the censored value would then have too.
+        module.no_log_values.add(connection.api_key)
+        result = run(module.params, Client(connection), module.check_mode)
+    except ClouddbError as error:
+        _end(module, module.fail_json, error.as_result())
+    else:
+        _end(module, module.exit_json, result)
+
+
+def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
+    for warning in result.pop("warnings", []):
+        module.warn(warning)
+    if not module._diff:
+        result.pop("diff", None)
+    end(**result)
