@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime, timezone
 
@@ -29,7 +30,7 @@ def iso(moment: int) -> str:
 
 def moment_of(text: str) -> int:
     """The inverse of iso() and timestamp(); also takes other offsets. A ValueError says that it is no timestamp."""
-    parsed = datetime.fromisoformat(text.removesuffix("Z") + "+00:00" if text.endswith("Z") else text)
+    parsed = datetime.fromisoformat(re.sub("Z$", "+00:00", text))
     if parsed.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     elapsed = parsed - datetime(1970, 1, 1, tzinfo=timezone.utc)

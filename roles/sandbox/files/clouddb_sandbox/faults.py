@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,7 +25,15 @@ class Rule(BaseModel):
         return (self.method is None or self.method.upper() == method) and fnmatchcase(path, self.path)
 
 
-class StatusFault(Rule):
+class Passing(Rule):
+    """Changes what a request meets, and lets it go on."""
+
+
+class Deciding(Rule):
+    """Decides the answer, or that there is none."""
+
+
+class StatusFault(Deciding):
     """Answers with this status; the request is not carried out."""
 
     kind: Literal["status"]
@@ -34,77 +42,85 @@ class StatusFault(Rule):
     body: Any = Field(default=None, description="sent as JSON, or as text if it is a string; default: an error body")
 
 
-class HtmlFault(Rule):
+class HtmlFault(Deciding):
     """Answers 200 with a page for people; the request is not carried out."""
 
     kind: Literal["html"]
 
 
-class RedirectFault(Rule):
+class RedirectFault(Deciding):
     """Answers 302; the request is not carried out."""
 
     kind: Literal["redirect"]
     location: str
 
 
-class ResetFault(Rule):
+class ResetFault(Deciding):
     """Cuts the connection before anything is done."""
 
     kind: Literal["reset"]
 
 
-class StallFault(Rule):
+class StallFault(Deciding):
     """Says nothing for so many real seconds, then cuts the connection; the request is not carried out."""
 
     kind: Literal["stall"]
     seconds: float = Field(ge=0)
 
 
-class LostAnswerFault(Rule):
+class LostAnswerFault(Deciding):
     """Carries the request out, then cuts the connection without a byte of the answer."""
 
     kind: Literal["lost_answer"]
 
 
-class TruncateFault(Rule):
+class TruncateFault(Deciding):
     """Carries the request out, sends half of the answer's body under its full length, then cuts the connection."""
 
     kind: Literal["truncate"]
 
 
-class MalformedFault(Rule):
+class MalformedFault(Deciding):
     """Carries the request out, answers with half of the JSON as if it were whole."""
 
     kind: Literal["malformed"]
 
 
-class DelayFault(Rule):
+class DelayFault(Passing):
     """Waits so many real seconds, then goes on."""
 
     kind: Literal["delay"]
     seconds: float = Field(ge=0)
 
 
-class PageLimitFault(Rule):
+class PageLimitFault(Passing):
     """No list page holds more items, whatever `limit` says."""
 
     kind: Literal["page_limit"]
     items: int = Field(ge=1)
 
 
-class UnavailableProjectsFault(Rule):
+class UnavailableProjectsFault(Passing):
     """The project list lacks these projects and names them in `unavailable_project_ids`."""
 
     kind: Literal["unavailable_projects"]
     ids: list[str] = Field(min_length=1)
 
 
-# These change what a request meets and let it go on; any other fault decides the answer.
-Passing = Union[DelayFault, PageLimitFault, UnavailableProjectsFault]
-Deciding = Union[
-    StatusFault, HtmlFault, RedirectFault, ResetFault, StallFault, LostAnswerFault, TruncateFault, MalformedFault
+Fault = Annotated[
+    StatusFault
+    | HtmlFault
+    | RedirectFault
+    | ResetFault
+    | StallFault
+    | LostAnswerFault
+    | TruncateFault
+    | MalformedFault
+    | DelayFault
+    | PageLimitFault
+    | UnavailableProjectsFault,
+    Field(discriminator="kind"),
 ]
-Fault = Annotated[Union[Passing, Deciding], Field(discriminator="kind")]
 
 
 class Faults:
@@ -119,7 +135,7 @@ class Faults:
         self._rules[self._last_id] = fault
         return {"id": self._last_id, **fault.model_dump()}
 
-    def list(self) -> list[dict[str, Any]]:
+    def remaining(self) -> list[dict[str, Any]]:
         return [{"id": rule_id, **fault.model_dump()} for rule_id, fault in self._rules.items()]
 
     def clear(self) -> None:

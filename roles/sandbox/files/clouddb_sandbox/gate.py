@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import answers, keys, platform_activity
 from .clock import SECOND
-from .faults import DelayFault, PageLimitFault, UnavailableProjectsFault
+from .faults import Deciding, DelayFault, PageLimitFault, UnavailableProjectsFault
 from .sandbox import BASE_PATH, CONTROL_PATH, Sandbox
 from .spoil import spoil
 
@@ -91,7 +91,7 @@ class Gate:
                         scope["state"]["page_limit"] = fault.items
                     case UnavailableProjectsFault():
                         scope["state"]["unavailable"] = fault.ids
-                    case _:
+                    case Deciding():
                         await spoil(fault, self.app, scope, receive, send)
                         return
         await self.app(scope, receive, send)

@@ -67,7 +67,7 @@ def check_timeline(timeline: Timeline) -> Timeline:
     if not timeline or timeline[0][0] != 0:
         raise ValueError("the first entry's offset must be 0")
     offsets = [offset for offset, _status in timeline]
-    if any(later <= earlier for earlier, later in zip(offsets, offsets[1:])):
+    if offsets != sorted(set(offsets)):
         raise ValueError("the offsets must increase")
     unknown = sorted({status for _offset, status in timeline} - set(STATUSES))
     if unknown:

@@ -10,15 +10,10 @@ import secrets
 import string
 import uuid
 
-ADJECTIVES = ("aged autumn billowing bitter bold calm cold cool crimson damp dark dawn falling floral fragrant frosty "
-              "gentle green hidden holy icy late lingering little lively long misty morning muddy nameless old patient "
-              "polished purple quiet raspy red restless rough round shiny silent small snowy solitary sparkling spring "
-              "still summer sweet twilight wandering weathered white wild winter wispy young").split()
-NOUNS = ("bird boat breeze brook bush butterfly cake cell cherry cloud credit darkness dawn dew dream dust feather "
-         "field fire firefly flower fog forest frog glade glitter grass hall hat haze heart hill king lab lake leaf "
-         "limit math meadow mode moon morning mountain mouse mud night paper pine poetry pond queen rain recipe "
-         "resonance rice river salad scene sea shadow shape silence sky smoke snow sound star sun sunset surf term "
-         "thunder tooth tree truth union unit violet voice water wave wildflower wind wood").split()
+ADJECTIVES = ("autumn", "bold", "calm", "crimson", "dark", "frosty", "gentle", "late", "little", "misty", "old",
+              "patient", "quiet", "restless", "silent", "small", "snowy", "spring", "summer", "weathered", "wild", "wispy")
+NOUNS = ("bird", "breeze", "brook", "cloud", "dawn", "dew", "field", "fire", "flower", "forest", "grass", "hill",
+         "lake", "leaf", "meadow", "moon", "pond", "rain", "river", "sea", "sky", "snow", "star", "tree", "wave", "wind")
 
 SURPRISE: random.Random = random.SystemRandom()
 

@@ -117,9 +117,9 @@ def refuse_if_busy(tx: Transaction, project_id: str, branch_id: str | None = Non
     The platform's own operations give way: whether a playbook passes must not depend on their moment.
     """
     busy = tx.db.execute(
-        "SELECT id, action FROM operations WHERE project_id = ?1 AND (?2 IS NULL OR branch_id = ?2)"
-        " AND (settled_at IS NULL OR settled_at > ?3) AND NOT by_platform LIMIT 1",
-        (project_id, branch_id, tx.now),
+        "SELECT id, action FROM operations WHERE project_id = :project AND (:branch IS NULL OR branch_id = :branch)"
+        " AND (settled_at IS NULL OR settled_at > :now) AND NOT by_platform LIMIT 1",
+        {"project": project_id, "branch": branch_id, "now": tx.now},
     ).fetchone()
     if busy:
         raise HTTPException(

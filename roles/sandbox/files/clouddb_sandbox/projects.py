@@ -145,8 +145,9 @@ def branches(tx: Transaction, project_id: str) -> list[Branch]:
 def find_branch(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
     """The branch of that id, or the project's default branch."""
     row = tx.db.execute(
-        "SELECT * FROM branches WHERE project_id = ?1 AND (id = ?2 OR (?2 IS NULL AND parent_id IS NULL))",
-        (project_id, branch_id),
+        "SELECT * FROM branches WHERE project_id = :project"
+        " AND (id = :branch OR (:branch IS NULL AND parent_id IS NULL))",
+        {"project": project_id, "branch": branch_id},
     ).fetchone()
     if row is None:
         raise HTTPException(404, f"branch {branch_id} not found in project {project_id}")
@@ -168,7 +169,8 @@ def insert_endpoint(tx: Transaction, branch: Branch, endpoint_id: str | None = N
     """Give the branch a compute, in use from now on."""
     endpoint = Endpoint(id=endpoint_id or names.endpoint_id(), project_id=branch.project_id, branch_id=branch.id)
     tx.db.execute(
-        "INSERT INTO endpoints VALUES (?, ?, ?, ?, 0, 0)", (endpoint.id, endpoint.project_id, endpoint.branch_id, tx.now)
+        "INSERT INTO endpoints VALUES (?, ?, ?, ?, 0, 0)",
+        (endpoint.id, endpoint.project_id, endpoint.branch_id, tx.now),
     )
     platform_activity.used(tx, endpoint.id)
     return endpoint

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API sends: api.md, "Resources and their fields", and the branch and the database that requests start work on."""
+"""What the API sends: api.md, "Resources and their fields", and the objects that requests start work on."""
 
 from __future__ import annotations
 

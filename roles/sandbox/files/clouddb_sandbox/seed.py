@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -28,8 +29,11 @@ def seconds_of(age: Any) -> Any:
     return float(found[1]) * UNITS[found[2]] if found else age
 
 
-def microseconds_of(value: Any) -> Any:
-    return moment_of(value) if isinstance(value, str) else value.timestamp() * SECOND if hasattr(value, "timestamp") else value
+def microseconds_of(value: Any) -> int:
+    text = value.isoformat() if isinstance(value, datetime) else value  # YAML makes dates of unquoted timestamps
+    if not isinstance(text, str):
+        raise ValueError("not an ISO 8601 timestamp")
+    return moment_of(text)
 
 
 def one_of(*choices: str) -> AfterValidator:
@@ -144,10 +148,10 @@ def check_seed(data: Any) -> Seed:
     try:
         return Seed.model_validate(data)
     except ValidationError as error:
-        complaints = [
-            f"{'.'.join(map(str, found['loc'])) or 'seed'}: {found['msg']}" for found in error.errors(include_input=False)
-        ]
-        raise ValueError("\n".join(complaints)) from None
+        complaints = error.errors(include_input=False, include_url=False)
+        raise ValueError(
+            "\n".join(f"{'.'.join(map(str, found['loc'])) or 'seed'}: {found['msg']}" for found in complaints)
+        ) from None
 
 
 def sow(tx: Transaction, seed: Seed) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +71,16 @@ class Transaction:
         return latest
 
 
+def create_tables(tx: Transaction) -> None:
+    for statement in SCHEMA:
+        tx.db.execute(statement)
+    tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, real_now()))
+
+
 class Store:
     """One connection behind one lock: a sandbox has few clients, and each transaction is short."""
 
-    def __init__(self, path: Path, speed: float | None, fill: Callable[[Transaction], None]) -> None:
-        """Open the database; create it and `fill` it in one transaction if there is none."""
+    def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -84,39 +89,21 @@ class Store:
         self._db.execute("PRAGMA foreign_keys = ON")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
-            raise ValueError(f"{path} is a database of another version of the sandbox; remove it to start anew")
-        if version == 0:
-            self.clock = Clock(real_now(), 1.0)
-            with self.transaction() as tx:
-                self._create(tx)
-                fill(tx)
-        self.clock = self._resume(speed)
+            raise ValueError(f"{path} was made by another version of the sandbox; remove it to start anew")
+        self.is_new = version == 0
+        self.clock = Clock(real_now(), 1.0) if self.is_new else self._resumed_clock()
 
-    @staticmethod
-    def _create(tx: Transaction) -> None:
-        for statement in SCHEMA:
-            tx.db.execute(statement)
-        tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, real_now()))
-
-    def _resume(self, speed: float | None) -> Clock:
+    def _resumed_clock(self) -> Clock:
         """Sandbox time goes on while the sandbox is down, and never back, whatever the machine's clock does."""
         row = self._db.execute("SELECT * FROM clock").fetchone()
         elapsed = max(0, real_now() - row["real_origin"])
-        clock = Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
-        if speed is not None:
-            clock.set(speed)
-        self._save(clock)
-        return clock
+        return Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
 
-    def _save(self, clock: Clock) -> None:
-        self._db.execute(
-            "UPDATE clock SET origin = ?, real_origin = ?, speed = ?", (clock.now(), real_now(), clock.speed)
-        )
-
-    def set_clock(self, speed: float | None, advance: float) -> None:
-        with self._lock:
-            self.clock.set(self.clock.speed if speed is None else speed, advance)
-            self._save(self.clock)
+    def set_clock(self, speed: float | None, advance: float = 0) -> None:
+        with self.transaction() as tx:
+            speed = self.clock.speed if speed is None else speed
+            origin = self.clock.set(speed, advance)
+            tx.db.execute("UPDATE clock SET origin = ?, real_origin = ?, speed = ?", (origin, real_now(), speed))
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

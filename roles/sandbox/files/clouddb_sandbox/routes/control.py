@@ -53,7 +53,7 @@ class ClockChange(BaseModel):
 
 @router.get("/faults")
 async def list_faults(sandbox: SandboxOfRequest) -> dict[str, Any]:
-    return {"faults": sandbox.faults.list()}
+    return {"faults": sandbox.faults.remaining()}
 
 
 @router.post("/faults", status_code=201)
@@ -64,7 +64,7 @@ async def add_fault(sandbox: SandboxOfRequest, body: Fault) -> dict[str, Any]:
 @router.delete("/faults")
 async def clear_faults(sandbox: SandboxOfRequest) -> dict[str, Any]:
     sandbox.faults.clear()
-    return {"faults": sandbox.faults.list()}
+    return {"faults": sandbox.faults.remaining()}
 
 
 @router.get("/requests")

@@ -1,0 +1,92 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line: python -m clouddb_sandbox --database PATH --api-key-file PATH --ready-file PATH"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import names
+from .app import create_app
+from .files import write_whole
+from .lock import held
+from .server import Server, base_url, listening_socket
+from .settings import Settings
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="clouddb_sandbox", description="A local control API for tests.")
+    parser.add_argument("--database", type=Path, required=True, help="SQLite file; made if there is none")
+    parser.add_argument("--seed", type=Path, help="YAML or JSON file: what the account holds in a new database")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    parser.add_argument(
+        "--api-key-file", type=Path, required=True, help="holds the first API key; made with a random one"
+    )
+    parser.add_argument("--ready-file", type=Path, required=True, help="written as soon as the sandbox listens")
+    parser.add_argument("--speed", type=float, help="sandbox seconds in a real second (default: as before, at first 1)")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        with held(options.database):
+            serve(options)
+    except BlockingIOError:
+        return failure(f"another sandbox runs on {options.database}")
+    except (OSError, ValueError) as error:
+        return failure(str(error))
+    return 0
+
+
+def failure(message: str) -> int:
+    print(f"The sandbox cannot start. {message}", file=sys.stderr)
+    return 1
+
+
+def serve(options: argparse.Namespace) -> None:
+    settings = Settings(
+        database=options.database,
+        api_key=first_key(options.api_key_file),
+        seed=read_seed(options.seed) if options.seed else None,
+        speed=options.speed,
+    )
+    with listening_socket(options.host, options.port) as listener:
+        host, port = listener.getsockname()[:2]
+        if not ipaddress.ip_address(host).is_loopback:
+            print(f"Warning: the sandbox listens on {host}, where other machines may reach it.", file=sys.stderr)
+        ready = {"base_url": base_url(listener), "host": options.host, "port": port, "pid": os.getpid()}
+        server = Server(create_app(settings), lambda: write_whole(options.ready_file, json.dumps(ready)))
+        server.run(sockets=[listener])
+
+
+def first_key(path: Path) -> str:
+    """The key in the file; a file that is missing or empty gets a new one."""
+    secret = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    if not secret:
+        secret = names.secret()
+        write_whole(path, secret + "\n")
+    return secret
+
+
+def read_seed(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is neither YAML nor JSON: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())
