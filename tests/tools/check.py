@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 from stage import CHECKOUT, Stage, stage
 
+PYTHON = ("--python", f"{sys.version_info.major}.{sys.version_info.minor}")
 BUILD = CHECKOUT / ".build"
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 SKIPPED = re.compile(r"^WARNING: (All targets skipped|Skipping (sanity|tests|unit)|Excluding|Required program)")
@@ -63,11 +64,9 @@ def run(staged: Stage, program: str, *arguments: str) -> tuple[int, list[str]]:
     return process.returncode, lines
 
 
-def ansible_test(staged: Stage, tally: Tally, command: str, *arguments: str) -> tuple[int, list[str]]:
+def ansible_test(staged: Stage, tally: Tally, *command: str) -> tuple[int, list[str]]:
     """Run one command of ansible-test; every warning about work left out counts as failed."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    color = "yes" if sys.stdout.isatty() else "no"
-    status, lines = run(staged, "ansible-test", command, "--python", python, "--color", color, *arguments)
+    status, lines = run(staged, "ansible-test", *command, "--color", "yes" if sys.stdout.isatty() else "no")
     tally.failed += sorted({line for line in lines if SKIPPED.search(line)})
     return status, lines
 
@@ -76,21 +75,21 @@ def read_junit(staged: Stage, tally: Tally, reports: str, may_skip: Container[st
     """Count the test cases in ansible-test's JUnit files."""
     for report in sorted((staged.collection / "tests" / "output" / "junit").glob(reports)):
         for case in ET.parse(report).iter("testcase"):
-            name = case.get("name", "").partition("-python-")[0]
+            name = case.get("name", "").removesuffix(f"-python-{PYTHON[1]}")
             outcome = {child.tag for child in case} & {"failure", "error", "skipped"}
             if not outcome:
                 tally.passed += 1
             elif outcome == {"skipped"} and name in may_skip:
                 tally.without_subject.append(name)
             else:
-                tally.failed.append(f"{name} ({', '.join(sorted(outcome))})")
+                tally.failed.append(f"{case.get('classname')}.{name} ({', '.join(sorted(outcome))})")
 
 
 def place_get_pip() -> None:
     """Put our stand-in where ansible-test keeps the pip bootstrap script that it would download otherwise."""
     from ansible_test._internal.python_requirements import get_venv_packages
 
-    version = get_venv_packages(SimpleNamespace(version=f"{sys.version_info.major}.{sys.version_info.minor}"))["pip"]
+    version = get_venv_packages(SimpleNamespace(version=PYTHON[1]))["pip"]
     target = Path.home() / ".ansible" / "test" / "cache" / f"get_pip_{version.replace('.', '_')}.py"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ def place_get_pip() -> None:
 def sanity(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """All of ansible-test's sanity tests."""
     place_get_pip()
-    status, _lines = ansible_test(staged, tally, "sanity", "--junit", *arguments)
+    status, _lines = ansible_test(staged, tally, "sanity", *PYTHON, "--junit", *arguments)
     absent = {test for test, files in SUBJECTS.items() if not any(staged.collection.glob(files))}
     read_junit(staged, tally, "ansible-test-sanity-*.xml", may_skip=absent)
     return status
@@ -108,14 +107,14 @@ def sanity(staged: Stage, tally: Tally, arguments: list[str]) -> int:
 
 def units(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """The unit tests."""
-    status, _lines = ansible_test(staged, tally, "units", "--requirements", *arguments)
+    status, _lines = ansible_test(staged, tally, "units", *PYTHON, "--requirements", *arguments)
     read_junit(staged, tally, "python*-units.xml")
     return status
 
 
 def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """The integration targets."""
-    options = ("--local", "--requirements", "--continue-on-error")
+    options = (*PYTHON, "--local", "--requirements", "--continue-on-error")
     status, lines = ansible_test(staged, tally, "integration", *options, *arguments)
     for report in (staged.collection / "tests" / "output" / "data").glob("integration-*.json"):
         tally.passed += len(json.loads(report.read_text(encoding="utf-8"))["targets"])
@@ -138,9 +137,24 @@ def lint(staged: Stage, tally: Tally, arguments: list[str]) -> int:
 
 
 def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The unit tests with the coverage of plugins/."""
+    """The unit tests with the coverage of plugins/, as a table here and as pages in .build/coverage."""
     status = units(staged, tally, ["--coverage", *arguments])
-    ansible_test(staged, tally, "coverage", "report", "--show-missing", "--include", "plugins/*", "--stub")
+    folder = staged.collection / "tests" / "output" / "coverage"
+    # ansible-test reports the files that no test imports apart from the others, so the totals are made here.
+    ansible_test(staged, tally, "coverage", "combine", "--stub")
+    data, only = f"--data-file={folder / 'whole'}", "--include=plugins/*"
+    reports = (
+        ("combine", "--quiet", data, str(folder / "coverage"), str(folder / "coverage=stub-01")),
+        ("html", "--quiet", data, only, f"--directory={BUILD / 'coverage'}"),
+        ("json", "--quiet", data, only, f"-o{folder / 'whole.json'}"),
+        ("report", data, only, "--show-missing", "--skip-covered"),
+    )
+    status = status or max(run(staged, "coverage", *report)[0] for report in reports)
+    if not status:
+        totals = json.loads((folder / "whole.json").read_text(encoding="utf-8"))["totals"]
+        for kind, covered, number in (("line", "lines", "statements"), ("branch", "branches", "branches")):
+            share = 100 * totals[f"covered_{covered}"] / totals[f"num_{number}"]
+            print(f"{kind} coverage: {share:.1f} % ({totals[f'covered_{covered}']} of {totals[f'num_{number}']})")
     return status
 
 
