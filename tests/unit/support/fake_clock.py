@@ -1,0 +1,29 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A clock that stands still until somebody sleeps by it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Callable
+
+from ansible_collections.clouddb.control.plugins.module_utils.clock import Clock
+
+EPOCH = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
+
+
+class FakeClock:
+    """C(clock) is what the code under test gets; C(pauses) are the sleeps it asked for, in seconds."""
+
+    def __init__(self, on_sleep: Callable[[float], None] | None = None):
+        self.elapsed = 0.0
+        self.pauses: list[float] = []
+        self._on_sleep = on_sleep
+        self.clock = Clock(lambda: 1000.0 + self.elapsed, self.sleep, lambda: EPOCH + timedelta(seconds=self.elapsed))
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.elapsed += seconds
+        if self._on_sleep:
+            self._on_sleep(seconds)

@@ -1,0 +1,67 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real sandbox in this process, and its control endpoints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import requests
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
+
+from clouddb_sandbox.in_process import sandbox_server  # noqa: E402
+from clouddb_sandbox.settings import Settings  # noqa: E402
+
+API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
+
+
+class Sandbox:
+    """Speaks to a running sandbox past the code under test: C(api) for the service, C(control) for its own endpoints."""
+
+    def __init__(self, base_url: str):
+        self.base_url = base_url
+        self.api_key = API_KEY
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.headers["Authorization"] = f"Bearer {API_KEY}"
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        return self._send(method, self.base_url + path, body)
+
+    def control(self, method: str, path: str, body: Any = None) -> Any:
+        return self._send(method, self.base_url.replace("/api/v2", "/_sandbox") + path, body)
+
+    def fault(self, kind: str, **rule: Any) -> None:
+        self.control("POST", "/faults", {"kind": kind, **rule})
+
+    def plan(self, *timeline: tuple[float, str], **plan: Any) -> None:
+        self.control("POST", "/operation_plans", {"timeline": list(timeline), **plan})
+
+    def advance(self, seconds: float) -> None:
+        self.control("PUT", "/clock", {"advance": seconds})
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The requests to the service so far."""
+        return [entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")]
+
+    def keys(self, name: str) -> list[dict[str, Any]]:
+        """The active keys of this name."""
+        return [key for key in self.api("GET", "/api_keys") if key["name"] == name]
+
+    def _send(self, method: str, url: str, body: Any) -> Any:
+        response = self._session.request(method, url, json=body, timeout=10)
+        response.raise_for_status()
+        return response.json()
+
+
+@contextmanager
+def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
+    """A sandbox whose clock stands still until it is advanced; its account has what C(seed) says."""
+    with sandbox_server(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as base_url:
+        yield Sandbox(base_url)
