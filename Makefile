@@ -23,7 +23,7 @@ test: $(READY) ## Run sanity, units, integration and lint
 sanity: $(READY) ## Run ansible-test sanity, all tests; ARGS="--test pep8" or paths narrow it
 	@$(CHECK) $@ -- $(ARGS)
 
-units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules narrows it
+units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ narrows it
 	@$(CHECK) $@ -- $(ARGS)
 
 integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key narrows it
