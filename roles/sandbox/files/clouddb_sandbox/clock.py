@@ -43,6 +43,7 @@ class Clock:
     def __init__(self, origin: int, speed: float) -> None:
         # One tuple, replaced as a whole: other threads see the old line or the new one, never a mixture.
         self._line = (origin, time.monotonic(), speed)
+        self._latest = origin
 
     @property
     def speed(self) -> float:
@@ -50,7 +51,12 @@ class Clock:
 
     def now(self) -> int:
         origin, since, speed = self._line
-        return min(origin + int((time.monotonic() - since) * speed * SECOND), END_OF_TIME)
+        return min(max(origin + int((time.monotonic() - since) * speed * SECOND), self._latest), END_OF_TIME)
+
+    def stamp(self) -> int:
+        """The time of a change: now, or just later, so that no two changes share a time even if the clock stands."""
+        self._latest = max(self.now(), self._latest + 1)
+        return self._latest
 
     def set(self, speed: float, advance: float = 0) -> int:
         """Go on from now, plus `advance` seconds, at this speed. Returns the new origin."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +19,40 @@ from .settings import Settings
 @contextmanager
 def sandbox_server(settings: Settings) -> Iterator[str]:
     """Run a sandbox in a thread of its own; yields its base URL."""
-    listening = threading.Event()
     with listening_socket("127.0.0.1", 0) as listener:
-        server = Server(create_app(settings), listening.set)
+        server = ThreadServer(settings)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        if not listening.wait(10):
+        if not server.listening.wait(10):
             raise RuntimeError("the sandbox did not start within 10 seconds")
         try:
             yield base_url(listener)
         finally:
-            server.should_exit = True
+            server.stop()
             thread.join(10)
+
+
+class ThreadServer(Server):
+    """Ends as soon as it is told to: nobody waits for an answer any more, and a test has no time to lose."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.listening = threading.Event()
+        super().__init__(create_app(settings), self.on_start)
+
+    def on_start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stopping = asyncio.Event()
+        self.listening.set()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.stopping.set)
+
+    async def main_loop(self) -> None:
+        await self.stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await self.lifespan.shutdown()

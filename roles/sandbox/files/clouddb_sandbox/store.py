@@ -62,13 +62,14 @@ class Transaction:
     """One look at the account, or one change of it, at one moment of sandbox time."""
 
     db: sqlite3.Connection
+    clock: Clock
     now: int
 
     def stamp(self) -> int:
-        """The time of a change: now, or just after the latest one given, so that no two changes share a time."""
-        self.db.execute("UPDATE clock SET latest = max(latest + 1, ?)", (self.now,))
-        latest: int = self.db.execute("SELECT latest FROM clock").fetchone()[0]
-        return latest
+        """The time of a change, later than every one before it, and than every one before a new start."""
+        moment = self.clock.stamp()
+        self.db.execute("UPDATE clock SET latest = ?", (moment,))
+        return moment
 
 
 def create_tables(tx: Transaction) -> None:
@@ -111,7 +112,7 @@ class Store:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield Transaction(self._db, self.clock.now())
+                yield Transaction(self._db, self.clock, self.clock.now())
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise

@@ -1,0 +1,102 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real sandbox on a real socket for each test."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import requests
+
+SERVER = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files"
+sys.path.insert(0, str(SERVER))
+
+from clouddb_sandbox.in_process import sandbox_server  # noqa: E402
+from clouddb_sandbox.settings import Settings  # noqa: E402
+
+API_KEY = "k" * 64
+PROJECT = "wispy-lake-12345678"
+
+
+class Service:
+    """A client of one sandbox: paths without a leading slash are below the base URL, others below the host."""
+
+    def __init__(self, base_url, api_key=API_KEY):
+        self.base_url = base_url
+        self.host_url = base_url.removesuffix("/api/v2")
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.headers["Authorization"] = f"Bearer {api_key}"
+
+    def request(self, method, path, **options):
+        url = f"{self.host_url}{path}" if path.startswith("/") else f"{self.base_url}/{path}"
+        return self.session.request(method, url, timeout=10, allow_redirects=False, **options)
+
+    def get(self, path, **params):
+        return self.request("GET", path, params=params)
+
+    def ok(self, method, path, **options):
+        """The body of an answer that must be a good one."""
+        response = self.request(method, path, **options)
+        assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
+        return response.json()
+
+    def as_key(self, api_key):
+        return Service(self.base_url, api_key)
+
+    def create_key(self, name="ci"):
+        return self.ok("POST", "api_keys", json={"key_name": name})
+
+    def keys(self):
+        return self.ok("GET", "api_keys")
+
+    def create_branch(self, **body):
+        return self.ok("POST", f"projects/{PROJECT}/branches", json=body)
+
+    def create_database(self, branch_id, name="orders"):
+        body = {"database": {"name": name, "owner_name": "app"}}
+        return self.request("POST", f"projects/{PROJECT}/branches/{branch_id}/databases", json=body)
+
+    def default_branch(self):
+        return self.ok("GET", f"projects/{PROJECT}/branches")["branches"][0]["id"]
+
+    def operation(self, operation):
+        path = f"projects/{operation['project_id']}/operations/{operation['id']}"
+        return self.ok("GET", path)["operation"]
+
+    def operations(self, project_id=PROJECT, **params):
+        return self.ok("GET", f"projects/{project_id}/operations", params={"limit": 1000, **params})["operations"]
+
+    def advance(self, seconds):
+        return self.ok("PUT", "/_sandbox/clock", json={"advance": seconds})
+
+    def fault(self, kind, **details):
+        return self.ok("POST", "/_sandbox/faults", json={"kind": kind, **details})
+
+    def plan(self, timeline, **details):
+        return self.ok("POST", "/_sandbox/operation_plans", json={"timeline": timeline, **details})
+
+    def log(self):
+        return self.ok("GET", "/_sandbox/requests")["requests"]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start a sandbox; the same database each time within a test. Its clock stands still unless a speed is given."""
+    with ExitStack() as running:
+
+        def start(seed=None, speed=0.0):
+            settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=API_KEY, seed=seed, speed=speed)
+            return Service(running.enter_context(sandbox_server(settings)))
+
+        yield start
+
+
+@pytest.fixture
+def service(serve):
+    """A sandbox with one project, which has been there for a day."""
+    return serve({"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]})

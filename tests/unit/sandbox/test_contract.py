@@ -1,0 +1,577 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service's contract, statement by statement: each test quotes the ones that it holds the sandbox to."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+import pytest
+import requests
+
+PROJECT = "wispy-lake-12345678"
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+ENDPOINTS = [
+    ("GET", "projects"),
+    ("POST", "projects"),
+    ("GET", f"projects/{PROJECT}"),
+    ("PATCH", f"projects/{PROJECT}"),
+    ("DELETE", f"projects/{PROJECT}"),
+    ("GET", f"projects/{PROJECT}/branches"),
+    ("POST", f"projects/{PROJECT}/branches"),
+    ("GET", f"projects/{PROJECT}/branches/br-x/databases"),
+    ("POST", f"projects/{PROJECT}/branches/br-x/databases"),
+    ("GET", f"projects/{PROJECT}/operations"),
+    ("GET", f"projects/{PROJECT}/operations/x"),
+    ("GET", "api_keys"),
+    ("POST", "api_keys"),
+    ("DELETE", "api_keys/1"),
+    ("PUT", "api_keys"),
+    ("DELETE", "api_keys/not-a-number"),
+    ("GET", "nowhere"),
+    ("GET", "/"),
+    ("GET", "/docs"),
+    ("GET", "/openapi.json"),
+    ("GET", "/_sandbox/faults"),
+    ("POST", "/_sandbox/faults"),
+]
+
+
+def assert_types(item, types):
+    """Exactly these fields, each of its type (bool is no int here)."""
+    assert {name: type(value) for name, value in item.items()} == types
+
+
+def moment(text):
+    assert TIMESTAMP.fullmatch(text), text
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def wait(service, started):
+    """What api.md tells clients to do, with the clock moved instead of waited for."""
+    for _poll in range(20):
+        statuses = {service.operation(operation)["status"] for operation in started}
+        if statuses == {"finished"}:
+            return
+        assert "failed" not in statuses
+        service.advance(5)
+    raise AssertionError(f"still {statuses}")
+
+
+class TestWhatTheServiceDoes:
+    @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+    def test_every_call_requires_a_key(self, service, method, path):
+        """api.md: "Every call requires an API key sent as a bearer token." "A request with no Authorization header, an invalid
+        key or a revoked key fails with HTTP 401 (Unauthorized)."
+        """
+        created = service.create_key()
+        service.ok("DELETE", f"api_keys/{created['id']}")
+        before = service.keys()
+        for authorization in (None, "", "Bearer", "Bearer ", "Bearer nonsense", f"Bearer {created['key']}",
+                              f"Basic {'k' * 64}", "k" * 64, f"Bearer {'k' * 63}", f"Bearer {'k' * 65}"):
+            service.session.headers["Authorization"] = authorization
+            response = service.request(method, path, data="{not json")
+            assert response.status_code == 401, authorization
+            assert response.json()["code"] == "UNAUTHORIZED"
+        service.session.headers["Authorization"] = f"Bearer {'k' * 64}"
+        assert [key["id"] for key in service.keys()] == [key["id"] for key in before]
+
+    def test_keys_are_global(self, serve):
+        """api.md: "API keys are global. They belong to an account and work with any project of that account." "Keys give
+        access to all objects of the account."
+        """
+        service = serve({"generate": {"projects": 3, "operations_per_project": 1}})
+        other = service.as_key(service.create_key()["key"])
+        for project in other.ok("GET", "projects")["projects"]:
+            (operation,) = other.operations(project["id"])
+            assert other.operation(operation) == operation
+
+    def test_unlimited_keys(self, service):
+        """api.md: "An account may create an unlimited number of keys." "API keys per account: unlimited"."""
+        created = [service.create_key("same name") for _number in range(300)]
+        assert len({key["id"] for key in created}) == 300
+        assert len(service.keys()) == 301
+
+    def test_keys_do_not_expire(self, service):
+        """api.md: "A key stays valid until it is revoked"."""
+        other = service.as_key(service.create_key()["key"])
+        service.advance(9 * 365 * 86400)
+        assert other.get("api_keys").status_code == 200
+
+    def test_operations_start_in_both_ways(self, service):
+        """api.md: "It is started either by a user action (for example creating a branch or deleting a database) or by the
+        platform itself (for example suspending a compute after inactivity, or an availability check)."
+        """
+        assert service.operations() == []
+        service.create_branch()
+        assert {operation["action"] for operation in service.operations()} == {"create_branch", "start_compute"}
+        service.advance(3600)
+        assert {"suspend_compute", "check_availability"} <= {item["action"] for item in service.operations()}
+
+    def test_base_address(self, service):
+        """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment; every path in this
+        document is relative to that base."
+        """
+        assert service.base_url.endswith("/api/v2")
+        assert service.get("/projects").status_code == 404
+        assert service.get("/api/projects").status_code == 404
+        assert service.get("/api/v1/projects").status_code == 404
+
+
+class TestApiKeys:
+    def test_creation(self, service):
+        """api.md: "POST /api_keys: Creates an API key. Request body: JSON object with `key_name` (string, required). Response:
+        the API key creation result (`id`, `key`)"."""
+        created = service.create_key("deploy")
+        assert_types(created, {"id": int, "key": str, "name": str, "created_at": str})
+        assert service.as_key(created["key"]).get("projects").status_code == 200
+
+    @pytest.mark.parametrize(
+        "body", [None, {}, [], "deploy", {"key_name": None}, {"key_name": 7}, {"key_name": ""}, {"name": "deploy"}]
+    )
+    def test_key_name_is_required(self, service, body):
+        """api.md: "`key_name` (string, required)"."""
+        response = service.request("POST", "api_keys", json=body)
+        assert response.status_code == 400
+        assert response.json()["code"] == "BAD_REQUEST"
+        assert len(service.keys()) == 1
+
+    def test_secret_is_random(self, service):
+        """api.md: "key: the generated secret, described as 64-bit and randomly generated"."""
+        secrets = {service.create_key()["key"] for _number in range(20)}
+        assert len(secrets) == 20
+        assert all(re.fullmatch("[a-z0-9]{64}", secret) for secret in secrets)
+
+    def test_secret_cannot_be_had_again(self, service, tmp_path):
+        """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does the
+        database hold it."""
+        created = service.create_key()
+        later = [
+            service.get("api_keys").text,
+            service.get("/_sandbox/requests").text,
+            service.request("DELETE", f"api_keys/{created['id']}").text,
+        ]
+        assert not any(created["key"] in text for text in later)
+        stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert created["name"].encode() in stored
+        assert created["key"].encode() not in stored
+        assert b"k" * 64 not in stored
+
+    def test_list(self, service):
+        """api.md: "GET /api_keys: Lists the account's API keys. No parameters are required. Response: a JSON array (not wrapped
+        in an object) of API key list items"."""
+        created = service.create_key("deploy")
+        service.as_key(created["key"]).keys()
+        listed = service.keys()
+        assert isinstance(listed, list)
+        for key in listed:
+            assert_types(
+                key, {"id": int, "name": str, "created_at": str, "last_used_at": str, "last_used_from_addr": str}
+            )
+        assert (listed[1]["id"], listed[1]["name"]) == (created["id"], "deploy")
+        assert listed[1]["created_at"] == created["created_at"]
+        assert moment(listed[1]["created_at"]) < moment(listed[1]["last_used_at"])
+        assert listed[1]["last_used_from_addr"] == "127.0.0.1"
+
+    def test_last_use(self, service):
+        """api.md: "last_used_at", "last_used_from_addr: network address the key was last used from"; null and empty before."""
+        created = service.create_key()
+        unused = service.keys()[1]
+        assert (unused["last_used_at"], unused["last_used_from_addr"]) == (None, "")
+        other = service.as_key(created["key"])
+        other.get("projects")
+        first = moment(service.keys()[1]["last_used_at"])
+        assert moment(service.keys()[1]["last_used_at"]) == first
+        service.advance(60)
+        other.get("nowhere")
+        assert moment(service.keys()[1]["last_used_at"]) - first >= timedelta(seconds=60)
+
+    def test_revocation(self, service):
+        """api.md: "DELETE /api_keys/{key_id}: Revokes a key. Response: the API key revocation result." "Effective immediately;
+        any later request using the key fails with 401; cannot be reversed"."""
+        created = service.create_key("deploy")
+        other = service.as_key(created["key"])
+        assert other.get("projects").status_code == 200
+        revoked = service.ok("DELETE", f"api_keys/{created['id']}")
+        assert_types(
+            revoked, {"id": int, "name": str, "revoked": bool, "last_used_at": str, "last_used_from_addr": str}
+        )
+        assert (revoked["id"], revoked["name"], revoked["revoked"]) == (created["id"], "deploy", True)
+        assert other.get("projects").status_code == 401
+        assert [key["name"] for key in service.keys()] == ["sandbox"]
+
+    def test_revocation_is_irreversible(self, serve):
+        """api.md: "Revocation is irreversible": neither a second one nor a new start with the same key brings it back."""
+        service = serve()
+        created = service.create_key()
+        service.ok("DELETE", f"api_keys/{created['id']}")
+        assert service.request("DELETE", f"api_keys/{created['id']}").status_code == 404
+        service.ok("DELETE", "api_keys/1")
+        assert serve().get("projects").status_code == 401
+
+    def test_revoking_what_is_not_there(self, service):
+        """api.md: "Path parameter `key_id` (integer, required)"; condition of the transition: "key exists"."""
+        assert service.request("DELETE", "api_keys/4711").status_code == 404
+        assert service.request("DELETE", "api_keys/x").status_code == 400
+
+    def test_a_key_can_revoke_itself(self, service):
+        """api.md: "takes effect immediately": the answer to the revocation is the last thing that the key is good for."""
+        created = service.create_key()
+        other = service.as_key(created["key"])
+        assert other.ok("DELETE", f"api_keys/{created['id']}")["revoked"] is True
+        assert other.get("api_keys").status_code == 401
+
+    def test_ids_and_times_increase(self, service):
+        """Ids are never used twice, and no two keys share a `created_at`: the earliest key is always a single one."""
+        first = service.create_key()
+        service.ok("DELETE", f"api_keys/{first['id']}")
+        created = [first, *(service.create_key() for _number in range(5))]
+        assert [key["id"] for key in created] == sorted({key["id"] for key in created})
+        assert [key["created_at"] for key in created] == sorted({key["created_at"] for key in created})
+
+
+class TestProjects:
+    def test_list(self, service):
+        """api.md: "GET /projects: Returns the projects of the account. Response: object with `projects`, an array of Project
+        objects", and the table of a project's fields."""
+        page = service.ok("GET", "projects")
+        assert set(page) == {"projects", "pagination"}
+        (project,) = page["projects"]
+        strings = ("id", "name", "platform_id", "region_id", "provisioner", "proxy_host", "created_at", "updated_at")
+        numbers = ("pg_version", "cpu_used_sec", "branch_logical_size_limit")
+        assert_types(project, {**dict.fromkeys(strings, str), **dict.fromkeys(numbers, int), "locked": bool})
+        moment(project["created_at"])
+        moment(project["updated_at"])
+
+    def test_pages(self, serve):
+        """Every project once, newest first, whatever the size of the pages; the empty page after the last has no
+        `pagination`."""
+        service = serve({"generate": {"projects": 23}})
+        names = [f"project-{number:04d}" for number in range(23, 0, -1)]
+        for limit in (None, 1, 5, 23, 400):
+            seen, params = [], {"limit": limit} if limit else {}
+            while (page := service.ok("GET", "projects", params=params))["projects"]:
+                assert len(page["projects"]) <= (limit or 10)
+                seen += [project["name"] for project in page["projects"]]
+                params["cursor"] = page["pagination"]["cursor"]
+            assert page == {"projects": []}
+            assert seen == names
+
+    def test_search(self, serve):
+        """`search` finds by a part of the name or of the id; `org_id` by the organisation."""
+        service = serve({"projects": [{"name": "Shop", "id": "calm-sea-1"}, {"name": "wiki", "org_id": "org-1"}]})
+
+        def names(**params):
+            return [project["name"] for project in service.ok("GET", "projects", params=params)["projects"]]
+
+        assert names(search="shop") == names(search="calm-s") == ["Shop"]
+        assert names(search="nothing") == []
+        assert names(org_id="org-1") == ["wiki"]
+
+
+class TestOperations:
+    def test_fields(self, service):
+        """The table of an operation's fields; "GET /projects/{project_id}/operations/{operation_id}: Returns one
+        operation. Response: object with `operation`"."""
+        service.create_branch()
+        started = service.operations()[0]
+        fields = ("id", "project_id", "branch_id", "endpoint_id", "action", "status", "created_at", "updated_at")
+        assert_types(started, {**dict.fromkeys(fields, str), "failures_count": int})
+        body = service.ok("GET", f"projects/{PROJECT}/operations/{started['id']}")
+        assert body == {"operation": started}
+        assert started["project_id"] == PROJECT
+        assert started["failures_count"] == 0
+        assert moment(started["created_at"]) <= moment(started["updated_at"])
+
+    def test_endpoint_is_absent_without_compute(self, service):
+        """api.md: "endpoint_id: compute the operation acts on; absent on operations that have no compute (for example
+        create_branch)"."""
+        create_branch, start_compute = service.create_branch()["operations"]
+        assert "endpoint_id" not in create_branch
+        assert start_compute["endpoint_id"]
+        assert create_branch["branch_id"] == start_compute["branch_id"]
+
+    def test_create_timeline(self, service):
+        """api.md: "create_timeline: Creates a project with a default branch"."""
+        created = service.ok("POST", "projects", json={"project": {"name": "wiki", "pg_version": 16}})
+        project = created["project"]
+        assert (project["name"], project["pg_version"]) == ("wiki", 16)
+        assert [operation["action"] for operation in created["operations"]] == ["create_timeline", "start_compute"]
+        assert service.ok("GET", "projects")["projects"][0]["id"] == project["id"]
+        (branch,) = service.ok("GET", f"projects/{project['id']}/branches")["branches"]
+        assert branch["default"] is True
+        assert {operation["branch_id"] for operation in created["operations"]} == {branch["id"]}
+
+    def test_delete_tenant(self, service):
+        """api.md: "delete_tenant: Deletes stored data when a project is deleted." It can be waited for all the same."""
+        deleted = service.ok("DELETE", f"projects/{PROJECT}")
+        assert [operation["action"] for operation in deleted["operations"]] == ["delete_tenant"]
+        assert service.ok("GET", "projects") == {"projects": []}
+        assert service.get(f"projects/{PROJECT}").status_code == 404
+        wait(service, deleted["operations"])
+        assert [operation["status"] for operation in service.operations()] == ["finished"]
+        service.advance(86400)
+        assert len(service.operations()) == 1
+
+    def test_apply_config(self, service):
+        """api.md: "apply_config: Applies a new configuration to an object; started by creating, deleting or updating database
+        users and databases"."""
+        branch_id = service.default_branch()
+        created = service.create_database(branch_id)
+        assert created.status_code == 201
+        assert [operation["action"] for operation in created.json()["operations"]] == ["apply_config"]
+        assert created.json()["operations"][0]["branch_id"] == branch_id
+        databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
+        assert [database["name"] for database in databases] == ["orders"]
+
+    def test_apply_storage_config(self, service):
+        """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example, updating a
+        project's history retention period"."""
+        body = {"project": {"history_retention_seconds": 3600}}
+        changed = service.ok("PATCH", f"projects/{PROJECT}", json=body)
+        assert [operation["action"] for operation in changed["operations"]] == ["apply_storage_config"]
+        assert service.ok("GET", f"projects/{PROJECT}")["project"]["history_retention_seconds"] == 3600
+
+    def test_platform_operations(self, service):
+        """api.md: "check_availability: Periodic check", "suspend_compute: Suspends a compute after a period of inactivity",
+        "start_compute: Starts a compute when something needs it"."""
+        service.advance(299)
+        assert service.operations() == []
+        service.advance(1)
+        assert [operation["action"] for operation in service.operations()] == ["suspend_compute"]
+        service.advance(7200)
+        actions = [operation["action"] for operation in reversed(service.operations())]
+        assert actions == ["suspend_compute", "check_availability", "start_compute", "suspend_compute"]
+        assert all("endpoint_id" in operation for operation in service.operations())
+
+    def test_no_compute_no_check(self, service):
+        """api.md: "Branches without a compute are not checked"."""
+        created = service.create_branch(branch={"name": "idle"}, endpoints=[])
+        assert [operation["action"] for operation in created["operations"]] == ["create_branch"]
+        service.advance(86400)
+        of_branch = [item for item in service.operations() if item["branch_id"] == created["branch"]["id"]]
+        assert [operation["action"] for operation in of_branch] == ["create_branch"]
+
+    def test_initial_statuses(self, service):
+        """api.md: "An operation may initially be in `scheduling`, and a freshly returned create_branch operation can be
+        `running`"."""
+        create_branch, start_compute = service.create_branch()["operations"]
+        assert create_branch["status"] == "running"
+        assert start_compute["status"] == "scheduling"
+
+    def test_all_statuses(self, service):
+        """api.md: "Status values (API): `scheduling`, `running`, `finished`, `failed`"."""
+        service.plan([[0, "scheduling"], [1, "running"], [2, "failed"], [3, "running"], [4, "finished"]])
+        operation = service.create_branch()["operations"][0]
+        seen = [operation["status"]]
+        for _second in range(4):
+            service.advance(1)
+            seen.append(service.operation(operation)["status"])
+        assert seen == ["scheduling", "running", "failed", "running", "finished"]
+
+    def test_failure_is_no_http_error(self, service):
+        """api.md: "A failed operation is reported through the operation's `status` value `failed`, not through an HTTP
+        error"."""
+        service.plan([[0, "running"], [1, "failed"]], error="no space left")
+        operation = service.create_branch()["operations"][0]
+        service.advance(1)
+        failed = service.operation(operation)
+        assert (failed["status"], failed["failures_count"], failed["error"]) == ("failed", 1, "no space left")
+
+    def test_unknown(self, service):
+        """api.md: "Path parameters: `project_id` (string), `operation_id` (string); both required"."""
+        operation = service.create_branch()["operations"][0]
+        other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
+        for path in ("projects/none/operations", f"projects/none/operations/{operation['id']}",
+                     f"projects/{PROJECT}/operations/none", f"projects/{other}/operations/{operation['id']}"):
+            response = service.get(path)
+            assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")
+
+
+class TestPaging:
+    @pytest.fixture
+    def many(self, serve):
+        """Three operations share each moment."""
+        course = [{"id": f"op-{number:02d}", "action": "start_compute", "age": number // 3} for number in range(20)]
+        return serve({"projects": [{"id": PROJECT, "operations": course}]})
+
+    def test_newest_first(self, many):
+        """api.md: "The order shown is newest first (`created_at` descending)"."""
+        created = [operation["created_at"] for operation in many.operations()]
+        assert created == sorted(created, reverse=True)
+        assert len(set(created)) == 7
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20, 1000])
+    def test_every_operation_once(self, many, limit):
+        """api.md: "send the first request with `limit`; for each next page send the returned `cursor` and a `limit`"; "cursor
+        (string): the cursor returned by the previous page. It is URL-encoded when sent." The last page with items
+        has a cursor too, the empty one after it none."""
+        path, seen, cursor = f"projects/{PROJECT}/operations?limit={limit}", [], ""
+        while (page := many.ok("GET", path + cursor))["operations"]:
+            assert len(page["operations"]) <= limit
+            seen += [operation["id"] for operation in page["operations"]]
+            assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d", page["pagination"]["cursor"])
+            cursor = "&cursor=" + quote(page["pagination"]["cursor"], safe="")
+        assert page == {"operations": []}
+        assert seen == [operation["id"] for operation in many.operations()]
+        assert len(set(seen)) == 20
+
+    def test_new_operations_do_not_disturb(self, many):
+        """A page is what follows its cursor, whatever has come before it since."""
+        first = many.ok("GET", f"projects/{PROJECT}/operations", params={"limit": 10})
+        many.advance(5)
+        many.create_branch()
+        rest = many.operations(cursor=first["pagination"]["cursor"])
+        seen = [operation["id"] for operation in first["operations"] + rest]
+        assert sorted(seen) == [f"op-{number:02d}" for number in range(20)]
+
+    def test_cursor_must_be_encoded(self, many):
+        """api.md: "It is URL-encoded when sent." One that is not, or is not a cursor at all, gets a clear answer."""
+        cursor = many.ok("GET", f"projects/{PROJECT}/operations")["pagination"]["cursor"]
+        assert "+" in cursor
+        for wrong in (cursor, "x", "", "2026-01-01T00:00:00Z", quote("9" * 4 + cursor[4:], safe="")[:-1]):
+            response = many.get(f"projects/{PROJECT}/operations?cursor={wrong}")
+            assert response.status_code == 400, wrong
+            assert "cursor" in response.json()["message"]
+
+    def test_optional_parameters(self, many):
+        """api.md: "Query parameters, both optional: `limit` (integer): maximum number of operations in the page"."""
+        assert len(many.ok("GET", f"projects/{PROJECT}/operations")["operations"]) == 20
+        assert len(many.operations(limit=4)) == 4
+        for path, largest in ((f"projects/{PROJECT}/operations", 1000), ("projects", 400)):
+            assert many.get(path, limit=largest).status_code == 200
+            for wrong in (0, -1, largest + 1, "many", "1.5", ""):
+                response = many.get(path, limit=wrong)
+                assert response.status_code == 400
+                assert "limit" in response.json()["message"]
+
+
+class TestDependentRequests:
+    def test_the_way_of_a_client(self, service):
+        """api.md: "Creating a branch starts a `create_branch` operation and a `start_compute` operation." "1. Take the
+        operation `id` from the `operations` array. 2. Call get-operation at intervals. 3. Continue until `status` is
+        `finished`, then send the dependent request (for example creating a database on the new branch)"."""
+        created = service.create_branch(branch={"name": "preview"})
+        assert [operation["action"] for operation in created["operations"]] == ["create_branch", "start_compute"]
+        wait(service, created["operations"])
+        assert service.create_database(created["branch"]["id"]).status_code == 201
+
+    def test_not_waiting_is_punished(self, service):
+        """api.md: "...to learn when an earlier request has completed before they send the next": who does not wait gets 423,
+        and nothing is done."""
+        branch_id = service.create_branch(branch={"name": "preview"})["branch"]["id"]
+        refusals = [
+            service.create_database(branch_id),
+            service.request("POST", f"projects/{PROJECT}/branches", json={"branch": {"parent_id": branch_id}}),
+            service.request("PATCH", f"projects/{PROJECT}", json={"project": {"history_retention_seconds": 1}}),
+            service.request("DELETE", f"projects/{PROJECT}"),
+        ]
+        for response in refusals:
+            assert (response.status_code, response.json()["code"]) == (423, "LOCKED")
+            assert "unfinished" in response.json()["message"]
+        assert len(service.operations()) == 2
+        # Another branch is another matter.
+        assert service.create_database(service.default_branch()).status_code == 201
+
+    def test_failed_work_does_not_lock(self, service):
+        """api.md: "4. Treat `failed` as a failure": it is over, unless the platform tries again."""
+        service.plan([[0, "running"], [1, "failed"]], times=2)
+        branch_id = service.create_branch()["branch"]["id"]
+        service.advance(1)
+        assert service.create_database(branch_id).status_code == 201
+        service.plan([[0, "running"], [1, "failed"], [9, "finished"]], times=2)
+        branch_id = service.create_branch()["branch"]["id"]
+        service.advance(1)
+        assert service.create_database(branch_id).status_code == 423
+
+    def test_the_platform_gives_way(self, service):
+        """The platform's own operations do not lock: their moment is not the client's to know."""
+        service.advance(300)
+        assert [operation["status"] for operation in service.operations()] == ["scheduling"]
+        assert service.create_database(service.default_branch()).status_code == 201
+
+    def test_names_that_are_taken(self, service):
+        branch_id = service.default_branch()
+        assert service.create_database(branch_id).status_code == 201
+        service.advance(5)
+        again = service.create_database(branch_id)
+        assert (again.status_code, again.json()["code"]) == (409, "CONFLICT")
+        response = service.request("POST", f"projects/{PROJECT}/branches", json={"branch": {"name": "main"}})
+        assert (response.status_code, response.json()["code"]) == (409, "CONFLICT")
+        assert len(service.operations()) == 1
+
+    def test_a_branch_has_its_parents_databases(self, service):
+        service.create_database(service.default_branch())
+        service.advance(5)
+        branch_id = service.create_branch()["branch"]["id"]
+        databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
+        assert [database["name"] for database in databases] == ["orders"]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("POST", "projects", {}),
+            ("POST", "projects", {"project": {"pg_version": "old"}}),
+            ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": -1}}),
+            ("PATCH", f"projects/{PROJECT}", {"project": {}}),
+            ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
+            ("POST", f"projects/{PROJECT}/branches/br-x/databases", {"database": {"name": "x"}}),
+        ],
+    )
+    def test_bad_bodies(self, service, method, path, body):
+        response = service.request(method, path, json=body)
+        assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST")
+        assert response.json()["message"].startswith("body.")
+
+
+class TestErrors:
+    def test_shape(self, service):
+        """As the public service: `message`, `code`, `request_id`; the client's `X-Request-ID` comes back."""
+        for path, status in (("nowhere", 404), ("projects?limit=x", 400), ("projects/none", 404)):
+            response = service.request("GET", path, headers={"X-Request-ID": "mine-1"})
+            assert response.status_code == status
+            assert_types(response.json(), {"message": str, "code": str, "request_id": str})
+            assert response.json()["request_id"] == response.headers["X-Request-ID"] == "mine-1"
+        assert service.get("nowhere").json()["request_id"] != service.get("nowhere").json()["request_id"]
+
+    @pytest.mark.parametrize(
+        ("path", "allowed"),
+        [
+            ("projects", "GET, POST"),
+            (f"projects/{PROJECT}", "DELETE, GET, PATCH"),
+            ("api_keys", "GET, POST"),
+            ("api_keys/1", "DELETE"),
+            (f"projects/{PROJECT}/operations", "GET"),
+        ],
+    )
+    def test_wrong_method(self, service, path, allowed):
+        response = service.request("PUT", path)
+        assert response.status_code == 405
+        assert response.headers["Allow"] == allowed
+        assert response.json()["code"] == "METHOD_NOT_ALLOWED"
+
+    def test_malformed_body(self, service):
+        response = service.request("POST", "api_keys", data="{", headers={"Content-Type": "application/json"})
+        assert response.status_code == 400
+        assert response.json()["code"] == "BAD_REQUEST"
+
+    def test_the_sandbox_itself_failing(self, serve, tmp_path):
+        """Also then: a JSON error, with its headers."""
+        service = serve()
+        with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
+            db.execute("ALTER TABLE projects RENAME TO lost")
+        response = service.get("projects")
+        assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_SERVER_ERROR")
+        assert response.headers["X-Request-ID"] == response.json()["request_id"]
+
+    def test_date_follows_the_clock(self, service):
+        """Every answer's Date is the sandbox's own, a 401's too."""
+        service.advance(400 * 86400)
+        now = service.ok("GET", "/_sandbox/clock")["now"]
+        expected = moment(now).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        assert service.get("projects").headers["Date"] == expected
+        assert requests.get(f"{service.base_url}/projects", timeout=10).headers["Date"] == expected
