@@ -67,9 +67,7 @@ class Stage:
             sys.exit("The collection is copied by what git lists: run this in a git checkout.")
         return [name for name in sorted(set(listed.stdout.split("\0"))) if name and os.path.lexists(CHECKOUT / name)]
 
-    def start(
-        self, program: str, *arguments: str, cwd: Path | None = None, piped: bool = False
-    ) -> subprocess.Popen[str]:
+    def start(self, program: str, *arguments: str, piped: bool = False) -> subprocess.Popen[str]:
         """Start a program of the virtual environment in the copy."""
         path = self.bin / program
         with path.open("rb") as file:
@@ -77,7 +75,7 @@ class Stage:
         # A script's own first line would name the Python in the checkout, spaces and all.
         self.process = subprocess.Popen(
             [*([str(self.bin / "python")] if is_script else []), str(path), *arguments],
-            cwd=cwd or self.collection,
+            cwd=self.collection,
             env=self.env,
             stdout=subprocess.PIPE if piped else None,
             stderr=subprocess.STDOUT if piped else None,
