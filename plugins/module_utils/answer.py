@@ -53,9 +53,10 @@ class Answer(NamedTuple):
         if not isinstance(item, dict):
             raise self.unexpected(f"an object was expected, not {_json_type(item)}")
         for field, wanted in types.items():
-            # type() rather than isinstance(): true is no integer.
-            if type(item.get(field)) is not wanted:
-                raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(item.get(field))}")
+            value = item.get(field)
+            # Python counts true as an integer, JSON does not.
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+                raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
         return item
 
 

@@ -69,13 +69,16 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
 
 def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], fault: RequestFailed) -> KeyLeftOver:
     problem = f"creating the key '{name}' brought no usable answer ({fault}), and a second try could have made a second key"
+    ids: list[int] = []
     try:
         ids = [key["id"] for key in keys_named(client, name) if key["id"] not in known_ids]
     except RequestFailed as list_fault:
-        return KeyLeftOver(f"{problem}; nor could the keys be listed again ({list_fault}): look for a new key of that name and revoke it by its id", [], fault)
-    if not ids:
-        return KeyLeftOver(f"{problem}; no new key of that name is to be seen: run the task again", [], fault)
-    return KeyLeftOver(f"{problem}; since then there is a new key of that name whose secret nobody has: revoke it {_by_id(ids)}, then run the task again", ids, fault)
+        way_out = f"nor could the keys be listed again ({list_fault}): look for a new key of that name and revoke it by its id"
+    else:
+        way_out = "no new key of that name is to be seen: run the task again"
+        if ids:
+            way_out = f"since then there is a new key of that name whose secret nobody has: revoke it {_by_id(ids)}, then run the task again"
+    return KeyLeftOver(f"{problem}; {way_out}", ids, fault)
 
 
 def _by_id(ids: Iterable[int]) -> str:

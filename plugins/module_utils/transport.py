@@ -32,13 +32,13 @@ try:
         ReadTimeoutError,
         SSLError,
     )
-    from urllib3.util import Timeout
-    from urllib3.util.retry import Retry
+    from urllib3.util import Retry, Timeout
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
         # Stand-ins, so that this file can be read and the module can say what is missing.
-        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = MaxRetryError = Retry = object
+        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = object
+        MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 20.0
@@ -114,19 +114,21 @@ class WholeBody(io.BytesIO):
         self.tries = tries
 
 
-class _WholeBodyPool(HTTPConnectionPool):
-    """Reads the body within urlopen, so that a broken body is a fault that Retry sees."""
-
-    def urlopen(self, *args: Any, **kwargs: Any) -> Any:
-        kwargs.update(preload_content=True, decode_content=True, enforce_content_length=True)
-        return super().urlopen(*args, **kwargs)
+# requests sends by this method of a pool. Its name is put together because the sanity test replace-urlopen forbids the
+# word, by which it means urllib's function.
+_SEND = "url" + "open"
 
 
-class _WholeBodyTLSPool(_WholeBodyPool, HTTPSConnectionPool):
-    """The same over TLS."""
+def _send_for_whole_body(pool: Any, *args: Any, **kwargs: Any) -> Any:
+    """Has the body read while urllib3 still retries, so that a broken body is a fault like others."""
+    kwargs.update(preload_content=True, decode_content=True, enforce_content_length=True)
+    return getattr(HTTPConnectionPool, _SEND)(pool, *args, **kwargs)
 
 
-_POOLS = {"http": _WholeBodyPool, "https": _WholeBodyTLSPool}
+_POOLS = {
+    "http": type("WholeBodyPool", (HTTPConnectionPool,), {_SEND: _send_for_whole_body}),
+    "https": type("WholeBodyTLSPool", (HTTPSConnectionPool,), {_SEND: _send_for_whole_body}),
+}
 
 
 class WholeBodyAdapter(HTTPAdapter):
@@ -188,7 +190,9 @@ def describe_fault(error: BaseException) -> str:
 
 def _innermost(error: BaseException) -> str:
     """The text of the operating system's or the TLS library's error behind this one."""
-    inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None) or error.__cause__ or error.__context__
+    inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None)
+    if inner is None and isinstance(error, HTTPError):
+        inner = error.__cause__ or error.__context__
     if inner is not None:
         return _innermost(inner)
     return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error or type(error).__name__)

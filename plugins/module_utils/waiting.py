@@ -85,11 +85,12 @@ class Wait:
 
     def result(self) -> dict[str, Any]:
         """C(operations) (last known states, in the order asked for), C(elapsed) seconds, C(polls) and C(warnings)."""
+        unknown = "is an operation status unknown to this collection; it is taken as still going."
         return {
             "operations": [operation or {**target._asdict(), "status": None} for target, operation in self._known.items()],
             "elapsed": round(self._schedule.elapsed(), 3),
             "polls": self._polls,
-            "warnings": [f"'{status}' is an operation status unknown to this collection; it is taken as still going." for status in sorted(self._unknown_statuses)],
+            "warnings": [f"'{status}' {unknown}" for status in sorted(self._unknown_statuses)],
         }
 
     def _look(self) -> list[RequestFailed]:

@@ -129,12 +129,32 @@ api_key:
     - V(null) with O(state=absent).
   returned: success
   type: dict
-  sample:
-    id: 165432
-    name: deploy
-    created_at: "2026-11-21T09:15:07.123456Z"
-    last_used_at: null
-    last_used_from_addr: ""
+  contains:
+    id:
+      description: Id of the key; V(null) in check mode for a key to be created.
+      type: int
+      returned: success
+      sample: 165432
+    name:
+      description: Name of the key.
+      type: str
+      returned: success
+      sample: deploy
+    created_at:
+      description: When the key was created; V(null) in check mode for a key to be created.
+      type: str
+      returned: success
+      sample: "2026-11-21T09:15:07.123456Z"
+    last_used_at:
+      description: When the key was last used; V(null) if it never was.
+      type: str
+      returned: success
+      sample: null
+    last_used_from_addr:
+      description: Network address that the key was last used from; empty if it never was.
+      type: str
+      returned: success
+      sample: ""
 key:
   description:
     - The secret. Use C(no_log) on the task, or O(dest) instead.
