@@ -79,6 +79,8 @@ class Client:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Answer:
+        # Some time has to be left, as urllib3 takes no zero.
+        total = max(self._seconds_left(), SHORTEST_TIMEOUT) if self._seconds_left else None
         path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
         request_id = str(uuid.uuid4())
         try:
@@ -91,7 +93,8 @@ class Client:
                 allow_redirects=False,
                 # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
                 verify=self.connection.validate_certs and (self.connection.ca_path or None),
-                timeout=self._timeout(),  # type: ignore[arg-type]  # requests takes urllib3's Timeout; its type hints do not say so
+                # requests takes urllib3's Timeout; its type hints do not say so.
+                timeout=transport.timeout_of(self.connection.api_timeout, total),  # type: ignore[arg-type]
             )
         except (transport.requests.RequestException, transport.HTTPError) as error:
             raise self._unreachable(error, method, path, request_id) from None
@@ -103,12 +106,6 @@ class Client:
             return Answer(json.loads(response.content), method, path, tries, request_id)
         except (ValueError, RecursionError):
             raise Answer(None, method, path, tries, request_id).unexpected(_why_not_json(response.content)) from None
-
-    def _timeout(self) -> transport.Timeout:
-        limit = self.connection.api_timeout
-        if self._seconds_left is None:
-            return transport.Timeout(connect=limit, read=limit)
-        return transport.Timeout(connect=limit, read=limit, total=max(self._seconds_left(), SHORTEST_TIMEOUT))
 
     def _unreachable(self, error: Exception, method: str, path: str, request_id: str) -> ServiceUnreachable:
         tries = getattr(next(iter(error.args), None), "tries", 1)

@@ -149,6 +149,11 @@ class WholeBodyAdapter(HTTPAdapter):
         return response
 
 
+def timeout_of(seconds: float, total: float | None = None) -> Timeout:
+    """Seconds to connect, and between two parts of the answer; and for all of it together until its body begins."""
+    return Timeout(connect=seconds, read=seconds, total=total)
+
+
 def silence_certificate_warnings() -> None:
     """With validate_certs=false the user has chosen; a warning at each request says nothing new."""
     disable_warnings(InsecureRequestWarning)
