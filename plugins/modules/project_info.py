@@ -118,35 +118,20 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.options import not_blank, whole
-from ansible_collections.clouddb.control.plugins.module_utils.projects import list_projects
+from ansible_collections.clouddb.control.plugins.module_utils.options import whole
+from ansible_collections.clouddb.control.plugins.module_utils.projects import checked_filters, checked_query, list_projects
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    filters = {"id": not_blank(params, "project_id"), "name": not_blank(params, "name"), "region_id": not_blank(params, "region_id")}
-    found = list_projects(client, checked_query(params), whole(params, "page_size", 1))
+    found = list_projects(client, checked_filters(params), checked_query(params), whole(params, "page_size", 1))
     return {
         "changed": False,
-        "projects": [project for project in found.projects if all(value in (None, project.get(field)) for field, value in filters.items())],
+        "projects": found.projects,
         "unavailable_project_ids": found.unavailable_ids,
         "warnings": found.warnings(),
     }
-
-
-def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The further query parameters. Raises InvalidOption for those that paging sends, and for values that are no text."""
-    query = params["query"] or {}
-    for name, value in query.items():
-        if name == "limit":
-            raise InvalidOption("query", "must not hold limit; use page_size")
-        if name == "cursor":
-            raise InvalidOption("query", "must not hold cursor; all pages are read in any case")
-        if not all(isinstance(part, (str, int, float)) for part in (value if isinstance(value, list) else [value])):
-            raise InvalidOption("query", f"the value of {name} must be a string or a number, or a list of them")
-    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
 
 
 def main() -> None:
