@@ -50,6 +50,16 @@ class Sandbox:
         """The requests to the service so far."""
         return [entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")]
 
+    def sent(self) -> list[str]:
+        """The requests that the code under test has sent, each as C(METHOD path), the path without the base path."""
+        ours = (entry for entry in self.requests() if entry["user_agent"].startswith("clouddb.control/"))
+        return [f"{entry['method']} {entry['path'].removeprefix('/api/v2')}" for entry in ours]
+
+    def accepts(self, secret: str) -> bool:
+        """Whether the service takes this secret as a bearer key."""
+        headers = {"Authorization": f"Bearer {secret}"}
+        return self._session.get(f"{self.base_url}/projects", headers=headers, timeout=10).status_code == 200
+
     def keys(self, name: str) -> list[dict[str, Any]]:
         """The active keys of this name."""
         return [key for key in self.api("GET", "/api_keys") if key["name"] == name]

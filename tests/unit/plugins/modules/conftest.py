@@ -1,0 +1,49 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A sandbox for each test, a clock that moves the sandbox's clock too, and a client of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils import module_run
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    """What the account holds; test files replace it."""
+    return {}
+
+
+@pytest.fixture
+def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> Iterator[Sandbox]:
+    with running_sandbox(tmp_path_factory.mktemp("sandbox"), **seed) as running:
+        yield running
+
+
+@pytest.fixture
+def clock(sandbox: Sandbox) -> FakeClock:
+    """Its pauses take no time, and the sandbox's clock goes with it."""
+    return FakeClock(on_sleep=sandbox.advance)
+
+
+@pytest.fixture
+def client(sandbox: Sandbox, clock: FakeClock) -> Client:
+    return Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock)
+
+
+@pytest.fixture
+def no_delays(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Lets every main() go by a clock whose pauses take no time."""
+    standing = FakeClock()
+    monkeypatch.setattr(module_run, "Client", partial(Client, clock=standing.clock))
+    return standing

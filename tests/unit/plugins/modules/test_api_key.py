@@ -1,0 +1,250 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key: what state=present and state=absent do, and what check mode says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils.errors import Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost, SeveralKeys
+from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, REVOKED_SECRET, before, ids, one_key, task, two_keys, writes
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+
+def test_creates_the_key_and_returns_its_secret(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, name="deploy")
+
+    [key] = sandbox.keys("deploy")
+    assert sandbox.accepts(result.pop("key"))
+    assert result == {
+        "changed": True,
+        "api_key": key,
+        "revoked": [],
+        "warnings": [],
+        "diff": {"before": {"api_keys": []}, "after": {"api_keys": [key]}},
+    }
+
+
+def test_sends_the_name_as_it_is(sandbox: Sandbox, client: Client) -> None:
+    name = ' Ключ/"deploy"&+%20 \n'
+    assert task(client, name=name)["api_key"]["name"] == name
+    assert not task(client, name=name)["changed"]
+    assert len(sandbox.keys(name)) == 1
+
+
+@one_key
+def test_leaves_a_key_that_exists_alone(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("deploy")
+    assert task(client, name="deploy") == {
+        "changed": False,
+        "api_key": key,
+        "revoked": [],
+        "diff": {"before": {"api_keys": [key]}, "after": {"api_keys": [key]}},
+    }
+    assert sandbox.sent() == ["GET /api_keys"]
+
+
+@two_keys
+def test_warns_of_several_keys_and_shows_the_earliest(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = sandbox.keys("deploy")
+    result = task(client, name="deploy")
+    assert (result["changed"], result["api_key"]) == (False, earlier)
+    [warning] = result["warnings"]
+    assert f"ids {earlier['id']}, {later['id']}" in warning
+    assert writes(sandbox) == []
+
+
+def test_a_name_that_only_resembles_is_another_key(sandbox: Sandbox, client: Client) -> None:
+    task(client, name="deploy")
+    assert task(client, name="Deploy")["changed"]
+    assert len(sandbox.keys("deploy")) == len(sandbox.keys("Deploy")) == 1
+
+
+@one_key
+def test_always_replaces_the_key_the_new_one_first(sandbox: Sandbox, client: Client) -> None:
+    [old] = sandbox.keys("deploy")
+    result = task(client, name="deploy", regenerate="always")
+
+    [new] = sandbox.keys("deploy")
+    assert result["changed"]
+    assert result["api_key"] == new
+    assert ids(result["revoked"]) == [old["id"]]
+    assert result["revoked"][0]["revoked"] is True
+    assert result["diff"] == {"before": {"api_keys": [old]}, "after": {"api_keys": [new]}}
+    assert sandbox.accepts(result["key"])
+    assert not sandbox.accepts(OLD_SECRET)
+    assert writes(sandbox) == ["POST /api_keys", f"DELETE /api_keys/{old['id']}"]
+
+
+@two_keys
+def test_always_replaces_all_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = sandbox.keys("deploy")
+    result = task(client, name="deploy", regenerate="always")
+    assert sandbox.keys("deploy") == [result["api_key"]]
+    assert ids(result["revoked"]) == [earlier["id"], later["id"]]
+
+
+def test_a_key_that_is_not_good_ends_the_task(sandbox: Sandbox, clock: FakeClock) -> None:
+    client = Client(Connection(sandbox.base_url, REVOKED_SECRET), clock.clock)
+    with pytest.raises(Unauthorized):
+        task(client, name="deploy")
+    assert sandbox.sent() == ["GET /api_keys"]
+
+
+@one_key
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
+    [key] = sandbox.keys("deploy")
+    result = task(client, state="absent", **{by: key[by]})
+    assert (result["changed"], result["api_key"]) == (True, None)
+    assert result["revoked"] == [{**{field: key[field] for field in ("id", "name", "last_used_at", "last_used_from_addr")}, "revoked": True}]
+    assert result["diff"] == {"before": {"api_keys": [key]}, "after": {"api_keys": []}}
+    assert sandbox.keys("deploy") == []
+    assert not sandbox.accepts(OLD_SECRET)
+
+
+@pytest.mark.parametrize("options", [{"id": 4711}, {"name": "deploy"}], ids=["id", "name"])
+def test_a_key_that_is_not_there_is_no_change(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
+    result = task(client, state="absent", **options)
+    assert result == {"changed": False, "api_key": None, "revoked": [], "diff": {"before": {"api_keys": []}, "after": {"api_keys": []}}}
+    assert writes(sandbox) == []
+
+
+@two_keys
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_several_keys_of_the_name_fail_with_their_ids(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    later, earlier = ids(sandbox.keys("deploy"))
+    with pytest.raises(SeveralKeys, match=rf"ids {earlier}, {later}.*allow_multiple: true") as error:
+        task(client, check_mode, state="absent", name="deploy")
+    assert error.value.details["key_ids"] == [earlier, later]
+    assert len(sandbox.keys("deploy")) == 2
+
+
+@two_keys
+def test_allow_multiple_revokes_them_all(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, state="absent", name="deploy", allow_multiple=True)
+    assert len(result["revoked"]) == 2
+    assert sandbox.keys("deploy") == []
+
+
+@two_keys
+def test_an_id_picks_one_of_several(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = sandbox.keys("deploy")
+    assert ids(task(client, state="absent", id=later["id"])["revoked"]) == [later["id"]]
+    assert sandbox.keys("deploy") == [earlier]
+
+
+@one_key
+def test_leaves_the_file_alone(client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    task(client, state="absent", name="deploy", dest=dest)
+    assert dest.read_text() == OLD_SECRET
+
+
+@one_key
+def test_a_key_that_somebody_else_revoked_meanwhile_is_no_change(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    [key] = sandbox.keys("deploy")
+    before(monkeypatch, client, "delete", lambda: sandbox.api("DELETE", f"/api_keys/{key['id']}"))
+    result = task(client, state="absent", name="deploy")
+    assert (result["changed"], result["revoked"]) == (False, [])
+
+
+@one_key
+def test_a_revocation_whose_answer_got_lost_is_a_change(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("deploy")
+    sandbox.fault("lost_answer", method="DELETE")
+    result = task(client, state="absent", name="deploy")
+    assert result["changed"]
+    assert [(revoked["id"], revoked["revoked"]) for revoked in result["revoked"]] == [(key["id"], True)]
+    assert writes(sandbox) == [f"DELETE /api_keys/{key['id']}"] * 2
+
+
+@two_keys
+def test_a_revocation_that_fails_tells_what_was_done_and_what_is_left(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = ids(sandbox.keys("deploy"))
+    sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
+    with pytest.raises(KeyLeftOver, match=f"still valid: {later}") as error:
+        task(client, state="absent", name="deploy", allow_multiple=True)
+    assert error.value.result["changed"] is True
+    assert ids(error.value.result["revoked"]) == [earlier]
+    assert error.value.details["key_ids"] == [later]
+    assert ids(sandbox.keys("deploy")) == [later]
+
+
+@one_key
+def test_a_revocation_that_fails_at_once_has_changed_nothing(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", method="DELETE", status=403)
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, state="absent", name="deploy")
+    assert error.value.result == {"changed": False, "revoked": []}
+
+
+PRESENT: dict[str, Any] = {"name": "deploy"}
+ABSENT: dict[str, Any] = {"name": "deploy", "state": "absent"}
+
+
+@pytest.mark.parametrize("number_of_keys", [0, 1, 2])
+@pytest.mark.parametrize("content", [None, OLD_SECRET, REVOKED_SECRET], ids=["no file", "good file", "stale file"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        PRESENT,
+        {**PRESENT, "regenerate": "always"},
+        {**PRESENT, "dest": True, "regenerate": "if_lost"},
+        {**PRESENT, "dest": True, "regenerate": "always"},
+        {**ABSENT, "allow_multiple": True},
+    ],
+    ids=["present", "always", "dest, if_lost", "dest, always", "absent"],
+)
+def test_foretells_the_real_run_and_changes_nothing(
+    sandbox: Sandbox, client: Client, tmp_path: Path, number_of_keys: int, content: str | None, options: dict[str, Any]
+) -> None:
+    dest = tmp_path / "deploy.key"
+    for _key in range(number_of_keys):
+        sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    if content:
+        # The good file holds a key of the account; whose name it is does not matter to the service.
+        dest.write_text(sandbox.api_key if content == OLD_SECRET else content)
+        dest.chmod(0o600)
+    if "dest" in options:
+        options = {**options, "dest": dest}
+    keys, files = sandbox.keys("deploy"), {path: path.read_text() for path in tmp_path.iterdir()}
+
+    foretold = task(client, check_mode=True, **options)
+    assert sandbox.keys("deploy") == keys
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == files
+    assert writes(sandbox) == []
+
+    real = task(client, **options)
+    foretold.setdefault("warnings", [])
+    real.setdefault("warnings", [])
+    assert set(foretold) == set(real)
+    assert [foretold[field] for field in ("changed", "warnings")] == [real[field] for field in ("changed", "warnings")]
+    assert ids(foretold["revoked"]) == ids(real["revoked"])
+    assert foretold["diff"]["before"] == real["diff"]["before"]
+    assert [key["name"] for key in foretold["diff"]["after"]["api_keys"]] == [key["name"] for key in real["diff"]["after"]["api_keys"]]
+    if not real["changed"]:
+        assert foretold["api_key"] == real["api_key"]
+
+
+def test_shows_a_key_that_has_no_id_and_no_secret_yet(client: Client) -> None:
+    result = task(client, check_mode=True, name="deploy")
+    assert result["key"] is None
+    assert result["api_key"] == {"id": None, "name": "deploy", "created_at": None}
+
+
+@one_key
+def test_fails_for_a_lost_secret_too(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    with pytest.raises(KeyLost):
+        task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
+    assert writes(sandbox) == []

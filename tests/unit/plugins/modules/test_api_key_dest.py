@@ -1,0 +1,216 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key with dest: a secret in a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost
+from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
+    OLD_SECRET,
+    REVOKED_SECRET,
+    before,
+    ids,
+    mode_of,
+    no_space,
+    one_key,
+    task,
+    writes,
+)
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+LOST = pytest.mark.parametrize(
+    "content",
+    [None, "", " \n", REVOKED_SECRET, f"{REVOKED_SECRET}\nsecond line", "Schlüssel", b"\xff\xfe"],
+    ids=["missing", "empty", "blank", "refused with 401", "several lines", "not ASCII", "not UTF-8"],
+)
+
+
+def put(dest: Path, content: str | bytes | None) -> None:
+    if content is not None:
+        dest.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    result = task(client, name="deploy", dest=dest)
+
+    secret = dest.read_text()
+    assert len(secret) == 64
+    assert sandbox.accepts(secret)
+    assert mode_of(dest) == 0o600
+    assert os.listdir(tmp_path) == ["deploy.key"]
+    assert result["changed"]
+    assert "key" not in result
+    assert secret not in str(result)
+
+
+def test_a_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    first = task(client, name="deploy", dest=dest)
+    secret = dest.read_text()
+    again = task(client, name="deploy", dest=dest)
+    assert (again["changed"], again["api_key"]["id"]) == (False, first["api_key"]["id"])
+    assert dest.read_text() == secret
+    assert writes(sandbox) == ["POST /api_keys"]
+
+
+@one_key
+def test_a_file_with_other_attributes_gets_those_of_the_options(client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o644)
+    assert task(client, name="deploy", dest=dest)["changed"]
+    assert mode_of(dest) == 0o600
+    assert not task(client, name="deploy", dest=dest)["changed"]
+
+
+@one_key
+@pytest.mark.parametrize("regenerate", ["never", "if_lost"])
+@pytest.mark.parametrize("content", [OLD_SECRET, f"\n  {OLD_SECRET}\n"], ids=["the secret", "the secret among white space"])
+def test_a_secret_that_the_service_takes_is_kept(sandbox: Sandbox, client: Client, tmp_path: Path, content: str, regenerate: str) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(content)
+    dest.chmod(0o600)
+    assert not task(client, name="deploy", dest=dest, regenerate=regenerate)["changed"]
+    assert dest.read_text() == content
+    assert writes(sandbox) == []
+
+
+@one_key
+def test_always_replaces_a_secret_that_the_service_takes(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    assert task(client, name="deploy", dest=dest, regenerate="always")["changed"]
+    assert dest.read_text() != OLD_SECRET
+    assert sandbox.accepts(dest.read_text())
+    assert len(sandbox.keys("deploy")) == 1
+
+
+@one_key
+@LOST
+def test_a_lost_secret_fails_with_never(sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None) -> None:
+    [key] = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    put(dest, content)
+    with pytest.raises(KeyLost) as error:
+        task(client, name="deploy", dest=dest)
+    assert f"id {key['id']}" in str(error.value)
+    assert "regenerate: if_lost" in str(error.value)
+    assert error.value.details["key_ids"] == [key["id"]]
+    assert writes(sandbox) == []
+    assert ids(sandbox.keys("deploy")) == [key["id"]]
+    assert dest.exists() == (content is not None)
+
+
+@one_key
+@LOST
+@pytest.mark.parametrize("regenerate", ["if_lost", "always"])
+def test_a_lost_secret_is_replaced(sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None, regenerate: str) -> None:
+    [old] = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    put(dest, content)
+    result = task(client, name="deploy", dest=dest, regenerate=regenerate)
+    assert result["changed"]
+    assert "key" not in result
+    assert ids(result["revoked"]) == [old["id"]]
+    assert sandbox.keys("deploy") == [result["api_key"]]
+    assert sandbox.accepts(dest.read_text())
+    assert mode_of(dest) == 0o600
+
+
+@one_key
+def test_the_new_secret_is_in_place_before_the_old_key_is_revoked(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [old] = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    seen: list[bool] = []
+    before(monkeypatch, client, "delete", lambda: seen.append(sandbox.accepts(dest.read_text()) and sandbox.accepts(OLD_SECRET)))
+    task(client, name="deploy", dest=dest, regenerate="if_lost")
+    assert seen == [True]
+    assert writes(sandbox) == ["POST /api_keys", f"DELETE /api_keys/{old['id']}"]
+
+
+@one_key
+def test_a_service_in_trouble_is_no_lost_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    sandbox.fault("status", status=403, skip=1)
+    with pytest.raises(StatusError) as error:
+        task(client, name="deploy", dest=dest, regenerate="if_lost")
+    assert error.value.status == 403
+    assert OLD_SECRET not in str(error.value)
+    assert writes(sandbox) == []
+    assert dest.read_text() == OLD_SECRET
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@pytest.mark.parametrize(("place", "problem"), [("nowhere/deploy.key", "no folder"), (".", "is a folder"), ("a-file/deploy.key", "no folder")])
+def test_a_place_for_no_file_fails_before_any_request(sandbox: Sandbox, client: Client, tmp_path: Path, place: str, problem: str, check_mode: bool) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(InvalidOption, match=f"^dest: .*{problem}"):
+        task(client, check_mode, name="deploy", dest=tmp_path / place)
+    assert sandbox.sent() == []
+
+
+def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "mkstemp", no_space)
+    with pytest.raises(SecretFileError, match=r"^dest: .*No space left on device"):
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert writes(sandbox) == []
+
+
+@one_key
+def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    loop = tmp_path / "deploy.key"
+    loop.symlink_to(loop)
+    with pytest.raises(SecretFileError, match=r"^dest: .*can't be read"):
+        task(client, name="deploy", dest=loop, regenerate="if_lost")
+    assert writes(sandbox) == []
+
+
+@one_key
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_when_writing_fails_the_new_key_is_revoked(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    old = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    monkeypatch.setattr(os, call, no_space)
+    with pytest.raises(SecretFileError, match=r"^dest: .*can't be written: No space left on device"):
+        task(client, name="deploy", dest=dest, regenerate="always")
+    assert ids(sandbox.keys("deploy")) == ids(old)
+    assert [request.split()[0] for request in writes(sandbox)] == ["POST", "DELETE"]
+    assert dest.read_text() == OLD_SECRET
+    assert os.listdir(tmp_path) == ["deploy.key"]
+
+
+def test_when_writing_and_revoking_fail_the_message_names_the_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", no_space)
+    sandbox.fault("status", method="DELETE", status=500, times=None)
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    [orphan] = sandbox.keys("deploy")
+    assert "No space left on device" in str(error.value)
+    assert f"state=absent and id={orphan['id']}" in str(error.value)
+    assert error.value.details["key_ids"] == [orphan["id"]]
+    assert error.value.details["status"] == 500
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_while_writing_leaves_no_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*paths: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert sandbox.keys("deploy") == []
+    assert os.listdir(tmp_path) == []

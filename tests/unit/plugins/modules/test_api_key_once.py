@@ -1,0 +1,230 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key when answers get lost, other hosts create the same key, or a replacement stops half-way: never a key too many or a secret lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
+    after,
+    before,
+    ids,
+    one_key,
+    task,
+    two_keys,
+    writes,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SURELY_NOT_DONE = [423, 429, 503]
+PERHAPS_DONE = [500, 502, 504]
+
+
+@pytest.mark.parametrize("kind", ["lost_answer", "truncate", "malformed"])
+def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(sandbox: Sandbox, client: Client, kind: str) -> None:
+    sandbox.fault(kind, method="POST")
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy")
+    [orphan] = sandbox.keys("deploy")
+    assert writes(sandbox) == ["POST /api_keys"]
+    assert f"state=absent and id={orphan['id']}" in str(error.value)
+    assert error.value.details["key_ids"] == [orphan["id"]]
+
+
+@one_key
+def test_of_several_keys_only_the_orphan_is_named(sandbox: Sandbox, client: Client) -> None:
+    [old] = sandbox.keys("deploy")
+    sandbox.fault("lost_answer", method="POST")
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy", regenerate="always")
+    orphans = [key for key in ids(sandbox.keys("deploy")) if key != old["id"]]
+    assert error.value.details["key_ids"] == orphans
+    assert writes(sandbox) == ["POST /api_keys"]
+
+
+def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    sandbox.fault("lost_answer", method="POST")
+    with pytest.raises(KeyLeftOver):
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [*({"kind": "status", "status": status} for status in PERHAPS_DONE), {"kind": "html"}, {"kind": "reset"}],
+    ids=[*map(str, PERHAPS_DONE), "html", "reset"],
+)
+def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(sandbox: Sandbox, client: Client, fault: dict[str, Any]) -> None:
+    sandbox.fault(method="POST", **fault)
+    with pytest.raises(KeyLeftOver, match="no new key of that name is to be seen: run the task again") as error:
+        task(client, name="deploy")
+    assert error.value.details["key_ids"] == []
+    assert writes(sandbox) == ["POST /api_keys"]
+    assert sandbox.sent() == ["GET /api_keys", "POST /api_keys", "GET /api_keys"]
+
+
+@pytest.mark.parametrize("body", [{"id": 7}, {"key": "secret"}, {"id": "7", "key": "secret"}, {"id": True, "key": "secret"}, [], "Created"])
+def test_an_answer_without_a_key_is_as_good_as_none(sandbox: Sandbox, client: Client, body: Any) -> None:
+    sandbox.fault("status", method="POST", status=200, body=body)
+    with pytest.raises(KeyLeftOver, match="no usable answer"):
+        task(client, name="deploy")
+    assert writes(sandbox) == ["POST /api_keys"]
+
+
+def test_when_the_keys_cannot_be_listed_again_the_message_says_what_to_look_for(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("lost_answer", method="POST")
+    sandbox.fault("status", method="GET", status=500, skip=1, times=None)
+    with pytest.raises(KeyLeftOver, match="look for a new key of that name and revoke it by its id") as error:
+        task(client, name="deploy")
+    assert error.value.details["key_ids"] == []
+    assert writes(sandbox) == ["POST /api_keys"]
+
+
+@pytest.mark.parametrize("status", SURELY_NOT_DONE)
+def test_a_refused_creation_is_sent_again_and_makes_one_key(sandbox: Sandbox, client: Client, clock: FakeClock, status: int) -> None:
+    sandbox.fault("status", method="POST", status=status, retry_after=7, times=2)
+    result = task(client, name="deploy")
+    assert sandbox.keys("deploy") == [result["api_key"]]
+    assert writes(sandbox) == ["POST /api_keys"] * 3
+    assert clock.pauses == [7, 7]
+
+
+@pytest.mark.parametrize("status", [*SURELY_NOT_DONE, 400, 403])
+def test_a_creation_that_stays_refused_is_a_plain_failure(sandbox: Sandbox, client: Client, tmp_path: Path, status: int) -> None:
+    sandbox.fault("status", method="POST", status=status, times=None)
+    with pytest.raises(StatusError) as error:
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert error.value.status == status
+    assert sandbox.keys("deploy") == []
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_later_creator_takes_its_key_back(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    dest = tmp_path / "deploy.key"
+    result = task(client, name="deploy", dest=dest)
+
+    [theirs] = sandbox.keys("deploy")
+    assert (result["changed"], result["api_key"]) == (False, theirs)
+    [warning] = result["warnings"]
+    assert f"Key {theirs['id']} of the same name" in warning
+    assert f"{dest} was not written" in warning
+    assert os.listdir(tmp_path) == []
+    assert writes(sandbox)[1:] == [f"DELETE /api_keys/{theirs['id'] + 1}"]
+
+
+def test_the_later_creator_returns_no_secret(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    result = task(client, name="deploy")
+    assert "key" not in result
+    assert result["revoked"] == []
+    assert len(sandbox.keys("deploy")) == 1
+
+
+def test_the_earlier_creator_keeps_its_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    after(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    result = task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert result["changed"]
+    assert result["api_key"]["id"] == min(ids(sandbox.keys("deploy")))
+    assert sandbox.accepts((tmp_path / "deploy.key").read_text())
+    assert [request.split()[0] for request in writes(sandbox)] == ["POST"]
+
+
+@one_key
+def test_the_later_of_two_replacements_revokes_only_its_own_key(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    [old] = sandbox.keys("deploy")
+    before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    result = task(client, name="deploy", regenerate="always")
+    assert not result["changed"]
+    assert ids(sandbox.keys("deploy")) == [old["id"], result["api_key"]["id"]]
+
+
+def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    sandbox.fault("status", method="DELETE", status=403)
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy")
+    theirs, ours = ids(sandbox.keys("deploy"))
+    assert f"key {theirs} of the same name was created earlier" in str(error.value)
+    assert error.value.details["key_ids"] == [ours]
+
+
+@pytest.mark.parametrize("to_file", [False, True], ids=["result", "dest"])
+def test_without_the_second_list_the_secret_is_not_lost(sandbox: Sandbox, client: Client, tmp_path: Path, to_file: bool) -> None:
+    sandbox.fault("status", method="GET", path="/api_keys", status=500, skip=1, times=6)
+    dest = tmp_path / "deploy.key"
+    result = task(client, name="deploy", **({"dest": dest} if to_file else {}))
+    secret = dest.read_text() if to_file else result["key"]
+    assert sandbox.accepts(secret)
+    assert result["changed"]
+    assert result["api_key"]["id"] == sandbox.keys("deploy")[0]["id"]
+    [warning] = result["warnings"]
+    assert "could not be listed again" in warning
+    assert secret not in warning
+
+
+def test_of_eight_hosts_one_changes_something_and_one_key_stays(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    all_have_listed = Barrier(8)
+    results: list[dict[str, Any]] = []
+
+    def host() -> None:
+        client = Client(Connection(sandbox.base_url, sandbox.api_key))
+        before(monkeypatch, client, "post", lambda: all_have_listed.wait(30))
+        results.append(task(client, name="deploy"))
+
+    threads = [Thread(target=host) for _host in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    [key] = sandbox.keys("deploy")
+    assert [result["api_key"]["id"] for result in results] == [key["id"]] * 8
+    [secret] = [result["key"] for result in results if result["changed"]]
+    assert sandbox.accepts(secret)
+
+
+@two_keys
+def test_the_failure_still_holds_the_new_secret(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = ids(sandbox.keys("deploy"))
+    sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy", regenerate="always")
+    told = error.value.as_result()
+    new = told["api_key"]["id"]
+    assert told["changed"] is True
+    assert sandbox.accepts(told["key"])
+    assert told["key"] not in told["msg"]
+    assert f"the new key {new} is in use, but these keys are still valid: {later}" in told["msg"]
+    assert ids(told["revoked"]) == [earlier]
+    assert told["failure"]["key_ids"] == [later]
+    assert sorted(ids(sandbox.keys("deploy"))) == sorted([later, new])
+
+
+@one_key
+def test_the_file_still_holds_the_new_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    sandbox.fault("reset", method="DELETE", times=None)
+    dest = tmp_path / "deploy.key"
+    with pytest.raises(KeyLeftOver) as error:
+        task(client, name="deploy", dest=dest, regenerate="if_lost")
+    assert "key" not in error.value.result
+    assert sandbox.accepts(dest.read_text())
+
+
+@one_key
+def test_an_old_key_that_is_gone_already_is_not_listed_as_revoked(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    [old] = sandbox.keys("deploy")
+    before(monkeypatch, client, "delete", lambda: sandbox.api("DELETE", f"/api_keys/{old['id']}"))
+    result = task(client, name="deploy", regenerate="always")
+    assert (result["changed"], result["revoked"]) == (True, [])

@@ -1,0 +1,83 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs api_key without a module around it, against a sandbox, with somebody acting at the worst moment."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
+REVOKED_SECRET = "revoked-secret-0123456789abcdef0123456789abcdef0123456789abcdef0"
+
+one_key = pytest.mark.parametrize("seed", [{"api_keys": [{"name": "deploy", "key": OLD_SECRET, "age": "1d"}]}], ids=["one key"])
+two_keys = pytest.mark.parametrize(
+    "seed", [{"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "key": OLD_SECRET, "age": "2d"}]}], ids=["two keys"]
+)
+
+
+def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module with these options."""
+    defaults = {"state": "present", "name": None, "id": None, "dest": None, "regenerate": "never", "allow_multiple": False}
+    params = {**defaults, **options, "dest": str(options["dest"]) if "dest" in options else None}
+    return api_key.run(params, client, check_mode, private)
+
+
+def private(path: str) -> bool:
+    """In place of the options owner, group and mode: mode 0600; whether that was a change."""
+    if mode_of(path) == 0o600:
+        return False
+    os.chmod(path, 0o600)
+    return True
+
+
+def mode_of(path: Path | str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def ids(keys: list[dict[str, Any]]) -> list[int]:
+    return [key["id"] for key in keys]
+
+
+def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
+    """Do something just before this client sends its first request of this method."""
+    send = getattr(client, method)
+    actions = [action]
+
+    def acting(*args: Any, **kwargs: Any) -> Any:
+        while actions:
+            actions.pop()()
+        return send(*args, **kwargs)
+
+    monkeypatch.setattr(client, method, acting)
+
+
+def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
+    """Do something just after this client's requests of this method."""
+    send = getattr(client, method)
+
+    def acting(*args: Any, **kwargs: Any) -> Any:
+        answer = send(*args, **kwargs)
+        action()
+        return answer
+
+    monkeypatch.setattr(client, method, acting)
+
+
+def writes(sandbox: Sandbox) -> list[str]:
+    return [request for request in sandbox.sent() if not request.startswith("GET ")]
+
+
+def no_space(*args: Any, **kwargs: Any) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,0 +1,68 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the main() of a module as a task would, in this process."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from types import ModuleType
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.common import warnings
+
+try:
+    from ansible.module_utils.testing import patch_module_args
+except ImportError:  # ansible-core up to 2.18
+
+    @contextmanager
+    def patch_module_args(args: dict[str, Any] | None = None) -> Iterator[None]:
+        with mock.patch.object(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": args or {}}).encode()):
+            yield
+
+
+class Ended(NamedTuple):
+    """How a module ended: C(result) is the JSON that it printed, C(printed) all of its output."""
+
+    exit_code: int
+    result: dict[str, Any]
+    printed: str
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.result.get("failed"))
+
+    @property
+    def failure(self) -> dict[str, Any]:
+        """The structured failure of a failed task."""
+        assert (self.failed, self.exit_code) == (True, 1), self.printed
+        return self.result["failure"]
+
+    @property
+    def success(self) -> dict[str, Any]:
+        """The result of a task that did not fail."""
+        assert (self.failed, self.exit_code) == (False, 0), self.printed
+        return self.result
+
+
+def run_main(module: ModuleType, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Ended:
+    """Call the module's main() with these options and catch what it prints."""
+    args = {**options, "_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
+    output = io.StringIO()
+    # Ansible keeps the warnings of a task for the whole process.
+    for kept in (warnings._global_warnings, warnings._global_deprecations):
+        kept.clear()
+    with ExitStack() as stack:
+        stack.enter_context(patch_module_args(args))
+        stack.enter_context(redirect_stdout(output))
+        stack.enter_context(redirect_stderr(output))
+        ended = stack.enter_context(pytest.raises(SystemExit))
+        module.main()
+    printed = output.getvalue()
+    return Ended(int(ended.value.code or 0), json.loads(printed.strip().splitlines()[-1]), printed)
