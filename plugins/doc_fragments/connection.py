@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 
-class ModuleDocFragment:
-    """Documents what module_utils/argument_spec.py declares."""
+ENVIRONMENT = ("base_url", "api_key")
 
-    DOCUMENTATION = r"""
+OPTIONS = r"""
 options:
   base_url:
     description:
@@ -58,5 +57,21 @@ requirements:
   - requests
 notes:
   - Proxies are taken from the environment, that is from E(HTTPS_PROXY), E(HTTP_PROXY) and E(NO_PROXY) where the module runs.
-  - Connection options that all tasks share belong in C(module_defaults) of the group C(clouddb.control.all).
 """
+
+MODULE_NOTES = r"""  - Connection options that all tasks share belong in C(module_defaults) of the group C(clouddb.control.all).
+"""
+
+
+def _with_env(documentation: str) -> str:
+    """The same options, with the environment variables as plugins have them: looked up by Ansible itself."""
+    for option in ENVIRONMENT:
+        documentation = documentation.replace(f"  {option}:\n", f"  {option}:\n    env: [{{name: CLOUDDB_{option.upper()}}}]\n")
+    return documentation
+
+
+class ModuleDocFragment:
+    """Documents what module_utils/argument_spec.py declares; PLUGIN is for plugins that run on the controller."""
+
+    DOCUMENTATION = OPTIONS + MODULE_NOTES
+    PLUGIN = _with_env(OPTIONS)

@@ -34,13 +34,13 @@ class CreatedKey(NamedTuple):
 
 
 def list_keys(client: Client) -> list[Key]:
-    """The account's active keys (api.md, GET /api_keys)."""
-    return client.get("api_keys").items(None, id=int)
+    """The account's active keys, the earliest first (api.md, GET /api_keys)."""
+    return sorted(client.get("api_keys").items(None, id=int), key=_age_order)
 
 
 def keys_named(client: Client, name: str) -> list[Key]:
     """The active keys of this name, the earliest first; names are not unique."""
-    return sorted((key for key in list_keys(client) if key.get("name") == name), key=_age_order)
+    return [key for key in list_keys(client) if key.get("name") == name]
 
 
 def _age_order(key: Key) -> tuple[datetime, int]:

@@ -1,0 +1,97 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lists the API keys of the account."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_key_info
+short_description: List the API keys of the account
+version_added: 1.0.0
+description:
+  - Lists the account's API keys that have not been revoked, with all that the service tells of them. Their secrets are shown only once,
+    when they are created.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - clouddb.control.attributes.info
+options:
+  name:
+    description:
+      - Return only keys of exactly this name. There can be several.
+    type: str
+seealso:
+  - module: clouddb.control.api_key
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: List all keys
+  clouddb.control.api_key_info:
+  register: account
+
+- name: Show those that were never used
+  ansible.builtin.debug:
+    msg: "{{ item.name }} (id {{ item.id }}) was created at {{ item.created_at }} and never used"
+  loop: "{{ account.api_keys | rejectattr('last_used_at') }}"
+  loop_control:
+    label: "{{ item.name }}"
+"""
+
+RETURN = r"""
+api_keys:
+  description: The keys, the earliest first, with all fields that the service sent.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: 165432
+      name: deploy
+      created_at: "2026-11-21T09:15:07.123456Z"
+      last_used_at: null
+      last_used_from_addr: ""
+failure:
+  description: What went wrong, for programs. C(status), C(message), C(code) and C(request_id) are the service's.
+  returned: failure
+  type: dict
+  sample:
+    kind: unauthorized
+    method: GET
+    path: /api_keys
+    tries: 1
+    status: 401
+    message: this API key is not valid
+    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.keys import keys_named, list_keys
+from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
+from ansible_collections.clouddb.control.plugins.module_utils.options import not_blank
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """The task's result; it is the same in check mode."""
+    name = not_blank(params, "name")
+    return {"changed": False, "api_keys": list_keys(client) if name is None else keys_named(client, name)}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=connection_argument_spec(name={"type": "str"}), supports_check_mode=True)
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()
