@@ -85,13 +85,19 @@ class Service:
 
 
 @pytest.fixture
+def connect():
+    """What makes a client of the sandbox at a base URL."""
+    return Service
+
+
+@pytest.fixture
 def serve(tmp_path):
     """Start a sandbox; the same database each time within a test. Its clock stands still unless a speed is given."""
     with ExitStack() as running:
 
-        def start(seed=None, speed=0.0):
-            settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=API_KEY, seed=seed, speed=speed)
-            return Service(running.enter_context(sandbox_server(settings)))
+        def start(seed=None, speed=0.0, api_key=API_KEY):
+            settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=api_key, seed=seed, speed=speed)
+            return Service(running.enter_context(sandbox_server(settings)), api_key)
 
         yield start
 

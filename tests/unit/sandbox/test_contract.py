@@ -63,27 +63,25 @@ def wait(service, started):
 
 
 class TestWhatTheServiceDoes:
-    @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
-    def test_every_call_requires_a_key(self, service, method, path):
-        """api.md: "Every call requires an API key sent as a bearer token." "A request with no Authorization header, an invalid
-        key or a revoked key fails with HTTP 401 (Unauthorized)."
-        """
+    def test_every_call_requires_a_key(self, service):
+        """api.md: "Every call requires an API key sent as a bearer token." "A request with no Authorization header,
+        an invalid key or a revoked key fails with HTTP 401 (Unauthorized)"."""
         created = service.create_key()
         service.ok("DELETE", f"api_keys/{created['id']}")
         before = service.keys()
         for authorization in (None, "", "Bearer", "Bearer ", "Bearer nonsense", f"Bearer {created['key']}",
                               f"Basic {'k' * 64}", "k" * 64, f"Bearer {'k' * 63}", f"Bearer {'k' * 65}"):
             service.session.headers["Authorization"] = authorization
-            response = service.request(method, path, data="{not json")
-            assert response.status_code == 401, authorization
-            assert response.json()["code"] == "UNAUTHORIZED"
+            for method, path in ENDPOINTS:
+                response = service.request(method, path, data="{not json")
+                assert response.status_code == 401, (authorization, method, path)
+                assert response.json()["code"] == "UNAUTHORIZED"
         service.session.headers["Authorization"] = f"Bearer {'k' * 64}"
         assert [key["id"] for key in service.keys()] == [key["id"] for key in before]
 
     def test_keys_are_global(self, serve):
-        """api.md: "API keys are global. They belong to an account and work with any project of that account." "Keys give
-        access to all objects of the account."
-        """
+        """api.md: "API keys are global. They belong to an account and work with any project of that account." "Keys
+        give access to all objects of the account"."""
         service = serve({"generate": {"projects": 3, "operations_per_project": 1}})
         other = service.as_key(service.create_key()["key"])
         for project in other.ok("GET", "projects")["projects"]:
@@ -103,9 +101,8 @@ class TestWhatTheServiceDoes:
         assert other.get("api_keys").status_code == 200
 
     def test_operations_start_in_both_ways(self, service):
-        """api.md: "It is started either by a user action (for example creating a branch or deleting a database) or by the
-        platform itself (for example suspending a compute after inactivity, or an availability check)."
-        """
+        """api.md: "It is started either by a user action (for example creating a branch or deleting a database) or by
+        the platform itself (for example suspending a compute after inactivity, or an availability check)"."""
         assert service.operations() == []
         service.create_branch()
         assert {operation["action"] for operation in service.operations()} == {"create_branch", "start_compute"}
@@ -113,9 +110,8 @@ class TestWhatTheServiceDoes:
         assert {"suspend_compute", "check_availability"} <= {item["action"] for item in service.operations()}
 
     def test_base_address(self, service):
-        """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment; every path in this
-        document is relative to that base."
-        """
+        """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment; every path
+        in this document is relative to that base"."""
         assert service.base_url.endswith("/api/v2")
         assert service.get("/projects").status_code == 404
         assert service.get("/api/projects").status_code == 404
@@ -124,20 +120,17 @@ class TestWhatTheServiceDoes:
 
 class TestApiKeys:
     def test_creation(self, service):
-        """api.md: "POST /api_keys: Creates an API key. Request body: JSON object with `key_name` (string, required). Response:
-        the API key creation result (`id`, `key`)"."""
+        """api.md: "POST /api_keys: Creates an API key. Request body: JSON object with `key_name` (string, required).
+        Response: the API key creation result (`id`, `key`)"."""
         created = service.create_key("deploy")
         assert_types(created, {"id": int, "key": str, "name": str, "created_at": str})
         assert service.as_key(created["key"]).get("projects").status_code == 200
 
-    @pytest.mark.parametrize(
-        "body", [None, {}, [], "deploy", {"key_name": None}, {"key_name": 7}, {"key_name": ""}, {"name": "deploy"}]
-    )
-    def test_key_name_is_required(self, service, body):
+    def test_key_name_is_required(self, service):
         """api.md: "`key_name` (string, required)"."""
-        response = service.request("POST", "api_keys", json=body)
-        assert response.status_code == 400
-        assert response.json()["code"] == "BAD_REQUEST"
+        for body in (None, {}, [], "deploy", {"key_name": None}, {"key_name": 7}, {"key_name": ""}, {"name": "deploy"}):
+            response = service.request("POST", "api_keys", json=body)
+            assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST"), body
         assert len(service.keys()) == 1
 
     def test_secret_is_random(self, service):
@@ -147,8 +140,8 @@ class TestApiKeys:
         assert all(re.fullmatch("[a-z0-9]{64}", secret) for secret in secrets)
 
     def test_secret_cannot_be_had_again(self, service, tmp_path):
-        """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does the
-        database hold it."""
+        """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does
+        the database hold it."""
         created = service.create_key()
         later = [
             service.get("api_keys").text,
@@ -162,8 +155,8 @@ class TestApiKeys:
         assert b"k" * 64 not in stored
 
     def test_list(self, service):
-        """api.md: "GET /api_keys: Lists the account's API keys. No parameters are required. Response: a JSON array (not wrapped
-        in an object) of API key list items"."""
+        """api.md: "GET /api_keys: Lists the account's API keys. No parameters are required. Response: a JSON array
+        (not wrapped in an object) of API key list items"."""
         created = service.create_key("deploy")
         service.as_key(created["key"]).keys()
         listed = service.keys()
@@ -178,7 +171,8 @@ class TestApiKeys:
         assert listed[1]["last_used_from_addr"] == "127.0.0.1"
 
     def test_last_use(self, service):
-        """api.md: "last_used_at", "last_used_from_addr: network address the key was last used from"; null and empty before."""
+        """api.md: "last_used_at", "last_used_from_addr: network address the key was last used from"; null and empty
+        before."""
         created = service.create_key()
         unused = service.keys()[1]
         assert (unused["last_used_at"], unused["last_used_from_addr"]) == (None, "")
@@ -191,8 +185,8 @@ class TestApiKeys:
         assert moment(service.keys()[1]["last_used_at"]) - first >= timedelta(seconds=60)
 
     def test_revocation(self, service):
-        """api.md: "DELETE /api_keys/{key_id}: Revokes a key. Response: the API key revocation result." "Effective immediately;
-        any later request using the key fails with 401; cannot be reversed"."""
+        """api.md: "DELETE /api_keys/{key_id}: Revokes a key. Response: the API key revocation result." "Effective
+        immediately; any later request using the key fails with 401; cannot be reversed"."""
         created = service.create_key("deploy")
         other = service.as_key(created["key"])
         assert other.get("projects").status_code == 200
@@ -205,7 +199,8 @@ class TestApiKeys:
         assert [key["name"] for key in service.keys()] == ["sandbox"]
 
     def test_revocation_is_irreversible(self, serve):
-        """api.md: "Revocation is irreversible": neither a second one nor a new start with the same key brings it back."""
+        """api.md: "Revocation is irreversible": neither a second one nor a new start with the same key brings it
+        back."""
         service = serve()
         created = service.create_key()
         service.ok("DELETE", f"api_keys/{created['id']}")
@@ -213,13 +208,21 @@ class TestApiKeys:
         service.ok("DELETE", "api_keys/1")
         assert serve().get("projects").status_code == 401
 
+    def test_a_lost_first_key(self, serve):
+        """An account whose key file was lost is not lost with it: a new start with another key adds that one."""
+        serve({"projects": [{"id": PROJECT}]})
+        again = serve(api_key="another" * 9)
+        assert len(again.ok("GET", "projects")["projects"]) == 1
+        assert [key["name"] for key in again.keys()] == ["sandbox", "sandbox"]
+
     def test_revoking_what_is_not_there(self, service):
         """api.md: "Path parameter `key_id` (integer, required)"; condition of the transition: "key exists"."""
         assert service.request("DELETE", "api_keys/4711").status_code == 404
         assert service.request("DELETE", "api_keys/x").status_code == 400
 
     def test_a_key_can_revoke_itself(self, service):
-        """api.md: "takes effect immediately": the answer to the revocation is the last thing that the key is good for."""
+        """api.md: "takes effect immediately": the answer to the revocation is the last thing that the key is good
+        for."""
         created = service.create_key()
         other = service.as_key(created["key"])
         assert other.ok("DELETE", f"api_keys/{created['id']}")["revoked"] is True
@@ -236,8 +239,8 @@ class TestApiKeys:
 
 class TestProjects:
     def test_list(self, service):
-        """api.md: "GET /projects: Returns the projects of the account. Response: object with `projects`, an array of Project
-        objects", and the table of a project's fields."""
+        """api.md: "GET /projects: Returns the projects of the account. Response: object with `projects`, an array of
+        Project objects", and the table of a project's fields."""
         page = service.ok("GET", "projects")
         assert set(page) == {"projects", "pagination"}
         (project,) = page["projects"]
@@ -307,7 +310,8 @@ class TestOperations:
         assert {operation["branch_id"] for operation in created["operations"]} == {branch["id"]}
 
     def test_delete_tenant(self, service):
-        """api.md: "delete_tenant: Deletes stored data when a project is deleted." It can be waited for all the same."""
+        """api.md: "delete_tenant: Deletes stored data when a project is deleted." It can be waited for all the
+        same."""
         deleted = service.ok("DELETE", f"projects/{PROJECT}")
         assert [operation["action"] for operation in deleted["operations"]] == ["delete_tenant"]
         assert service.ok("GET", "projects") == {"projects": []}
@@ -318,8 +322,8 @@ class TestOperations:
         assert len(service.operations()) == 1
 
     def test_apply_config(self, service):
-        """api.md: "apply_config: Applies a new configuration to an object; started by creating, deleting or updating database
-        users and databases"."""
+        """api.md: "apply_config: Applies a new configuration to an object; started by creating, deleting or updating
+        database users and databases"."""
         branch_id = service.default_branch()
         created = service.create_database(branch_id)
         assert created.status_code == 201
@@ -329,16 +333,16 @@ class TestOperations:
         assert [database["name"] for database in databases] == ["orders"]
 
     def test_apply_storage_config(self, service):
-        """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example, updating a
-        project's history retention period"."""
+        """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example,
+        updating a project's history retention period"."""
         body = {"project": {"history_retention_seconds": 3600}}
         changed = service.ok("PATCH", f"projects/{PROJECT}", json=body)
         assert [operation["action"] for operation in changed["operations"]] == ["apply_storage_config"]
         assert service.ok("GET", f"projects/{PROJECT}")["project"]["history_retention_seconds"] == 3600
 
     def test_platform_operations(self, service):
-        """api.md: "check_availability: Periodic check", "suspend_compute: Suspends a compute after a period of inactivity",
-        "start_compute: Starts a compute when something needs it"."""
+        """api.md: "check_availability: Periodic check", "suspend_compute: Suspends a compute after a period of
+        inactivity", "start_compute: Starts a compute when something needs it"."""
         service.advance(299)
         assert service.operations() == []
         service.advance(1)
@@ -357,8 +361,8 @@ class TestOperations:
         assert [operation["action"] for operation in of_branch] == ["create_branch"]
 
     def test_initial_statuses(self, service):
-        """api.md: "An operation may initially be in `scheduling`, and a freshly returned create_branch operation can be
-        `running`"."""
+        """api.md: "An operation may initially be in `scheduling`, and a freshly returned create_branch operation can
+        be `running`"."""
         create_branch, start_compute = service.create_branch()["operations"]
         assert create_branch["status"] == "running"
         assert start_compute["status"] == "scheduling"
@@ -374,8 +378,8 @@ class TestOperations:
         assert seen == ["scheduling", "running", "failed", "running", "finished"]
 
     def test_failure_is_no_http_error(self, service):
-        """api.md: "A failed operation is reported through the operation's `status` value `failed`, not through an HTTP
-        error"."""
+        """api.md: "A failed operation is reported through the operation's `status` value `failed`, not through an
+        HTTP error"."""
         service.plan([[0, "running"], [1, "failed"]], error="no space left")
         operation = service.create_branch()["operations"][0]
         service.advance(1)
@@ -405,20 +409,21 @@ class TestPaging:
         assert created == sorted(created, reverse=True)
         assert len(set(created)) == 7
 
-    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 20, 1000])
-    def test_every_operation_once(self, many, limit):
-        """api.md: "send the first request with `limit`; for each next page send the returned `cursor` and a `limit`"; "cursor
-        (string): the cursor returned by the previous page. It is URL-encoded when sent." The last page with items
-        has a cursor too, the empty one after it none."""
-        path, seen, cursor = f"projects/{PROJECT}/operations?limit={limit}", [], ""
-        while (page := many.ok("GET", path + cursor))["operations"]:
-            assert len(page["operations"]) <= limit
-            seen += [operation["id"] for operation in page["operations"]]
-            assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d", page["pagination"]["cursor"])
-            cursor = "&cursor=" + quote(page["pagination"]["cursor"], safe="")
-        assert page == {"operations": []}
-        assert seen == [operation["id"] for operation in many.operations()]
-        assert len(set(seen)) == 20
+    def test_every_operation_once(self, many):
+        """api.md: "send the first request with `limit`; for each next page send the returned `cursor` and a `limit`";
+        "cursor (string): the cursor returned by the previous page. It is URL-encoded when sent." The last page with
+        items has a cursor too, the empty one after it none."""
+        everything = [operation["id"] for operation in many.operations()]
+        assert len(set(everything)) == 20
+        for limit in (1, 2, 3, 7, 20, 1000):
+            path, seen, cursor = f"projects/{PROJECT}/operations?limit={limit}", [], ""
+            while (page := many.ok("GET", path + cursor))["operations"]:
+                assert len(page["operations"]) <= limit
+                seen += [operation["id"] for operation in page["operations"]]
+                assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d", page["pagination"]["cursor"])
+                cursor = "&cursor=" + quote(page["pagination"]["cursor"], safe="")
+            assert page == {"operations": []}
+            assert seen == everything
 
     def test_new_operations_do_not_disturb(self, many):
         """A page is what follows its cursor, whatever has come before it since."""
@@ -452,17 +457,17 @@ class TestPaging:
 
 class TestDependentRequests:
     def test_the_way_of_a_client(self, service):
-        """api.md: "Creating a branch starts a `create_branch` operation and a `start_compute` operation." "1. Take the
-        operation `id` from the `operations` array. 2. Call get-operation at intervals. 3. Continue until `status` is
-        `finished`, then send the dependent request (for example creating a database on the new branch)"."""
+        """api.md: "Creating a branch starts a `create_branch` operation and a `start_compute` operation." "1. Take
+        the operation `id` from the `operations` array. 2. Call get-operation at intervals. 3. Continue until `status`
+        is `finished`, then send the dependent request (for example creating a database on the new branch)"."""
         created = service.create_branch(branch={"name": "preview"})
         assert [operation["action"] for operation in created["operations"]] == ["create_branch", "start_compute"]
         wait(service, created["operations"])
         assert service.create_database(created["branch"]["id"]).status_code == 201
 
     def test_not_waiting_is_punished(self, service):
-        """api.md: "...to learn when an earlier request has completed before they send the next": who does not wait gets 423,
-        and nothing is done."""
+        """api.md: "...to learn when an earlier request has completed before they send the next": who does not wait
+        gets 423, and nothing is done."""
         branch_id = service.create_branch(branch={"name": "preview"})["branch"]["id"]
         refusals = [
             service.create_database(branch_id),
@@ -511,21 +516,18 @@ class TestDependentRequests:
         databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
         assert [database["name"] for database in databases] == ["orders"]
 
-    @pytest.mark.parametrize(
-        ("method", "path", "body"),
-        [
+    def test_bad_bodies(self, service):
+        for method, path, body in (
             ("POST", "projects", {}),
             ("POST", "projects", {"project": {"pg_version": "old"}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": -1}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {}}),
             ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
             ("POST", f"projects/{PROJECT}/branches/br-x/databases", {"database": {"name": "x"}}),
-        ],
-    )
-    def test_bad_bodies(self, service, method, path, body):
-        response = service.request(method, path, json=body)
-        assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST")
-        assert response.json()["message"].startswith("body.")
+        ):
+            response = service.request(method, path, json=body)
+            assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST"), (method, path, body)
+            assert response.json()["message"].startswith("body.")
 
 
 class TestErrors:
@@ -538,21 +540,17 @@ class TestErrors:
             assert response.json()["request_id"] == response.headers["X-Request-ID"] == "mine-1"
         assert service.get("nowhere").json()["request_id"] != service.get("nowhere").json()["request_id"]
 
-    @pytest.mark.parametrize(
-        ("path", "allowed"),
-        [
+    def test_wrong_method(self, service):
+        for path, allowed in (
             ("projects", "GET, POST"),
             (f"projects/{PROJECT}", "DELETE, GET, PATCH"),
             ("api_keys", "GET, POST"),
             ("api_keys/1", "DELETE"),
             (f"projects/{PROJECT}/operations", "GET"),
-        ],
-    )
-    def test_wrong_method(self, service, path, allowed):
-        response = service.request("PUT", path)
-        assert response.status_code == 405
-        assert response.headers["Allow"] == allowed
-        assert response.json()["code"] == "METHOD_NOT_ALLOWED"
+        ):
+            response = service.request("PUT", path)
+            assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
+            assert response.headers["Allow"] == allowed
 
     def test_malformed_body(self, service):
         response = service.request("POST", "api_keys", data="{", headers={"Content-Type": "application/json"})

@@ -52,7 +52,7 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class Dated(Part):
@@ -85,7 +85,7 @@ class SeedOperation(Dated):
     action: Annotated[str, one_of(*ACTIONS)]
     status: Annotated[str, one_of(*STATUSES)] = "finished"
     duration: Annotated[float, Field(gt=0)] = 1.0
-    timeline: Annotated[Timeline, AfterValidator(check_timeline), Field(strict=False)] | None = None
+    timeline: Annotated[Timeline, AfterValidator(check_timeline)] | None = None
     error: Text | None = None
 
     @model_validator(mode="after")

@@ -1,0 +1,143 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sandbox's own endpoints: clock, operation plans, request log."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from clouddb_sandbox.clock import END_OF_TIME, Clock, moment_of, timestamp
+
+PROJECT = "wispy-lake-12345678"
+
+
+class TestClock:
+    def test_stands_and_leaps(self, service):
+        first = service.ok("GET", "/_sandbox/clock")
+        assert first["speed"] == 0
+        later = service.advance(90.5)
+        elapsed = moment_of(later["now"]) - moment_of(first["now"])
+        assert 90_500_000 <= elapsed < 90_500_100
+        assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
+
+    def test_speed(self, serve):
+        """A second of real time is hours here: an operation is over as soon as it is asked for."""
+        service = serve({"projects": [{"id": PROJECT}]}, speed=50_000)
+        operation = service.create_branch()["operations"][0]
+        assert service.operation(operation)["status"] == "finished"
+        changed = service.ok("PUT", "/_sandbox/clock", json={"speed": 0})
+        assert changed["speed"] == 0
+        assert moment_of(service.ok("GET", "/_sandbox/clock")["now"]) - moment_of(changed["now"]) < 100
+
+    def test_bad_settings(self, service):
+        for body in ({"advance": -1}, {"speed": -1}, {"speed": "fast"}, {"advance": 1e12}, {"now": 1}):
+            assert service.request("PUT", "/_sandbox/clock", json=body).status_code == 400, body
+        assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
+
+    def test_goes_on_after_a_restart(self, serve):
+        """Neither back nor stopped, also with the speed it had."""
+        service = serve()
+        leapt = service.advance(10 * 86400)["now"]
+        created = service.create_key()["created_at"]
+        again = serve(speed=None)
+        clock = again.ok("GET", "/_sandbox/clock")
+        assert leapt < created < clock["now"]
+        assert clock["speed"] == 0
+
+    def test_stamps_increase_while_it_stands(self):
+        clock = Clock(1000, speed=0)
+        stamps = [clock.stamp() for _change in range(5)]
+        assert stamps == sorted(set(stamps))
+        assert clock.now() == stamps[-1]
+
+    def test_end_of_time(self):
+        clock = Clock(END_OF_TIME - 10, speed=1e9)
+        clock.set(1e9, advance=1e9)
+        assert timestamp(clock.now()) == "9999-12-31T00:00:00.000000Z"
+
+
+class TestOperationPlans:
+    def test_times(self, service):
+        service.plan([[0, "failed"]], times=2, action="create_branch")
+        statuses = [service.create_branch(endpoints=[])["operations"][0]["status"] for _branch in range(3)]
+        assert statuses == ["failed", "failed", "running"]
+
+    def test_until_cleared(self, service):
+        service.plan([[0, "finished"]], times=None)
+        for _branch in range(3):
+            created = service.create_branch()
+            assert {operation["status"] for operation in created["operations"]} == {"finished"}
+        assert service.ok("DELETE", "/_sandbox/operation_plans") == {"operation_plans": []}
+        assert service.create_branch(endpoints=[])["operations"][0]["status"] == "running"
+
+    def test_action(self, service):
+        service.plan([[0, "failed"]], action="start_compute")
+        create_branch, start_compute = service.create_branch()["operations"]
+        assert (create_branch["status"], start_compute["status"]) == ("running", "failed")
+
+    def test_project(self, service):
+        other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
+        service.advance(5)
+        service.plan([[0, "failed"]], project_id=other)
+        assert service.create_branch(endpoints=[])["operations"][0]["status"] == "running"
+        created = service.ok("POST", f"projects/{other}/branches", json={"endpoints": []})
+        assert created["operations"][0]["status"] == "failed"
+
+    def test_the_platforms_own(self, service):
+        """They follow a plan that names their action, and leave the others for what requests start."""
+        service.plan([[0, "failed"]])
+        service.plan([[0, "failed"]], action="check_availability")
+        service.advance(3600)
+        assert {item["action"]: item["status"] for item in service.operations()} == {
+            "suspend_compute": "finished", "check_availability": "failed"
+        }
+        assert len(service.ok("GET", "/_sandbox/operation_plans")["operation_plans"]) == 1
+
+    def test_a_refused_request_uses_no_plan(self, service):
+        branch_id = service.create_branch()["branch"]["id"]
+        added = service.plan([[0, "failed"]])
+        assert service.create_database(branch_id).status_code == 423
+        assert service.ok("GET", "/_sandbox/operation_plans") == {"operation_plans": [added]}
+        assert added["times"] == 1
+
+    def test_bad_plans(self, service):
+        for plan, field in (
+            ({}, "timeline"),
+            ({"timeline": []}, "timeline"),
+            ({"timeline": [[0, "done"]]}, "timeline"),
+            ({"timeline": [[0, "failed"]], "action": "explode"}, "action"),
+            ({"timeline": [[0, "failed"]], "times": 0}, "times"),
+            ({"timeline": [[0, "failed"]], "project": "x"}, "project"),
+        ):
+            response = service.request("POST", "/_sandbox/operation_plans", json=plan)
+            assert response.status_code == 400, plan
+            assert field in response.json()["message"]
+
+
+class TestRequests:
+    def test_log(self, service):
+        service.request("GET", "projects?limit=7&search=a%20b", headers={"X-Request-ID": "r-1", "User-Agent": "me/1"})
+        service.as_key("wrong").get("nowhere")
+        first, second = service.log()
+        assert first.pop("seconds") >= 0
+        assert first == {
+            "method": "GET",
+            "path": "/api/v2/projects",
+            "query": "limit=7&search=a%20b",
+            "status": 200,
+            "request_id": "r-1",
+            "user_agent": "me/1",
+        }
+        assert (second["path"], second["status"]) == ("/api/v2/nowhere", 401)
+
+    def test_clear(self, service):
+        service.get("projects")
+        assert service.ok("DELETE", "/_sandbox/requests") == {"requests": []}
+        assert service.log() == []
+
+    def test_unanswered(self, service):
+        service.fault("reset")
+        with pytest.raises(requests.ConnectionError):
+            service.get("projects")
+        assert [entry["status"] for entry in service.log()] == [None]

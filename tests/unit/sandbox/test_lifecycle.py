@@ -1,0 +1,152 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How operations move with the clock, as a function and over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+from clouddb_sandbox import lifecycle, platform_activity
+from clouddb_sandbox.clock import SECOND
+
+PROJECT = "wispy-lake-12345678"
+COMEBACK = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4, "failed"), (5, "finished")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "since", "failures"),
+    [
+        (-1, "scheduling", 0, 0),
+        (0, "scheduling", 0, 0),
+        (0.999999, "scheduling", 0, 0),
+        (1, "running", 1, 0),
+        (2.5, "failed", 2, 1),
+        (3, "running", 3, 1),
+        (4, "failed", 4, 2),
+        (1e9, "finished", 5, 2),
+    ],
+)
+def test_standing(seconds, status, since, failures):
+    created_at = 1_700_000_000 * SECOND
+    standing = lifecycle.standing(COMEBACK, created_at, created_at + int(seconds * SECOND))
+    assert standing == (status, created_at + since * SECOND, failures)
+
+
+def test_settled_at():
+    assert lifecycle.settled_at(COMEBACK, 10) == 10 + 5 * SECOND
+    assert lifecycle.settled_at([(0, "running")], 10) is None
+    assert lifecycle.settled_at([(0, "failed"), (1, "cancelling")], 10) is None
+
+
+@pytest.mark.parametrize("status", lifecycle.STATUSES)
+def test_timeline_to(status):
+    timeline = lifecycle.check_timeline(lifecycle.timeline_to(status, 8))
+    assert lifecycle.standing(timeline, 0, 8 * SECOND).status == status
+
+
+@pytest.mark.parametrize("action", lifecycle.ACTIONS)
+def test_default_timelines(action):
+    timeline = lifecycle.check_timeline(lifecycle.DEFAULT_TIMELINES[action])
+    offset, status = timeline[-1]
+    assert status == "finished"
+    assert 0.1 <= offset <= 5
+
+
+@pytest.mark.parametrize(
+    ("timeline", "complaint"),
+    [
+        ([], "must be 0"),
+        ([(1, "running")], "must be 0"),
+        ([(0, "running"), (0, "finished")], "must increase"),
+        ([(0, "running"), (2, "failed"), (1, "finished")], "must increase"),
+        ([(0, "done")], "unknown status done"),
+    ],
+)
+def test_bad_timelines(timeline, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        lifecycle.check_timeline(timeline)
+
+
+def test_platform_events():
+    """Suspended after five minutes, checked after an hour, started after two, and so on."""
+    events = [platform_activity.event(0, step) for step in range(5)]
+    assert [(moment // SECOND, action) for moment, action in events] == [
+        (300, "suspend_compute"),
+        (3600, "check_availability"),
+        (7200, "start_compute"),
+        (7500, "suspend_compute"),
+        (10800, "check_availability"),
+    ]
+
+
+class TestOverHttp:
+    def test_updates(self, service):
+        """updated_at, failures_count and error follow from the timeline."""
+        service.plan([[0, "running"], [10, "failed"], [20, "running"], [30, "finished"]], error="disk full")
+        operation = service.create_branch()["operations"][0]
+        seen = []
+        for _moment in range(4):
+            now = service.operation(operation)
+            seen.append((now["status"], now["failures_count"], now.get("error"), now["updated_at"]))
+            service.advance(10)
+        assert [entry[:3] for entry in seen] == [
+            ("running", 0, None), ("failed", 1, "disk full"), ("running", 1, None), ("finished", 1, None)
+        ]
+        assert [entry[3] for entry in seen] == sorted({entry[3] for entry in seen})
+
+    def test_further_statuses(self, service):
+        for status in ("error", "cancelling", "cancelled", "skipped"):
+            service.plan([[0, status]], action="create_branch")
+            assert service.create_branch(endpoints=[])["operations"][0]["status"] == status
+
+    def test_every_action_ends(self, service):
+        """All eight, each by what starts it, each finished after a few seconds."""
+        branch_id = service.default_branch()
+        service.create_database(branch_id)
+        service.advance(5)
+        service.ok("PATCH", f"projects/{PROJECT}", json={"project": {"history_retention_seconds": 60}})
+        service.advance(5)
+        service.create_branch()
+        service.advance(4000)
+        created = service.ok("POST", "projects", json={"project": {}})
+        service.advance(5)
+        service.ok("DELETE", f"projects/{PROJECT}")
+        service.advance(5)
+        operations = service.operations() + service.operations(created["project"]["id"])
+        assert {operation["action"] for operation in operations} == set(lifecycle.ACTIONS)
+        assert {operation["status"] for operation in operations} == {"finished"}
+
+    def test_use_puts_suspension_off(self, service):
+        service.advance(200)
+        service.create_database(service.default_branch())
+        service.advance(299)
+        assert "suspend_compute" not in {operation["action"] for operation in service.operations()}
+        service.advance(1)
+        assert service.operations()[0]["action"] == "suspend_compute"
+
+    def test_a_deleted_project_rests(self, service):
+        service.ok("DELETE", f"projects/{PROJECT}")
+        service.advance(86400)
+        assert [operation["action"] for operation in service.operations()] == ["delete_tenant"]
+
+    def test_a_leap_is_bounded(self, serve):
+        """Years at once: as many operations as would be looked at, the latest ones, and at once."""
+        service = serve({"projects": [{"id": PROJECT}], "generate": {"projects": 100}})
+        service.advance(5 * 365 * 86400)
+        operations = service.operations()
+        assert 12 <= len(operations) < 16
+        now = service.ok("GET", "/_sandbox/clock")["now"]
+        assert operations[0]["created_at"][:10] in (now[:10], operations[1]["created_at"][:10])
+        service.advance(7200)
+        assert len(service.operations()) == len(operations) + 3
+
+    def test_small_steps_and_one_leap(self, serve):
+        """The platform does the same however often it is looked at."""
+        service = serve({"projects": [{"id": PROJECT}]})
+        start = service.ok("GET", f"projects/{PROJECT}")["project"]["created_at"]
+        for _step in range(30):
+            service.advance(480)
+            service.get("projects")
+        actions = [operation["action"] for operation in reversed(service.operations())]
+        assert start < service.operations()[-1]["created_at"]
+        assert actions == ["suspend_compute", "check_availability", "start_compute"] * 2

@@ -1,0 +1,203 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a seed can say, what it makes, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from clouddb_sandbox.clock import moment_of
+from clouddb_sandbox.seed import check_seed
+
+PROJECT = "wispy-lake-12345678"
+
+
+def one_operation(**fields):
+    return {"projects": [{"id": PROJECT, "operations": [{"action": "start_compute", **fields}]}]}
+
+
+class TestAccount:
+    def test_empty(self, serve):
+        service = serve(None)
+        assert service.ok("GET", "projects") == {"projects": []}
+        assert [key["name"] for key in service.keys()] == ["sandbox"]
+
+    def test_keys(self, serve):
+        service = serve({"api_keys": [{"name": "ci", "key": "c" * 64, "age": "30d"}, {"name": "ci"}]})
+        assert [key["name"] for key in service.keys()] == ["sandbox", "ci", "ci"]
+        assert service.as_key("c" * 64).get("projects").status_code == 200
+        sandbox, old, new = (datetime.fromisoformat(key["created_at"].replace("Z", "+00:00")) for key in service.keys())
+        assert timedelta(days=30) <= new - old < timedelta(days=30, seconds=1)
+        assert sandbox < new
+
+    def test_every_field_of_a_project(self, serve):
+        fields = {
+            "id": PROJECT,
+            "name": "shop",
+            "platform_id": "azure",
+            "region_id": "azure-westeurope",
+            "provisioner": "k8s-pod",
+            "pg_version": 15,
+            "locked": True,
+            "cpu_used_sec": 23004200,
+            "proxy_host": "westeurope.example",
+            "branch_logical_size_limit": 204800,
+            "org_id": "org-1",
+            "created_at": "2022-11-30T18:41:29.123456Z",
+            "updated_at": "2022-12-07T00:00:01.5Z",
+        }
+        service = serve({"projects": [fields]})
+        (project,) = service.ok("GET", "projects")["projects"]
+        assert project == {**fields, "updated_at": "2022-12-07T00:00:01.500000Z"}
+
+    def test_defaults_are_those_of_a_new_project(self, serve):
+        service = serve({"projects": [{"id": PROJECT, "name": "x"}]})
+        created = service.ok("POST", "projects", json={"project": {"name": "x"}})["project"]
+        seeded = service.ok("GET", f"projects/{PROJECT}")["project"]
+        own = ("id", "created_at", "updated_at")
+        assert {k: v for k, v in seeded.items() if k not in own} == {k: v for k, v in created.items() if k not in own}
+
+    def test_without_compute(self, serve):
+        service = serve({"projects": [{"id": PROJECT, "compute": False}]})
+        service.advance(86400)
+        assert service.operations() == []
+
+    def test_only_while_the_database_is_new(self, serve):
+        serve({"projects": [{"id": PROJECT}]})
+        assert len(serve({"projects": [{}, {}, {}]}).ok("GET", "projects")["projects"]) == 1
+
+
+class TestOperations:
+    @pytest.mark.parametrize("status", ["scheduling", "running", "finished", "failed", "skipped"])
+    def test_status(self, serve, status):
+        service = serve(one_operation(status=status, age="2h", id="op-1"))
+        (operation,) = service.operations()
+        assert (operation["id"], operation["status"]) == ("op-1", status)
+        assert operation["failures_count"] == (status == "failed")
+
+    def test_age_and_duration(self, serve):
+        service = serve(one_operation(age="2h", duration=90))
+        (operation,) = service.operations()
+        created_at, updated_at = moment_of(operation["created_at"]), moment_of(operation["updated_at"])
+        assert updated_at - created_at == 90_000_000
+        now = moment_of(service.ok("GET", "/_sandbox/clock")["now"])
+        assert 7200_000_000 <= now - created_at < 7200_100_000
+
+    def test_timeline_goes_on(self, serve):
+        service = serve(one_operation(timeline=[[0, "running"], [60, "failed"]], error="out of memory"))
+        (operation,) = service.operations()
+        assert operation["status"] == "running"
+        service.advance(60)
+        assert service.operation(operation)["error"] == "out of memory"
+
+    def test_branch_and_compute(self, serve):
+        service = serve(
+            {
+                "projects": [
+                    {
+                        "id": PROJECT,
+                        "operations": [
+                            {"action": "create_branch", "branch_id": "br-1"},
+                            {"action": "start_compute", "branch_id": "br-1", "endpoint_id": "ep-1"},
+                            {"action": "check_availability"},
+                        ],
+                    }
+                ]
+            }
+        )
+        check, start, branch = service.operations()
+        assert "endpoint_id" not in branch
+        assert (start["branch_id"], start["endpoint_id"]) == ("br-1", "ep-1")
+        assert check["branch_id"] == service.default_branch()
+        assert check["endpoint_id"].startswith("ep-")
+
+    def test_a_project_is_older_than_its_operations(self, serve):
+        service = serve(one_operation(age="3d"))
+        assert service.operations()[0]["created_at"] == service.ok("GET", "projects")["projects"][0]["created_at"]
+
+
+class TestGenerated:
+    def test_numbers(self, serve):
+        service = serve(
+            {
+                "projects": [{"id": PROJECT, "generate_operations": 1000}],
+                "generate": {"projects": 300, "operations_per_project": 3},
+            }
+        )
+        projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
+        assert len(projects) == 301
+        assert len({project["id"] for project in projects}) == 301
+        assert len(service.operations(projects[0]["id"])) == 3
+        operations = service.operations()
+        assert len(operations) == 1000
+        assert len({operation["action"] for operation in operations}) == 8
+        assert sum(operation["status"] == "failed" for operation in operations) == 20
+        assert sum(operation["status"] == "finished" for operation in operations) == 980
+
+    def test_the_same_each_time(self, serve, tmp_path):
+        seed = {"generate": {"projects": 5, "operations_per_project": 2}}
+
+        def ids(service):
+            projects = [project["id"] for project in service.ok("GET", "projects")["projects"]]
+            return [(project, [item["id"] for item in service.operations(project)]) for project in projects]
+
+        first = ids(serve(seed))
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert ids(serve(seed)) == first
+
+
+@pytest.mark.parametrize(
+    ("seed", "complaint"),
+    [
+        ([], "seed: "),
+        ("text", "seed: "),
+        ({"project": []}, "project: Extra inputs"),
+        ({"projects": {}}, "projects: Input should be a valid list"),
+        ({"projects": [{"colour": "red"}]}, "projects.0.colour: Extra inputs"),
+        ({"projects": [{"pg_version": "old"}]}, "projects.0.pg_version: Input should be a valid integer"),
+        ({"projects": [{"name": ""}]}, "projects.0.name: String should have at least 1 character"),
+        ({"projects": [{"created_at": "yesterday"}]}, "projects.0.created_at: .*yesterday"),
+        ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*time zone"),
+        ({"projects": [{"created_at": 5}]}, "projects.0.created_at: .*not an ISO 8601 timestamp"),
+        ({"projects": [{"age": "old"}]}, "projects.0.age: Input should be a valid number"),
+        ({"projects": [{"age": -1}]}, "projects.0.age: Input should be greater than or equal to 0"),
+        ({"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]}, "projects.0: .*exclude each other"),
+        ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: a is there more than once"),
+        (one_operation(action="explode"), "projects.0.operations.0.action: .*'explode' is not one of apply_config"),
+        (one_operation(status="done"), "projects.0.operations.0.status: .*'done' is not one of scheduling"),
+        (one_operation(duration=0), "projects.0.operations.0.duration: "),
+        (one_operation(timeline=[[1, "running"]]), "projects.0.operations.0.timeline: .*must be 0"),
+        (one_operation(timeline=[[0, "running"]], status="failed"), "projects.0.operations.0: .*timeline excludes"),
+        ({"projects": [{"operations": [{}]}]}, "projects.0.operations.0.action: Field required"),
+        ({"api_keys": [{"key": "c" * 64}]}, "api_keys.0.name: Field required"),
+        ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
+        ({"generate": {"projects": -1}}, "generate.projects: "),
+    ],
+)
+def test_wrong_seeds(seed, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        check_seed(seed)
+
+
+def test_secrets_are_not_shown():
+    """A complaint about a key does not repeat it."""
+    for seed in (
+        {"api_keys": [{"name": "ci", "key": "secret"}]},
+        {"api_keys": [{"name": "a", "key": "secret" * 9}, {"name": "b", "key": "secret" * 9}]},
+        {"api_keys": [{"name": "ci", "secret": "secret-value"}]},
+    ):
+        with pytest.raises(ValueError, match="api_keys") as caught:
+            check_seed(seed)
+        assert "secretsecret" not in str(caught.value)
+        assert "secret-value" not in str(caught.value)
+        assert "input_value" not in str(caught.value)
+
+
+def test_a_wrong_seed_leaves_nothing(serve, tmp_path):
+    with pytest.raises(ValueError, match="colour"):
+        serve({"colour": "red"})
+    assert list(tmp_path.iterdir()) == []
+    assert serve({"projects": [{"id": PROJECT}]}).ok("GET", "projects")["projects"]
