@@ -1,0 +1,397 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""operation_wait against the sandbox, whose clock moves with the pauses of the wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils.waiting import WaitFailed
+from ansible_collections.clouddb.control.plugins.modules import operation_wait
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+OWN_KEY = "own-key-0123456789abcdef0123456789abcdef0123456789abcdef01234567"
+DAY = 86400
+
+
+def operation(name: str, *timeline: tuple[float, str], age: float = 0, **fields: str) -> dict[str, Any]:
+    """One for the seed: its statuses and when it gets there, in seconds from now."""
+    return {
+        "id": name,
+        "action": "start_compute",
+        "age": float(age),
+        "timeline": [(0, "scheduling"), *((age + after, status) for after, status in timeline)],
+        **fields,
+    }
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    shop = [
+        operation("quick", (1, "running"), (2, "finished")),
+        operation("slow", (5, "running"), (100, "finished")),
+        operation("skipped", (1, "skipped")),
+        operation("fails", (3, "failed"), error="no capacity left"),
+        operation("retried", (3, "failed"), (8, "running"), (12, "finished")),
+        operation("breaks", (3, "error"), error="out of disk"),
+        operation("cancelled", (1, "cancelling"), (3, "cancelled")),
+        operation("endless"),
+    ]
+    blog = [
+        operation("old", (0, "finished"), age=1000),
+        operation("young", (4, "finished"), age=100),
+        operation("ancient", (20, "finished"), age=2 * DAY),
+    ]
+    return {
+        "projects": [{"id": SHOP, "compute": False, "operations": shop}, {"id": BLOG, "compute": False, "operations": blog}],
+        "api_keys": [{"name": "own", "key": OWN_KEY}],
+    }
+
+
+def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module with these options; C(names) are operations of SHOP."""
+    if "names" in options:
+        options["operations"] = [{"id": name, "project_id": SHOP} for name in options.pop("names")]
+    defaults = {"operations": None, "project_id": None, "operation_id": None, "lookback": float(DAY)}
+    return operation_wait.run({**defaults, "timeout": 300.0, "interval": 5.0, "failed_grace": 0.0, "workers": 4, **options}, client, check_mode)
+
+
+def failing(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module that fails with these options."""
+    with pytest.raises(WaitFailed) as error:
+        task(client, check_mode, **options)
+    return error.value.as_result()
+
+
+def statuses(result: dict[str, Any]) -> dict[str, str]:
+    return {operation["id"]: operation["status"] for operation in result["operations"]}
+
+
+def create_branch(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """The operations of the response to a request that starts work."""
+    project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["project"]["id"]
+    sandbox.advance(10)
+    return sandbox.api("POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}})["operations"]
+
+
+def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    started = create_branch(sandbox)
+    result = task(client, operations=started)
+    assert [(operation["id"], operation["action"], operation["status"]) for operation in result["operations"]] == [
+        (started[0]["id"], "create_branch", "finished"),
+        (started[1]["id"], "start_compute", "finished"),
+    ]
+    for operation in result["operations"]:
+        assert operation == sandbox.api("GET", f"/projects/{operation['project_id']}/operations/{operation['id']}")["operation"]
+    assert result == {"changed": False, "operations": result["operations"], "elapsed": round(clock.elapsed, 3), "polls": len(clock.pauses) + 1, "warnings": []}
+    assert clock.elapsed >= 1.5
+
+
+def test_waits_for_ids_of_a_project(client: Client, clock: FakeClock) -> None:
+    result = task(client, project_id=SHOP, operation_id=["slow", "quick"])
+    assert statuses(result) == {"slow": "finished", "quick": "finished"}
+    assert [operation["id"] for operation in result["operations"]] == ["slow", "quick"]
+    assert 100 <= clock.elapsed <= 105
+
+
+def test_looks_quickly_at_first_and_then_every_interval(client: Client, clock: FakeClock) -> None:
+    task(client, names=["slow"], interval=4.0)
+    assert clock.pauses[0] < 0.5
+    assert clock.pauses == sorted(clock.pauses)
+    assert clock.pauses[-1] == clock.pauses[-2] == 4.0
+
+
+def test_an_operation_that_has_ended_needs_one_look(client: Client, clock: FakeClock) -> None:
+    result = task(client, project_id=BLOG, operation_id=["old"])
+    assert (result["polls"], clock.pauses) == (1, [])
+
+
+def test_the_same_operation_twice_is_one(client: Client) -> None:
+    assert len(task(client, names=["quick", "quick"])["operations"]) == 1
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@pytest.mark.parametrize("options", [{"operations": []}, {"project_id": SHOP, "operation_id": []}], ids=["operations", "operation_id"])
+def test_an_empty_list_is_nothing_to_wait_for(sandbox: Sandbox, client: Client, options: dict[str, Any], check_mode: bool) -> None:
+    assert task(client, check_mode, **options) == {"changed": False, "operations": [], "elapsed": 0.0, "polls": 0, "warnings": []}
+    assert sandbox.sent() == []
+
+
+def test_a_project_alone_means_what_is_unfinished_within_a_day(client: Client) -> None:
+    assert statuses(task(client, project_id=BLOG)) == {"young": "finished"}
+
+
+def test_lookback_limits_the_age(client: Client) -> None:
+    assert statuses(task(client, project_id=BLOG, lookback=50.0)) == {}
+    assert statuses(task(client, project_id=BLOG, lookback=150.0)) == {"young": "finished"}
+
+
+def test_lookback_0_reaches_all_history(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
+
+
+def test_operations_that_begin_during_the_wait_are_not_waited_for(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["operations"]
+    started: list[str] = []
+
+    def begin(seconds: float) -> None:
+        sandbox.advance(seconds)
+        if clock.elapsed > 1 and not started:
+            sandbox.plan((0, "running"))
+            started.append(sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 0}})["operations"][0]["id"])
+
+    assert set(statuses(task(client, project_id=project[0]["project_id"]))) == {operation["id"] for operation in project}
+
+
+def test_skipped_is_a_good_end(client: Client) -> None:
+    assert statuses(task(client, names=["skipped"])) == {"skipped": "skipped"}
+
+
+@pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])
+def test_a_bad_end_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
+    told = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
+    assert (told["failed_ids"], told["pending_ids"]) == ([name], ["endless"])
+    assert statuses(told) == {"endless": "scheduling", name: status, "skipped": "skipped"}
+    assert told["failure"]["kind"] == "wait_failed"
+    assert set(told) == {"operations", "elapsed", "polls", "warnings", "failed_ids", "pending_ids", "msg", "failure"}
+    assert told["msg"].startswith("1 of 3 operations failed: ")
+    assert clock.elapsed < 5
+
+
+def test_a_failure_is_told_with_action_status_count_and_error_text(client: Client) -> None:
+    told = failing(client, names=["fails", "breaks"])
+    assert told["msg"] == (
+        f"2 of 2 operations failed: start_compute fails of {SHOP} is failed (failures_count 1): no capacity left; "
+        f"start_compute breaks of {SHOP} is error (failures_count 0): out of disk"
+    )
+
+
+def test_within_failed_grace_a_failed_operation_may_come_back(client: Client, clock: FakeClock) -> None:
+    assert statuses(task(client, names=["retried"], failed_grace=10.0)) == {"retried": "finished"}
+    assert clock.elapsed >= 12
+
+
+def test_after_failed_grace_a_failed_operation_has_failed(client: Client, clock: FakeClock) -> None:
+    told = failing(client, names=["fails"], failed_grace=30.0)
+    assert told["failed_ids"] == ["fails"]
+    assert 30 <= clock.elapsed - 3 < 40
+
+
+def test_each_failure_has_a_grace_of_its_own(sandbox: Sandbox, client: Client) -> None:
+    flapping: list[tuple[float, str]] = [(0, "running"), (2, "failed"), (8, "running"), (10, "failed"), (16, "running"), (20, "finished")]
+    sandbox.plan(*flapping, action="apply_storage_config")
+    sandbox.advance(1000)
+    started = sandbox.api("PATCH", f"/projects/{BLOG}", {"project": {"history_retention_seconds": 0}})["operations"]
+    assert [operation["failures_count"] for operation in task(client, operations=started, failed_grace=9.0, interval=1.0)["operations"]] == [2]
+
+
+@pytest.mark.parametrize("name", ["breaks", "cancelled"])
+def test_failed_grace_is_for_failed_only(client: Client, clock: FakeClock, name: str) -> None:
+    assert failing(client, names=[name], failed_grace=200.0)["failed_ids"] == [name]
+    assert clock.elapsed < 10
+
+
+def test_on_a_timeout_the_last_state_of_each_is_known(client: Client, clock: FakeClock) -> None:
+    told = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
+    assert clock.elapsed == pytest.approx(60)
+    assert (told["failed_ids"], told["pending_ids"]) == ([], ["slow", "endless"])
+    assert statuses(told) == {"quick": "finished", "slow": "running", "endless": "scheduling"}
+    assert told["elapsed"] == pytest.approx(60)
+    assert told["failure"] == {"kind": "wait_failed"}
+    assert told["msg"] == (
+        f"timed out after 60 s: 2 of 3 operations unfinished: start_compute slow of {SHOP} is running (failures_count 0); "
+        f"start_compute endless of {SHOP} is scheduling (failures_count 0)"
+    )
+
+
+def test_on_a_timeout_within_failed_grace_the_failed_ones_are_told_apart(client: Client) -> None:
+    told = failing(client, names=["fails", "endless"], timeout=20.0, failed_grace=100.0)
+    assert (told["failed_ids"], told["pending_ids"]) == (["fails"], ["endless"])
+    assert "no capacity left" in told["msg"]
+
+
+def test_a_last_look_at_the_deadline_sees_what_has_just_ended(client: Client, clock: FakeClock) -> None:
+    assert statuses(task(client, names=["slow"], timeout=100.0)) == {"slow": "finished"}
+    assert clock.elapsed == pytest.approx(100)
+
+
+def test_timeout_0_looks_once(client: Client, clock: FakeClock) -> None:
+    assert failing(client, names=["endless"], timeout=0.0)["polls"] == 1
+    assert clock.pauses == []
+    assert task(client, project_id=BLOG, operation_id=["old"], timeout=0.0)["polls"] == 1
+
+
+TRANSIENT: list[dict[str, Any]] = [
+    *({"kind": "status", "status": status} for status in (423, 429, 500, 502, 503, 504)),
+    {"kind": "reset"},
+    {"kind": "lost_answer"},
+    {"kind": "truncate"},
+]
+
+
+@pytest.mark.parametrize("fault", TRANSIENT, ids=[str(fault.get("status", fault["kind"])) for fault in TRANSIENT])
+@pytest.mark.parametrize("options", [{"project_id": SHOP, "operation_id": ["quick"]}, {"project_id": BLOG}], ids=["an operation", "a project"])
+def test_transient_faults_are_ridden_out(sandbox: Sandbox, client: Client, fault: dict[str, Any], options: dict[str, Any]) -> None:
+    sandbox.fault(**fault, times=3)
+    result = task(client, **options)
+    assert set(statuses(result).values()) == {"finished"}
+    assert result["polls"] >= 4
+
+
+def test_a_fault_of_one_project_does_not_keep_the_others_from_being_seen(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", path=f"/projects/{BLOG}/*", status=503, times=None)
+    told = failing(client, operations=[{"id": "young", "project_id": BLOG}, {"id": "quick", "project_id": SHOP}], timeout=30.0)
+    assert statuses(told) == {"young": None, "quick": "finished"}
+    assert told["operations"][0] == {"id": "young", "project_id": BLOG, "status": None}
+    assert told["pending_ids"] == ["young"]
+    assert f"operation young of {BLOG} is not known" in told["msg"]
+    assert "the last answer was a fault: the service answered 503" in told["msg"]
+    assert (told["failure"]["kind"], told["failure"]["status"]) == ("http_status", 503)
+
+
+def test_retry_after_makes_a_pause_longer_than_interval(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=429, retry_after=17)
+    task(client, names=["quick"], interval=2.0)
+    assert clock.pauses == [17.0]
+
+
+def test_retry_after_does_not_push_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=429, retry_after=45, times=None)
+    told = failing(client, names=["quick"], timeout=60.0)
+    assert clock.elapsed == pytest.approx(60)
+    assert told["pending_ids"] == ["quick"]
+    assert told["failure"]["status"] == 429
+
+
+def test_api_retries_do_not_add_to_the_looks(sandbox: Sandbox, clock: FakeClock) -> None:
+    sandbox.fault("status", status=503, times=None)
+    client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=50), clock.clock)
+    told = failing(client, names=["quick"], timeout=10.0)
+    assert len(sandbox.sent()) == told["polls"]
+
+
+def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox, clock: FakeClock) -> None:
+    [own] = sandbox.keys("own")
+    pauses: list[float] = []
+
+    def revoke(seconds: float) -> None:
+        sandbox.advance(seconds)
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            sandbox.api("DELETE", f"/api_keys/{own['id']}")
+
+    revoking = FakeClock(on_sleep=revoke)
+    told = failing(Client(Connection(sandbox.base_url, OWN_KEY), revoking.clock), names=["endless"])
+    assert len(pauses) == 3
+    assert (told["failure"]["kind"], told["failure"]["status"]) == ("unauthorized", 401)
+    assert statuses(told) == {"endless": "scheduling"}
+    assert (told["failed_ids"], told["pending_ids"]) == ([], ["endless"])
+    assert OWN_KEY not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"kind": "status", "status": 401}, "unauthorized"),
+        ({"kind": "status", "status": 403}, "http_status"),
+        ({"kind": "status", "status": 404}, "not_found"),
+        ({"kind": "status", "status": 400}, "http_status"),
+    ],
+    ids=["401", "403", "404", "400"],
+)
+def test_an_answer_that_will_not_change_ends_the_wait(sandbox: Sandbox, client: Client, clock: FakeClock, fault: dict[str, Any], kind: str) -> None:
+    sandbox.fault(**fault, skip=2, times=None)
+    told = failing(client, names=["endless"])
+    assert (told["polls"], len(clock.pauses)) == (3, 2)
+    assert (told["failure"]["kind"], told["failure"]["status"]) == (kind, fault["status"])
+    assert statuses(told) == {"endless": "scheduling"}
+    assert told["msg"].startswith("the wait was ended by a fault: the service answered")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"names": ["nothing"]}, {"names": ["endless", "nothing"]}, {"project_id": "nowhere"}, {"project_id": "nowhere", "operation_id": ["endless"]}],
+    ids=["an operation", "one of two", "a project", "an operation of no project"],
+)
+def test_what_does_not_exist_ends_the_wait(client: Client, clock: FakeClock, options: dict[str, Any]) -> None:
+    told = failing(client, **options)
+    assert told["failure"]["kind"] == "not_found"
+    assert clock.pauses == []
+
+
+def test_several_operations_of_a_project_share_one_request(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, names=["quick", "slow", "skipped"])
+    # The last looks are for the slow one alone, which is then fetched by its id.
+    together = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations"]
+    alone = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations/slow"]
+    assert (len(together) + len(alone), len(sandbox.sent())) == (result["polls"], result["polls"])
+    assert len(together) >= 3
+
+
+def test_operations_beyond_the_page_are_fetched_too(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=2, times=None)
+    names = ["quick", "slow", "skipped", "retried"]
+    assert set(statuses(task(client, names=names, failed_grace=60.0)).values()) == {"finished", "skipped"}
+
+
+def test_operations_of_several_projects_take_one_request_each(sandbox: Sandbox, client: Client) -> None:
+    pairs = [("quick", SHOP), ("slow", SHOP), ("young", BLOG), ("ancient", BLOG)]
+    task(client, check_mode=True, operations=[{"id": name, "project_id": project} for name, project in pairs])
+    assert sorted(sandbox.sent()) == [f"GET /projects/{BLOG}/operations", f"GET /projects/{SHOP}/operations"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"names": ["quick", "endless"]}, {"quick": "scheduling", "endless": "scheduling"}), ({"project_id": BLOG}, {"young": "scheduling"})],
+    ids=["operations", "project"],
+)
+def test_check_mode_looks_once_and_takes_unfinished_ones_as_they_are(
+    client: Client, clock: FakeClock, options: dict[str, Any], expected: dict[str, str]
+) -> None:
+    result = task(client, check_mode=True, **options)
+    assert statuses(result) == expected
+    assert (result["changed"], result["polls"], clock.pauses) == (False, 1, [])
+    assert set(result) == {"changed", "operations", "elapsed", "polls", "warnings"}
+
+
+def test_check_mode_fails_for_what_has_failed(sandbox: Sandbox, client: Client) -> None:
+    sandbox.advance(5)
+    assert failing(client, check_mode=True, names=["fails", "endless"])["failed_ids"] == ["fails"]
+
+
+def test_check_mode_fails_when_it_cannot_look(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=503, times=None)
+    told = failing(client, check_mode=True, names=["quick"])
+    assert (told["failure"]["status"], told["failure"]["tries"]) == (503, 6)
+    assert told["pending_ids"] == ["quick"]
+
+
+def test_an_unknown_status_is_still_going_and_warned_of_once(sandbox: Sandbox, client: Client) -> None:
+    dreaming = {"operation": {"id": "quick", "project_id": SHOP, "status": "dreaming"}}
+    sandbox.fault("status", status=200, body=dreaming, times=4)
+    result = task(client, names=["quick"])
+    assert statuses(result) == {"quick": "finished"}
+    assert result["polls"] >= 5
+    assert result["warnings"] == ["'dreaming' is an operation status unknown to this collection; it is taken as still going."]
+
+
+def test_an_unknown_status_is_told_on_a_timeout(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=200, body={"operation": {"id": "quick", "status": "dreaming"}}, times=None)
+    told = failing(client, names=["quick"], timeout=10.0)
+    assert "quick of wispy-lake-12345678 is dreaming" in told["msg"]
+    assert len(told["warnings"]) == 1
+
+
+def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
+    created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/quick")["operation"]["created_at"]
+    dreaming = {"id": "quick", "status": "dreaming", "created_at": created_at}
+    sandbox.fault("status", status=200, body={"operations": [dreaming]})
+    assert statuses(task(client, project_id=SHOP)) == {"quick": "finished"}

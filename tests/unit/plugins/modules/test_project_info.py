@@ -1,0 +1,181 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""project_info against the sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.modules import project_info
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP = {"id": "wispy-lake-12345678", "name": "shop", "region_id": "aws-eu-central-1", "org_id": "org-a", "age": "3d"}
+SHOP_TWO = {"id": "calm-hill-23456789", "name": "shop", "region_id": "azure-westus3", "org_id": "org-a", "age": "2d"}
+BLOG = {"id": "red-moon-34567890", "name": "shop-blog", "region_id": "aws-eu-central-1", "org_id": "org-b", "age": "1d"}
+
+large_account = pytest.mark.parametrize("seed", [{"generate": {"projects": 120}}], ids=["120 projects"])
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [SHOP, SHOP_TWO, BLOG]}
+
+
+def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module with these options."""
+    return project_info.run({"project_id": None, "name": None, "region_id": None, "page_size": None, "query": None, **options}, client, check_mode)
+
+
+def ids(result: dict[str, Any]) -> list[str]:
+    return [project["id"] for project in result["projects"]]
+
+
+def queries(sandbox: Sandbox) -> list[dict[str, list[str]]]:
+    """The query parameters of each request to the project list."""
+    return [parse_qs(entry["query"], keep_blank_values=True) for entry in sandbox.requests() if entry["path"] == "/api/v2/projects"]
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    projects = sandbox.api("GET", "/projects")["projects"]
+    assert task(client, check_mode) == {"changed": False, "projects": projects, "unavailable_project_ids": [], "warnings": []}
+    assert len(projects) == 3
+
+
+@pytest.mark.parametrize("seed", [{}], ids=["no projects"])
+def test_an_empty_account_has_no_projects(client: Client) -> None:
+    assert task(client)["projects"] == []
+
+
+def test_keeps_fields_unknown_today(sandbox: Sandbox, client: Client) -> None:
+    project = {"id": "p", "temperature": {"unit": "K", "value": 4.2}, "name": None}
+    sandbox.fault("status", status=200, body={"projects": [project]})
+    assert task(client)["projects"] == [project]
+
+
+@large_account
+def test_reads_all_pages_however_short_they_are(sandbox: Sandbox, client: Client) -> None:
+    expected = sandbox.api("GET", "/projects?limit=400")["projects"]
+    sandbox.fault("page_limit", items=7, times=None)
+    assert task(client, page_size=50)["projects"] == expected
+    assert len(expected) == 120
+
+
+@large_account
+def test_without_page_size_the_service_decides(sandbox: Sandbox, client: Client) -> None:
+    assert len(task(client)["projects"]) == 120
+    assert len(queries(sandbox)) >= 12
+    assert not any("limit" in query for query in queries(sandbox))
+
+
+@large_account
+def test_page_size_is_sent_with_each_request(sandbox: Sandbox, client: Client) -> None:
+    assert len(task(client, page_size=50)["projects"]) == 120
+    assert {query["limit"][0] for query in queries(sandbox)} == {"50"}
+    assert len(queries(sandbox)) <= 4
+
+
+@large_account
+def test_a_page_that_fails_for_good_fails_the_task(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", path="/projects", status=500, skip=2, times=None)
+    with pytest.raises(StatusError) as error:
+        task(client, page_size=50)
+    assert error.value.status == 500
+
+
+@large_account
+def test_a_page_that_fails_for_a_moment_is_read_again(sandbox: Sandbox, client: Client) -> None:
+    for kind in ("reset", "truncate", "lost_answer"):
+        sandbox.fault(kind, path="/projects", skip=1)
+    assert len(set(ids(task(client, page_size=50)))) == 120
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"project_id": SHOP["id"]}, [SHOP]),
+        ({"project_id": "wispy-lake"}, []),
+        ({"name": "shop"}, [SHOP_TWO, SHOP]),
+        ({"name": "SHOP"}, []),
+        ({"region_id": "aws-eu-central-1"}, [BLOG, SHOP]),
+        ({"region_id": "aws"}, []),
+        ({"name": "shop", "region_id": "aws-eu-central-1"}, [SHOP]),
+        ({"project_id": SHOP["id"], "name": "shop-blog"}, []),
+    ],
+    ids=str,
+)
+def test_filters_are_exact_and_combine(client: Client, options: dict[str, str], expected: list[dict[str, str]]) -> None:
+    assert ids(task(client, **options)) == [project["id"] for project in expected]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [({"org_id": "org-a"}, [SHOP_TWO, SHOP]), ({"search": "blog"}, [BLOG]), ({"org_id": "org-b", "search": "lake"}, []), ({}, [BLOG, SHOP_TWO, SHOP])],
+)
+def test_the_service_selects_by_the_query(client: Client, query: dict[str, str], expected: list[dict[str, str]]) -> None:
+    assert ids(task(client, query=query)) == [project["id"] for project in expected]
+
+
+def test_the_query_goes_with_each_page_encoded(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    query = {"org_id": "org-a", "note": "a&b=c/ü +", "tags": ["x", 2], "limit_to": 7, "share": 0.5, "verbose": True}
+    assert len(task(client, query=query)["projects"]) == 2
+    sent = queries(sandbox)
+    assert len(sent) == 3
+    for parameters in sent:
+        parameters.pop("cursor", None)
+        assert parameters == {"org_id": ["org-a"], "note": ["a&b=c/ü +"], "tags": ["x", "2"], "limit_to": ["7"], "share": ["0.5"], "verbose": ["true"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"limit": 5}, "must not hold limit; use page_size"),
+        ({"cursor": "x"}, "must not hold cursor"),
+        ({"search": None}, "the value of search must be a string or a number"),
+        ({"search": {"a": 1}}, "the value of search must be a string or a number"),
+        ({"search": ["a", None]}, "the value of search must be a string or a number"),
+    ],
+    ids=str,
+)
+def test_a_query_that_cannot_be_sent_is_refused(sandbox: Sandbox, client: Client, query: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidOption, match=f"^query: {says}"):
+        task(client, query=query)
+    assert sandbox.sent() == []
+
+
+def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    sandbox.fault("unavailable_projects", ids=[SHOP["id"], "lost-sea-45678901"], times=None)
+    result = task(client)
+    assert ids(result) == [BLOG["id"], SHOP_TWO["id"]]
+    assert result["unavailable_project_ids"] == [SHOP["id"], "lost-sea-45678901"]
+    [warning] = result["warnings"]
+    assert "incomplete" in warning
+    assert f"{SHOP['id']}, lost-sea-45678901" in warning
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {},
+        {"projects": None},
+        {"projects": {}},
+        {"projects": ["p"]},
+        {"projects": [{"name": "p"}]},
+        {"projects": [{"id": 7}]},
+        {"projects": [], "unavailable_project_ids": "p"},
+    ],
+    ids=str,
+)
+def test_an_answer_of_another_shape_is_an_error(sandbox: Sandbox, client: Client, body: Any) -> None:
+    sandbox.fault("status", status=200, body=body)
+    with pytest.raises(UnexpectedAnswer, match="the service's answer to GET /projects is not understood: "):
+        task(client)
