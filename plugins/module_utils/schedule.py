@@ -14,12 +14,13 @@ GROWTH = 1.5
 class Schedule:
     """The looks of one wait: C(timeout) and C(interval) (the longest pause) in seconds, by the monotonic clock."""
 
-    def __init__(self, clock: Clock, timeout: float, interval: float):
+    def __init__(self, clock: Clock, timeout: float, interval: float, elapsed: float = 0.0, next_pause: float = FIRST_PAUSE):
+        """C(elapsed) and C(next_pause) are for a wait that goes on where another process has left it."""
         self._clock = clock
-        self._started = clock.monotonic()
+        self._started = clock.monotonic() - elapsed
         self._timeout = timeout
         self._interval = interval
-        self._pause = min(FIRST_PAUSE, interval)
+        self.next_pause = min(next_pause, interval)
 
     def elapsed(self) -> float:
         """Seconds since the wait began."""
@@ -37,6 +38,6 @@ class Schedule:
         remaining = self.remaining()
         if not remaining:
             return False
-        self._clock.sleep(min(max(self._pause, longer or 0.0), remaining))
-        self._pause = min(self._pause * GROWTH, self._interval)
+        self._clock.sleep(min(max(self.next_pause, longer or 0.0), remaining))
+        self.next_pause = min(self.next_pause * GROWTH, self._interval)
         return True

@@ -5,27 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Callable, NamedTuple, Union
+from typing import Any, Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed
-from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE, GOING, look_at, unfinished_operations
+from ansible_collections.clouddb.control.plugins.module_utils.looking import look_at, unfinished_operations
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation
 from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
 from ansible_collections.clouddb.control.plugins.module_utils.schedule import Schedule
+from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target, WaitState
 
 # What the look at the deadline may take: an operation that ended during the last pause is still seen.
 LAST_LOOK_SECONDS = 1.0
 MOST_TOLD = 20
-
-
-class Target(NamedTuple):
-    """One operation to wait for."""
-
-    project_id: str
-    id: str
 
 
 class Unfinished(NamedTuple):
@@ -51,17 +45,14 @@ class WaitFailed(ClouddbError):
 
 
 class Wait:
-    """One wait for some operations, and what is known of them so far."""
+    """One wait for some operations."""
 
-    def __init__(self, client: Client, wanted: Union[Sequence[Target], Unfinished], limits: Limits):
+    def __init__(self, client: Client, wanted: Sequence[Target] | Unfinished, limits: Limits):
+        self._client = client
         self._limits = limits
         self._schedule = Schedule(client.clock, limits.timeout, limits.interval)
-        self._client = client
         self._to_find = wanted if isinstance(wanted, Unfinished) else None
-        self._known: dict[Target, Operation | None] = {} if isinstance(wanted, Unfinished) else dict.fromkeys(wanted)
-        self._failed_since: dict[Target, float] = {}
-        self._unknown_statuses: set[str] = set()
-        self._polls = 0
+        self._state = WaitState(() if isinstance(wanted, Unfinished) else wanted)
 
     def until_ended(self) -> dict[str, Any]:
         """Look again and again until all operations have ended well; the result of the task.
@@ -85,93 +76,75 @@ class Wait:
 
     def result(self) -> dict[str, Any]:
         """C(operations) (last known states, in the order asked for), C(elapsed) seconds, C(polls) and C(warnings)."""
-        unknown = "is an operation status unknown to this collection; it is taken as still going."
+        known = self._state.operations
         return {
-            "operations": [operation or {**target._asdict(), "status": None} for target, operation in self._known.items()],
+            "operations": [operation or {**target._asdict(), "status": None} for target, operation in known.items()],
             "elapsed": round(self._schedule.elapsed(), 3),
-            "polls": self._polls,
-            "warnings": [f"'{status}' {unknown}" for status in sorted(self._unknown_statuses)],
+            "polls": self._state.polls,
+            "warnings": self._state.warnings(),
         }
+
+    def _is_going(self) -> bool:
+        return self._to_find is not None or bool(self._state.pending())
 
     def _look(self) -> list[RequestFailed]:
         """One look at all that is pending; the transient faults met. Raises WaitFailed."""
-        self._polls += 1
+        self._state.polls += 1
         pending: dict[str, list[str]] = {}
-        for target in self._pending():
+        for target in self._state.pending():
             pending.setdefault(target.project_id, []).append(target.id)
         looks: list[Callable[[], None]] = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
         try:
             outcomes = in_parallel(_transient_fault, [self._find] if self._to_find else looks, self._limits.workers)
         except RequestFailed as fault:
             raise self._ended_by(fault) from fault
-        failed = self._failed()
+        failed = self._failed(self._limits.failed_grace)
         if failed:
-            raise self._failure(f"{_count(failed, self._known)} failed", failed, failed)
+            raise self._failure(f"{self._count(failed)} failed", failed, failed)
         return [fault for fault in outcomes if fault]
 
     def _find(self) -> None:
         if self._to_find:
             project_id = self._to_find.project_id
             for operation in unfinished_operations(self._client, project_id, self._to_find.lookback):
-                self._note(Target(project_id, operation["id"]), operation)
+                self._note(project_id, operation)
             self._to_find = None
 
     def _look_at(self, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in look_at(self._client, project_id, operation_ids):
-            self._note(Target(project_id, operation["id"]), operation)
+            self._note(project_id, operation)
 
-    def _note(self, target: Target, operation: Operation) -> None:
-        self._known[target] = operation
-        status = operation["status"]
-        if status == "failed":
-            self._failed_since.setdefault(target, self._schedule.elapsed())
-        else:
-            self._failed_since.pop(target, None)
-        if status not in DONE | BAD | GOING:
-            self._unknown_statuses.add(status)
+    def _note(self, project_id: str, operation: Operation) -> None:
+        self._state.note(Target(project_id, operation["id"]), operation, self._schedule.elapsed())
 
-    def _is_going(self) -> bool:
-        return self._to_find is not None or bool(self._pending())
-
-    def _pending(self) -> list[Target]:
-        return [target for target, operation in self._known.items() if operation is None or operation["status"] not in DONE]
-
-    def _failed(self, grace: float | None = None) -> list[Target]:
-        """The operations that ended badly; one that is C(failed) counts once its grace is over."""
-        longest = self._limits.failed_grace if grace is None else grace
-        now = self._schedule.elapsed()
-        bad = [target for target, operation in self._known.items() if operation and operation["status"] in BAD]
-        return [target for target in bad if target not in self._failed_since or now - self._failed_since[target] >= longest]
+    def _failed(self, grace: float) -> list[Target]:
+        return self._state.failed(grace, self._schedule.elapsed())
 
     def _timed_out(self, faults: Sequence[RequestFailed]) -> WaitFailed:
-        pending = self._pending()
-        problem = f"timed out after {self._limits.timeout:g} s: {_count(pending, self._known)} unfinished"
+        pending = self._state.pending()
+        problem = f"timed out after {self._limits.timeout:g} s: {self._count(pending)} unfinished"
         return self._failure(problem, pending, self._failed(grace=0), next(iter(faults), None), "; the last answer was a fault")
 
     def _ended_by(self, fault: RequestFailed) -> WaitFailed:
-        return self._failure("the wait was ended by a fault", (), self._failed(), fault)
+        return self._failure("the wait was ended by a fault", (), self._failed(self._limits.failed_grace), fault)
 
     def _failure(
         self, problem: str, told: Sequence[Target], failed: Sequence[Target], fault: RequestFailed | None = None, introduction: str = ""
     ) -> WaitFailed:
-        sentences = [self._tell(target) for target in told[:MOST_TOLD]]
+        sentences = [self._state.tell(target) for target in told[:MOST_TOLD]]
         if len(told) > MOST_TOLD:
             sentences.append(f"and {len(told) - MOST_TOLD} more (see operations)")
         message = problem + (": " + "; ".join(sentences) if sentences else "") + (f"{introduction}: {fault}" if fault else "")
-        pending = [target for target in self._pending() if target not in failed]
+        pending = [target for target in self._state.pending() if target not in failed]
         ids = {"failed_ids": [target.id for target in failed], "pending_ids": [target.id for target in pending]}
         error = WaitFailed(message, fault.details if fault else {}, {**self.result(), **ids})
         if fault:
             error.kind = fault.kind
         return error
 
-    def _tell(self, target: Target) -> str:
-        """One operation in words: action, id, project, status, failures_count and the service's error text."""
-        operation = self._known[target] or {}
-        text = f"{operation.get('action', 'operation')} {target.id} of {target.project_id} is {operation.get('status', 'not known')}"
-        if "failures_count" in operation:
-            text += f" (failures_count {operation['failures_count']})"
-        return text + (f": {operation['error']}" if operation.get("error") else "")
+    def _count(self, some: Sequence[Target]) -> str:
+        total = len(self._state.operations)
+        return f"{len(some)} of {total} operation{'s' if total != 1 else ''}"
 
 
 def _transient_fault(look: Callable[[], None]) -> RequestFailed | None:
@@ -183,7 +156,3 @@ def _transient_fault(look: Callable[[], None]) -> RequestFailed | None:
             raise
         return fault
     return None
-
-
-def _count(some: Iterable[Target], known: dict[Target, Any]) -> str:
-    return f"{len(list(some))} of {len(known)} operation{'s' if len(known) != 1 else ''}"

@@ -183,7 +183,8 @@ from ansible_collections.clouddb.control.plugins.module_utils.client import MOST
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
 from ansible_collections.clouddb.control.plugins.module_utils.options import is_path_segment, path_segment, seconds, whole
-from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Target, Unfinished, Wait
+from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target
+from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Unfinished, Wait
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
