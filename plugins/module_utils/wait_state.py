@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE, GOING
@@ -53,7 +53,7 @@ class WaitState:
     def failed(self, grace: float, elapsed: float) -> list[Target]:
         """The operations that have ended badly; one that is C(failed) counts once it has been so for C(grace) seconds."""
         bad = [target for target, operation in self.operations.items() if operation and operation["status"] in BAD]
-        return [target for target in bad if elapsed - self.failed_since.get(target, elapsed - grace) >= grace]
+        return [target for target in bad if target not in self.failed_since or elapsed - self.failed_since[target] >= grace]
 
     def warnings(self) -> list[str]:
         """One warning for each status that this collection does not know."""
@@ -66,3 +66,22 @@ class WaitState:
         if "failures_count" in operation:
             text += f" (failures_count {operation['failures_count']})"
         return text + (f": {operation['error']}" if operation.get("error") else "")
+
+    def as_json(self) -> dict[str, Any]:
+        """All but the changes, for a wait that another process goes on with."""
+        return {
+            "operations": [[*target, operation] for target, operation in self.operations.items()],
+            "failed_since": [[*target, since] for target, since in self.failed_since.items()],
+            "unknown_statuses": sorted(self.unknown_statuses),
+            "polls": self.polls,
+        }
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> WaitState:
+        """What as_json() has saved."""
+        state = cls()
+        state.operations = {Target(project_id, operation_id): operation for project_id, operation_id, operation in saved["operations"]}
+        state.failed_since = {Target(project_id, operation_id): since for project_id, operation_id, since in saved["failed_since"]}
+        state.unknown_statuses = set(saved["unknown_statuses"])
+        state.polls = saved["polls"]
+        return state

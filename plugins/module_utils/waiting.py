@@ -38,6 +38,19 @@ class Limits(NamedTuple):
     workers: int
 
 
+class Part(NamedTuple):
+    """A part of a wait, by a process that then gives way to the next one, so that somebody can be told how it goes.
+
+    It lasts C(at_least) so many seconds, ends when a status has changed, and lasts C(at_most) so many. C(elapsed) seconds
+    of the wait were over when it began, and C(left) is what the part before it has left.
+    """
+
+    at_least: float
+    at_most: float
+    elapsed: float = 0.0
+    left: dict[str, Any] | None = None
+
+
 class WaitFailed(ClouddbError):
     """An operation ended badly, the deadline came, or the service ended the wait by a fault that does not pass."""
 
@@ -47,22 +60,30 @@ class WaitFailed(ClouddbError):
 class Wait:
     """One wait for some operations."""
 
-    def __init__(self, client: Client, wanted: Sequence[Target] | Unfinished, limits: Limits):
+    def __init__(self, client: Client, wanted: Sequence[Target] | Unfinished, limits: Limits, part: Part | None = None):
         self._client = client
         self._limits = limits
+        self._part = part
         self._schedule = Schedule(client.clock, limits.timeout, limits.interval)
         self._to_find = wanted if isinstance(wanted, Unfinished) else None
         self._state = WaitState(() if isinstance(wanted, Unfinished) else wanted)
+        if part and part.left:
+            self._schedule = Schedule(client.clock, limits.timeout, limits.interval, part.elapsed, part.left["next_pause"])
+            self._to_find = self._to_find if part.left["to_find"] else None
+            self._state = WaitState.from_json(part.left["state"])
 
     def until_ended(self) -> dict[str, Any]:
         """Look again and again until all operations have ended well; the result of the task.
 
-        Transient faults are ridden out until the deadline. Raises WaitFailed, which carries the last known states.
+        Transient faults are ridden out until the deadline. Raises WaitFailed, which carries the last known states. A
+        part of a wait may end earlier; its result then holds C(_left) for the next part.
         """
         # Looking again is the retry here, so that the deadline holds whatever api_retries says.
         self._client = self._client.polling(lambda: self._schedule.remaining() + LAST_LOOK_SECONDS)
         while self._is_going():
             faults = self._look()
+            if self._is_going() and self._part_is_over():
+                return {**self.result(), "_left": self._left()}
             if self._is_going() and not self._schedule.pause(max((fault.retry_after or 0.0 for fault in faults), default=0.0)):
                 raise self._timed_out(faults)
         return self.result()
@@ -75,14 +96,27 @@ class Wait:
         return self.result()
 
     def result(self) -> dict[str, Any]:
-        """C(operations) (last known states, in the order asked for), C(elapsed) seconds, C(polls) and C(warnings)."""
+        """C(operations) (last known states, in the order asked for), C(elapsed) seconds, C(polls) and C(warnings).
+
+        That of a part also holds C(_changes), the changes of statuses that it has seen.
+        """
         known = self._state.operations
         return {
             "operations": [operation or {**target._asdict(), "status": None} for target, operation in known.items()],
             "elapsed": round(self._schedule.elapsed(), 3),
             "polls": self._state.polls,
             "warnings": self._state.warnings(),
+            **({"_changes": self._state.changes} if self._part else {}),
         }
+
+    def _part_is_over(self) -> bool:
+        if self._part is None:
+            return False
+        lasted = self._schedule.elapsed() - self._part.elapsed
+        return lasted >= (self._part.at_least if self._state.changes else self._part.at_most)
+
+    def _left(self) -> dict[str, Any]:
+        return {"state": self._state.as_json(), "next_pause": self._schedule.next_pause, "to_find": self._to_find is not None}
 
     def _is_going(self) -> bool:
         return self._to_find is not None or bool(self._state.pending())

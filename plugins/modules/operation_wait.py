@@ -18,6 +18,7 @@ description:
   - The first looks follow each other quickly, then the pauses grow to O(interval). Several operations of one project share a request.
   - Faults of the network or of the service, the rate limit among them, do not end the wait. Only the deadline does, or an answer that will not
     change, such as 401, 403 or 404.
+  - While it waits, the controller shows a line for each change of a status, and one a minute when nothing changes.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -74,6 +75,11 @@ options:
       - How many projects to look at at the same time, at most 32.
     type: int
     default: 4
+  progress:
+    description:
+      - Whether the controller shows how the wait goes. The variable C(clouddb_progress) is the default for all tasks.
+      - Nothing is shown in check mode and by tasks with C(async).
+    type: bool
 seealso:
   - module: clouddb.control.operation_info
 """
@@ -184,7 +190,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.errors import Inva
 from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
 from ansible_collections.clouddb.control.plugins.module_utils.options import is_path_segment, path_segment, seconds, whole
 from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target
-from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Unfinished, Wait
+from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Part, Unfinished, Wait
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -195,7 +201,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         failed_grace=seconds(params, "failed_grace"),
         workers=whole(params, "workers", 1, MOST_WORKERS),
     )
-    wait = Wait(client, wanted(params), limits)
+    part = params.get("_part")
+    wait = Wait(client, wanted(params), limits, Part(**part) if part else None)
     return {"changed": False, **(wait.once() if check_mode else wait.until_ended())}
 
 
@@ -228,6 +235,9 @@ def main() -> None:
             interval={"type": "float", "default": 5},
             failed_grace={"type": "float", "default": 0},
             workers={"type": "int", "default": 4},
+            progress={"type": "bool"},
+            # From the action plugin of the same name, which shows how the wait goes.
+            _part={"type": "dict"},
         ),
         required_one_of=[("operations", "project_id")],
         mutually_exclusive=[("operations", "project_id")],
