@@ -1,0 +1,188 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wrong option values: the real main() of every module fails before any request, names the option and says what is right."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils import transport
+from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+
+GOOD: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
+MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
+    (api_key, {"name": "deploy"}),
+    (project_info, {}),
+    (operation_info, {}),
+    (operation_wait, {"project_id": "p"}),
+]
+of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+
+FINITE = "must be a number of seconds from 0 to 31536000"
+ABOVE_0 = "must be a number of seconds above 0 to 31536000"
+NOT_EMPTY = "must not be empty"
+MOMENT = "must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w"
+ENTRY = "each needs id and project_id"
+WORKERS = "must be from 1 to 32"
+
+
+pytestmark = pytest.mark.usefixtures("no_requests", "no_environment")
+
+
+@pytest.fixture
+def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request would be an error that no module catches."""
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a request was sent")
+
+    monkeypatch.setattr(transport.requests.Session, "request", refuse)
+
+
+@of_every_module
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("base_url", "", "the scheme must be https"),
+        ("base_url", "control.example.com/api/v2", "the scheme must be https"),
+        ("base_url", "ftp://control.example.com/api/v2", "the scheme must be https"),
+        ("base_url", "http://control.example.com/api/v2", "plain http would show the key to the network"),
+        ("base_url", "https://", "names no host"),
+        ("base_url", "https://[::1/api/v2", "not an address"),
+        ("base_url", "https://user:password@control.example.com/api/v2", "must not hold a user or a password"),
+        ("base_url", "https://control.example.com/api/v2?x=1", "a plain path and nothing after it"),
+        ("api_key", " \n", "the key is empty"),
+        ("api_key", "two words", "no white space inside"),
+        ("api_key", "Schlüssel", "only visible ASCII characters"),
+        ("ca_path", "/nowhere/ca.pem", "there is no file or folder"),
+        ("api_timeout", 0, ABOVE_0),
+        ("api_timeout", -1, ABOVE_0),
+        ("api_timeout", "nan", ABOVE_0),
+        ("api_timeout", "inf", ABOVE_0),
+        ("api_timeout", 1e12, ABOVE_0),
+        ("api_retries", -1, "must be 0 or more, not -1"),
+    ],
+    ids=str,
+)
+def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[str, Any], option: str, value: Any, says: str) -> None:
+    ended = run_main(module, {**GOOD, **options, option: value})
+    assert ended.failure == {"kind": "invalid_option", "option": option}
+    assert ended.result["msg"].startswith(f"{option}: ")
+    assert says in ended.result["msg"]
+    assert "password@" not in ended.result["msg"]
+    if option == "api_key" and value.strip():
+        assert value not in ended.result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "option", "says"),
+    [
+        (api_key, {"name": ""}, "name", NOT_EMPTY),
+        (api_key, {"name": " \t"}, "name", NOT_EMPTY),
+        (api_key, {"name": "deploy", "dest": " "}, "dest", NOT_EMPTY),
+        (api_key, {"name": "deploy", "dest": "/nowhere/at/all/deploy.key"}, "dest", "there is no folder /nowhere/at/all; create it first"),
+        (api_key, {"name": "deploy", "regenerate": "if_lost"}, "regenerate", "if_lost needs dest"),
+        (api_key, {"state": "absent", "name": ""}, "name", NOT_EMPTY),
+        (api_key, {"state": "absent", "id": 0}, "id", "must be 1 or more, not 0"),
+        (api_key, {"state": "absent", "id": -3}, "id", "must be 1 or more, not -3"),
+        (project_info, {"project_id": ""}, "project_id", NOT_EMPTY),
+        (project_info, {"name": ""}, "name", NOT_EMPTY),
+        (project_info, {"region_id": " "}, "region_id", NOT_EMPTY),
+        (project_info, {"page_size": 0}, "page_size", "must be 1 or more, not 0"),
+        (project_info, {"query": {"limit": 5}}, "query", "use page_size"),
+        (project_info, {"query": {"cursor": "x"}}, "query", "all pages are read in any case"),
+        (project_info, {"query": {"search": None}}, "query", "must be a string or a number"),
+        (operation_info, {"project_id": ""}, "project_id", NOT_EMPTY),
+        (operation_info, {"project_id": ".."}, "project_id", "'..' is not an id"),
+        (operation_info, {"project_id": "p", "operation_id": ""}, "operation_id", NOT_EMPTY),
+        (operation_info, {"project_id": "p", "operation_id": "."}, "operation_id", "'.' is not an id"),
+        (operation_info, {"status": ["failed", ""]}, "status", NOT_EMPTY),
+        (operation_info, {"action": [" "]}, "action", NOT_EMPTY),
+        (operation_info, {"branch_id": ""}, "branch_id", NOT_EMPTY),
+        (operation_info, {"endpoint_id": ""}, "endpoint_id", NOT_EMPTY),
+        *(
+            (operation_info, {"created_after": text}, "created_after", MOMENT)
+            for text in ("", "yesterday", "24", "5 years", "-1h", "2026-13-01", "2026-11-21T25:00Z")
+        ),
+        (operation_info, {"max_results": 0}, "max_results", "must be 1 or more, not 0"),
+        (operation_info, {"page_size": 0}, "page_size", "must be 1 or more, not 0"),
+        (operation_info, {"workers": 0}, "workers", WORKERS),
+        (operation_info, {"workers": 33}, "workers", WORKERS),
+        *(
+            (operation_wait, {"operations": [{"id": "a", "project_id": "p"}, entry]}, "operations", f"entry 1 has no {field}; {ENTRY}")
+            for entry, field in [
+                ({"project_id": "p"}, "id"),
+                ({"id": "", "project_id": "p"}, "id"),
+                ({"id": 7, "project_id": "p"}, "id"),
+                ({"id": "..", "project_id": "p"}, "id"),
+                ({"id": "b"}, "project_id"),
+                ({"id": "b", "project_id": None}, "project_id"),
+                ({}, "id"),
+            ]
+        ),
+        (operation_wait, {"project_id": " "}, "project_id", NOT_EMPTY),
+        (operation_wait, {"project_id": ".", "operation_id": ["a"]}, "project_id", "'.' is not an id"),
+        (operation_wait, {"project_id": "p", "operation_id": ["a", ""]}, "operation_id", NOT_EMPTY),
+        (operation_wait, {"project_id": "p", "operation_id": [".."]}, "operation_id", "'..' is not an id"),
+        (operation_wait, {"project_id": "p", "lookback": -1}, "lookback", FINITE),
+        (operation_wait, {"project_id": "p", "timeout": -1}, "timeout", FINITE),
+        (operation_wait, {"project_id": "p", "timeout": "nan"}, "timeout", FINITE),
+        (operation_wait, {"project_id": "p", "timeout": "inf"}, "timeout", FINITE),
+        (operation_wait, {"project_id": "p", "interval": 0}, "interval", ABOVE_0),
+        (operation_wait, {"project_id": "p", "interval": -5}, "interval", ABOVE_0),
+        (operation_wait, {"project_id": "p", "failed_grace": -1}, "failed_grace", FINITE),
+        (operation_wait, {"project_id": "p", "workers": 0}, "workers", WORKERS),
+        (operation_wait, {"project_id": "p", "workers": 33}, "workers", WORKERS),
+    ],
+    ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
+)
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_a_wrong_value_is_named(module: ModuleType, options: dict[str, Any], option: str, says: str, check_mode: bool) -> None:
+    ended = run_main(module, {**GOOD, **options}, check_mode)
+    assert ended.failure == {"kind": "invalid_option", "option": option}
+    assert ended.result["msg"].startswith(f"{option}: ")
+    assert says in ended.result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "says"),
+    [
+        (api_key, {}, ["state is present", "name"]),
+        (api_key, {"state": "absent"}, ["state is absent", "name, id"]),
+        (api_key, {"state": "absent", "name": "deploy", "id": 7}, ["mutually exclusive: name|id"]),
+        (api_key, {"id": 7}, ["state is present", "name"]),
+        (api_key, {"state": "gone", "name": "deploy"}, ["state must be one of: present, absent"]),
+        (api_key, {"name": "deploy", "regenerate": "sometimes"}, ["regenerate must be one of: never, if_lost, always"]),
+        (api_key, {"state": "absent", "id": "seven"}, ["'id'", "int"]),
+        (project_info, {"page_size": "many"}, ["'page_size'", "int"]),
+        (project_info, {"query": "a word"}, ["'query'", "dict"]),
+        (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
+        (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),
+        (operation_info, {"project_id": "p", "operation_id": "a", "status": ["failed"]}, ["mutually exclusive: operation_id|status"]),
+        (operation_info, {"project_id": "p", "operation_id": "a", "max_results": 1}, ["mutually exclusive: operation_id|max_results"]),
+        (operation_wait, {}, ["one of the following is required: operations, project_id"]),
+        (operation_wait, {"operation_id": ["a"]}, ["operations, project_id"]),
+        (operation_wait, {"operations": [], "project_id": "p"}, ["mutually exclusive: operations|project_id"]),
+        (operation_wait, {"operations": [], "operation_id": ["a"]}, ["operation_id", "project_id"]),
+        (operation_wait, {"operations": ["a-word"]}, ["operations", "dict"]),
+        (operation_wait, {"project_id": "p", "timeout": "soon"}, ["'timeout'", "float"]),
+    ],
+    ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
+)
+def test_options_that_do_not_go_together_are_named(module: ModuleType, options: dict[str, Any], says: list[str]) -> None:
+    ended = run_main(module, {**GOOD, **options})
+    assert ended.failed
+    assert [words for words in says if words not in ended.result["msg"]] == [], ended.result["msg"]
+
+
+@of_every_module
+@pytest.mark.parametrize("missing", ["base_url", "api_key"])
+def test_the_connection_has_to_be_given(module: ModuleType, options: dict[str, Any], missing: str) -> None:
+    ended = run_main(module, {**{name: value for name, value in GOOD.items() if name != missing}, **options})
+    assert ended.failed
+    assert ended.result["msg"] == f"missing required arguments: {missing}"

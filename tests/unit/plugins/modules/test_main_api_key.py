@@ -1,0 +1,128 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real main() of api_key with dest: what AnsibleModule adds, which is owner, group, mode, diff and hidden secrets."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, mode_of, no_space, one_key, writes
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+pytestmark = pytest.mark.usefixtures("no_delays", "no_environment")
+
+
+@pytest.fixture
+def dest(tmp_path: Path) -> Path:
+    return tmp_path / "deploy.key"
+
+
+@pytest.fixture
+def options(sandbox: Sandbox, dest: Path) -> dict[str, Any]:
+    return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy", "dest": str(dest)}
+
+
+def test_the_secret_is_in_the_file_and_nowhere_else(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
+    ended = run_main(api_key, options, diff=True)
+    assert not ended.failed, ended.printed
+    assert sandbox.accepts(dest.read_text())
+    assert dest.read_text() not in ended.printed
+    assert sandbox.api_key not in ended.printed
+    assert "key" not in ended.result
+    assert mode_of(dest) == 0o600
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("0640", 0o640), ("u=rw,g=r,o=", 0o640), ("0400", 0o400)])
+def test_mode_is_that_of_the_option_and_stays(options: dict[str, Any], dest: Path, mode: str, expected: int) -> None:
+    assert run_main(api_key, {**options, "mode": mode}).result["changed"]
+    assert mode_of(dest) == expected
+    assert not run_main(api_key, {**options, "mode": mode}).result["changed"]
+
+
+def test_owner_and_group_are_those_of_the_options(options: dict[str, Any], dest: Path) -> None:
+    owner, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+    assert run_main(api_key, {**options, "owner": owner, "group": group}).success["changed"]
+    assert (dest.stat().st_uid, dest.stat().st_gid) == (os.getuid(), os.getgid())
+
+
+@pytest.mark.parametrize("wrong", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "very private"}], ids=str)
+def test_owner_group_and_mode_are_tried_before_the_key_is_created(sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, wrong: dict[str, str]) -> None:
+    ended = run_main(api_key, {**options, **wrong})
+    assert ended.failed
+    assert writes(sandbox) == []
+    assert os.listdir(tmp_path) == []
+
+
+@one_key
+@pytest.mark.parametrize("check_mode", [True, False], ids=["check mode", "real"])
+def test_a_kept_file_gets_the_mode_of_the_option(options: dict[str, Any], dest: Path, check_mode: bool) -> None:
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o644)
+    assert run_main(api_key, options, check_mode).success["changed"]
+    assert mode_of(dest) == (0o644 if check_mode else 0o600)
+
+
+@one_key
+def test_the_secret_of_a_kept_file_stays_hidden(options: dict[str, Any], dest: Path) -> None:
+    dest.write_text(OLD_SECRET)
+    ended = run_main(api_key, options, diff=True)
+    assert not ended.failed, ended.printed
+    assert OLD_SECRET not in ended.printed
+
+
+@one_key
+def test_a_lost_secret_fails_with_the_way_out(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
+    [key] = sandbox.keys("deploy")
+    ended = run_main(api_key, options)
+    assert ended.failure == {"kind": "key_lost", "key_ids": [key["id"]]}
+    assert ended.result["msg"] == (
+        f"a key named 'deploy' exists (id {key['id']}), but its secret is lost: {dest} does not exist. "
+        "A secret is shown only once; set regenerate: if_lost to replace the key"
+    )
+
+
+@pytest.mark.parametrize("diff", [False, True], ids=["no diff", "diff"])
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_the_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_mode: bool, diff: bool) -> None:
+    result = run_main(api_key, options, check_mode, diff).success
+    assert ("diff" in result) is diff
+    if diff:
+        assert result["diff"]["before"] == {"api_keys": []}
+        assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
+
+
+def test_a_full_disk_leaves_neither_key_nor_file(sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", no_space)
+    ended = run_main(api_key, options)
+    assert ended.failure == {"kind": "secret_file"}
+    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device"
+    assert sandbox.keys("deploy") == []
+    assert os.listdir(tmp_path) == []
+
+
+@one_key
+def test_a_replacement_that_stops_half_way_hands_the_secret_out_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
+    sandbox.fault("status", method="DELETE", status=500, times=None)
+    ended = run_main(api_key, {**options, "dest": None, "regenerate": "always"})
+    assert ended.failure["kind"] == "key_left_over"
+    assert ended.result["changed"] is True
+    assert sandbox.accepts(ended.result["key"])
+    assert ended.result["key"] not in ended.result["msg"]
+
+
+def test_an_orphan_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
+    sandbox.fault("lost_answer", method="POST")
+    ended = run_main(api_key, options)
+    [orphan] = sandbox.keys("deploy")
+    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("key_left_over", [orphan["id"]])
+    assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
+    assert f"revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]

@@ -1,0 +1,154 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real main() of every module when the service is in trouble: one readable sentence, structured details, no traceback, no secret."""
+
+from __future__ import annotations
+
+import re
+import socket
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+from clouddb_sandbox import faults  # isort: skip  # found by way of the line above
+
+SHOP = "wispy-lake-12345678"
+MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
+    (api_key, {"name": "deploy"}),
+    (project_info, {}),
+    (operation_info, {"project_id": SHOP}),
+    (operation_wait, {"project_id": SHOP, "timeout": 0}),
+]
+of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+
+# The fault, the kind of the failure, and words of its message.
+DECIDING: list[tuple[dict[str, Any], str, str]] = [
+    ({"kind": "status", "status": 500}, "http_status", "the service answered 500 Internal Server Error to GET"),
+    ({"kind": "html"}, "unexpected_answer", "it is an HTML page, not JSON; check base_url"),
+    ({"kind": "redirect", "location": "https://elsewhere.example.com/"}, "http_status", "the service answered 302 Found to GET"),
+    ({"kind": "reset"}, "unreachable", "did not answer GET"),
+    ({"kind": "stall", "seconds": 60}, "unreachable", "no answer within api_timeout"),
+    ({"kind": "lost_answer"}, "unreachable", "did not answer GET"),
+    ({"kind": "truncate"}, "unreachable", "the connection broke"),
+    ({"kind": "malformed"}, "unexpected_answer", "its body is not valid JSON"),
+]
+PASSING: list[dict[str, Any]] = [
+    {"kind": "delay", "seconds": 0.01},
+    {"kind": "page_limit", "items": 1},
+    {"kind": "unavailable_projects", "ids": ["lost-sea-45678901"]},
+]
+
+pytestmark = pytest.mark.usefixtures("no_delays", "no_environment")
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    operations = [{"id": name, "action": "create_branch", "age": "1h"} for name in ("a", "b", "c")]
+    return {"projects": [{"id": SHOP, "compute": False, "operations": operations}, {"compute": False}]}
+
+
+def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
+    return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **options}
+
+
+def assert_readable(sandbox: Sandbox, ended: Ended) -> None:
+    """One sentence for people, details for programs, and nothing of Python or of the key in either."""
+    message = ended.result["msg"]
+    assert re.fullmatch(r"[ -~]{20,400}", message), message
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", ended.printed), ended.printed
+    assert sandbox.api_key not in ended.printed
+    assert set(ended.failure) >= {"kind", "method", "path", "tries", "request_id"}
+
+
+def test_no_kind_of_fault_is_left_out() -> None:
+    kinds = {get_args(fault.model_fields["kind"].annotation)[0] for fault in get_args(get_args(faults.Fault)[0])}
+    assert {fault["kind"] for fault, _kind, _says in DECIDING} | {fault["kind"] for fault in PASSING} == kinds
+
+
+@of_every_module
+@pytest.mark.parametrize(("fault", "kind", "says"), DECIDING, ids=[fault["kind"] for fault, _kind, _says in DECIDING])
+def test_a_fault_that_lasts_is_one_readable_failure(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any], kind: str, says: str
+) -> None:
+    sandbox.fault(**fault, times=None)
+    # A stalling service is waited for in real time, so that is cut short.
+    haste = {"api_timeout": 0.2, "api_retries": 0} if fault["kind"] == "stall" else {}
+    ended = run_main(module, connected(sandbox, **options, **haste))
+    assert_readable(sandbox, ended)
+    assert ended.failure["kind"] == kind
+    assert says in ended.result["msg"]
+
+
+@pytest.mark.parametrize(("module", "options"), MODULES[:3], ids=["api_key", "project_info", "operation_info"])
+@pytest.mark.parametrize("fault", [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")], ids=str)
+def test_a_fault_that_passes_is_not_seen(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]) -> None:
+    sandbox.fault(**fault, method="GET", times=5)
+    ended = run_main(module, connected(sandbox, **options))
+    assert not ended.failed, ended.printed
+    assert len(sandbox.keys("deploy")) == (1 if module is api_key else 0)
+
+
+@of_every_module
+@pytest.mark.parametrize("fault", PASSING, ids=[fault["kind"] for fault in PASSING])
+def test_a_fault_that_lets_the_answer_through_fails_nothing(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]) -> None:
+    sandbox.fault(**fault, times=None)
+    ended = run_main(module, connected(sandbox, **options))
+    assert not ended.failed, ended.printed
+    assert len(ended.result.get("projects", "ab")) == 2
+    assert len(ended.result.get("operations", "abc")) == (0 if module is operation_wait else 3)
+
+
+@of_every_module
+def test_a_service_that_is_not_there(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/api/v2"
+    ended = run_main(module, {**connected(sandbox, **options), "base_url": address, "api_retries": 2})
+    assert_readable(sandbox, ended)
+    assert ended.failure["kind"] == "unreachable"
+    assert f"{address} did not answer GET" in ended.result["msg"]
+    assert "Connection refused" in ended.result["msg"]
+    # The wait looks again by itself instead.
+    assert ended.failure["tries"] == (1 if module is operation_wait else 3)
+
+
+@of_every_module
+def test_a_key_that_is_not_good(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+    ended = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
+    assert_readable(sandbox, ended)
+    assert (ended.failure["kind"], ended.failure["status"], ended.failure["tries"]) == ("unauthorized", 401, 1)
+    assert "check api_key or CLOUDDB_API_KEY" in ended.result["msg"]
+    assert "wrong-key-0123456789" not in ended.printed
+
+
+@of_every_module
+def test_an_object_that_is_not_there_or_out_of_reach(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+    ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
+    assert_readable(sandbox, ended)
+    assert (ended.failure["kind"], ended.failure["status"], ended.failure["tries"]) == ("not_found", 404, 1)
+    assert "there is no such object, or this key may not reach it" in ended.result["msg"]
+
+
+@of_every_module
+def test_an_error_page_for_people(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+    sandbox.fault("status", status=502, body="<html><body><h1>502 Bad Gateway</h1></body></html>", times=None)
+    ended = run_main(module, connected(sandbox, **options))
+    assert_readable(sandbox, ended)
+    assert (ended.failure["kind"], ended.failure["status"]) == ("http_status", 502)
+    assert "<" not in ended.result["msg"]
+
+
+@of_every_module
+@pytest.mark.parametrize("body", [{"unexpected": True}, [1, 2], [[]], "text", "", "7", "null", "NaN", "[" * 100_000], ids=lambda body: str(body)[:20])
+def test_a_body_of_the_wrong_shape(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], body: Any) -> None:
+    sandbox.fault("status", status=200, body=body, times=None)
+    ended = run_main(module, connected(sandbox, **options))
+    assert_readable(sandbox, ended)
+    assert ended.failure["kind"] == "unexpected_answer"
+    assert "the service's answer to GET /" in ended.result["msg"]
+    assert " is not understood: " in ended.result["msg"]
