@@ -1,0 +1,190 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory plugin, against the sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import inventory_loader
+
+from ansible_collections.clouddb.control.plugins.inventory.projects import host_names
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+
+SEED = [
+    {"id": "p-1", "name": "shop", "region_id": "aws-eu-central-1"},
+    {"id": "p-2", "name": "shop", "region_id": "aws-us-east-2"},
+    {"id": "p-3", "name": "blog {{ 1 + 1 }}", "region_id": "aws-us-east-2"},
+]
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    with running_sandbox(tmp_path, projects=SEED) as sandbox:
+        yield sandbox
+
+
+def parse(folder: Path, sandbox: Sandbox, use_cache: bool = True, **options: Any) -> InventoryData:
+    """The inventory that a configuration file with these options gives."""
+    config = {"plugin": "clouddb.control.projects", "base_url": sandbox.base_url, "api_key": sandbox.api_key, "api_retries": 0, **options}
+    path = folder / "test.clouddb.yml"
+    path.write_text(yaml.safe_dump(config))
+    plugin = inventory_loader.get("clouddb.control.projects")
+    inventory = InventoryData()
+    assert plugin.verify_file(str(path))
+    plugin.parse(inventory, DataLoader(), str(path), cache=use_cache)
+    if options.get("cache"):
+        # As the inventory manager does.
+        plugin.update_cache_if_changed()
+    return inventory
+
+
+def test_each_project_is_a_host_with_its_fields(tmp_path: Path, sandbox: Sandbox) -> None:
+    inventory = parse(tmp_path, sandbox)
+
+    served = {project["id"]: project for project in sandbox.api("GET", "/projects")["projects"]}
+    hosts = {host.vars["clouddb_id"]: host for host in inventory.hosts.values()}
+    assert set(hosts) == set(served)
+    for project_id, project in served.items():
+        assert {f"clouddb_{field}": value for field, value in project.items()}.items() <= hosts[project_id].vars.items()
+    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == ["blog {{ 1 + 1 }}", "shop-p-1", "shop-p-2"]
+
+
+def test_options_name_the_hosts_and_their_variables(tmp_path: Path, sandbox: Sandbox) -> None:
+    inventory = parse(tmp_path, sandbox, hostnames=["no_such_field", "id"], hostvars_prefix="pg_")
+
+    assert sorted(inventory.hosts) == ["p-1", "p-2", "p-3"]
+    assert inventory.hosts["p-1"].vars["pg_name"] == "shop"
+
+
+def test_groups_and_variables_are_constructed(tmp_path: Path, sandbox: Sandbox) -> None:
+    inventory = parse(
+        tmp_path,
+        sandbox,
+        hostnames=["id"],
+        strict=True,
+        keyed_groups=[{"key": "clouddb_region_id", "prefix": "region"}],
+        groups={"shops": "clouddb_name == 'shop'"},
+        compose={"ansible_host": "clouddb_proxy_host"},
+    )
+
+    def names(group: str) -> list[str]:
+        return sorted(host.name for host in inventory.groups[group].hosts)
+
+    assert names("region_aws_us_east_2") == ["p-2", "p-3"]
+    assert names("shops") == ["p-1", "p-2"]
+    assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
+
+
+def test_filters_and_query_select(tmp_path: Path, sandbox: Sandbox) -> None:
+    by_filter = parse(tmp_path, sandbox, hostnames=["id"], filters={"name": "shop", "region_id": "aws-us-east-2"})
+    by_query = parse(tmp_path, sandbox, hostnames=["id"], query={"search": "blog"}, page_size=1)
+
+    assert list(by_filter.hosts) == ["p-2"]
+    assert list(by_query.hosts) == ["p-3"]
+
+
+def test_operations_that_are_open_today_come_along(tmp_path: Path, sandbox: Sandbox) -> None:
+    sandbox.advance(3600)
+    sandbox.plan((0, "running"), (1, "failed"), error="no space left")
+    failed = sandbox.api("PATCH", "/projects/p-1", {"project": {"history_retention_seconds": 60}})["operations"][0]
+    sandbox.plan((0, "running"), (1, "finished"))
+    sandbox.api("PATCH", "/projects/p-2", {"project": {"history_retention_seconds": 60}})
+    sandbox.advance(10)
+
+    inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True, groups={"broken": "clouddb_operations | length > 0"})
+
+    assert [operation["id"] for operation in inventory.hosts["p-1"].vars["clouddb_operations"]] == [failed["id"]]
+    assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
+    assert [host.name for host in inventory.groups["broken"].hosts] == ["p-1"]
+
+
+def test_templates_are_filled_in(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_OF_KEY", sandbox.api_key)
+
+    inventory = parse(tmp_path, sandbox, api_key="{{ lookup('ansible.builtin.env', 'TEST_OF_KEY') }}")
+
+    assert len(inventory.hosts) == 3
+
+
+def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
+    folder = tmp_path / "cache"
+    options: dict[str, Any] = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(folder)}
+
+    def requests() -> int:
+        return len(sandbox.requests())
+
+    first = parse(tmp_path, sandbox, **options)
+    assert requests() > 0
+    before = requests()
+    second = parse(tmp_path, sandbox, **options)
+    assert requests() == before
+    assert {host.name: host.vars["clouddb_id"] for host in first.hosts.values()} == {host.name: host.vars["clouddb_id"] for host in second.hosts.values()}
+
+    parse(tmp_path, sandbox, filters={"name": "shop"}, **options)
+    assert requests() > before, "other options are another cache entry"
+    before = requests()
+    parse(tmp_path, sandbox, use_cache=False, **options)
+    assert requests() > before, "a refresh asks again"
+
+    files = list(folder.iterdir())
+    assert files
+    for file in files:
+        assert sandbox.api_key not in file.name + file.read_text()
+        json.loads(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"api_key": "wrong"}, "401"),
+        ({"base_url": "http://127.0.0.1:1/api/v2"}, "Connection refused"),
+        ({"base_url": "http://control.example.com/api/v2"}, "base_url: plain http"),
+        ({"filters": {"colour": "red"}}, "filters: there are project_id, name, region_id, but no colour"),
+        ({"query": {"limit": 3}}, "query: must not hold limit"),
+        ({"workers": 0}, "workers: must be from 1 to 32"),
+    ],
+    ids=["wrong key", "nobody there", "plain http", "unknown filter", "limit in query", "no workers"],
+)
+def test_faults_are_parser_errors_with_the_clients_message(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(AnsibleParserError, match=told):
+        parse(tmp_path, sandbox, **options)
+
+
+def test_a_missing_address_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLOUDDB_BASE_URL", raising=False)
+    with pytest.raises(AnsibleError, match="base_url"):
+        parse(tmp_path, sandbox, base_url=None)
+
+
+def test_only_files_of_its_name_are_taken(tmp_path: Path) -> None:
+    plugin = inventory_loader.get("clouddb.control.projects")
+    for name, taken in {"clouddb.yml": True, "prod.clouddb.yaml": True, "clouddb.json": False, "hosts.yml": False}.items():
+        (tmp_path / name).touch()
+        assert plugin.verify_file(str(tmp_path / name)) is taken
+
+
+@pytest.mark.parametrize(
+    ("projects", "names"),
+    [
+        ([("a", "x"), ("b", "y")], ["x", "y"]),
+        ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
+        ([("a", ""), ("b", None)], ["a", "b"]),
+        ([("a", "x"), ("b", "x"), ("c", "x-a")], ["a", "x-b", "c"]),
+        ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["a", "x-b", "c", "d"]),
+    ],
+    ids=["names", "twins", "no names", "a twin's new name is taken", "and its id too"],
+)
+def test_no_two_projects_share_a_host(projects: list[tuple[str, str]], names: list[str]) -> None:
+    named = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
+
+    assert list(named.values()) == names
