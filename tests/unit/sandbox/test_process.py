@@ -14,18 +14,21 @@ import sys
 import threading
 from pathlib import Path
 
+import background
 import pytest
 import requests
-from clouddb_sandbox import background
 from clouddb_sandbox.__main__ import first_key, main
-from clouddb_sandbox.lock import held, holder
+from clouddb_sandbox.lock import held
 
-SERVER = Path(background.__file__).parents[1]
+SERVER = Path(background.__file__).parent
 
 
 @pytest.fixture
 def control(tmp_path, capsys):
     """Run a background command on the test's folder; returns its exit code, what it says, and its complaint."""
+    sources = {path.relative_to(SERVER): path for path in SERVER.glob("clouddb_sandbox/**/*.py")}
+    (tmp_path / "seed.yml").write_text("{}")
+    (tmp_path / "server.json").write_text(json.dumps({str(name): path.read_text() for name, path in sources.items()}))
 
     def run(command, *options):
         code = background.main([command, str(tmp_path), *options])
@@ -55,11 +58,11 @@ def kill(found):
 
 class TestBackground:
     def test_start_status_stop(self, control, service_of):
-        assert control("status") == (0, {"changed": False, "pid": None}, "")
+        assert control("status") == (0, {"changed": False, "is_usable": True, "pid": None}, "")
         found = started(control)
         assert found["changed"] is True
         assert service_of(found).get("projects").status_code == 200
-        assert control("status")[1] == {**found, "changed": False}
+        assert control("status")[1] == {**found, "changed": False, "is_usable": True}
         assert control("start")[1] == {**found, "changed": False}
         assert control("stop")[1] == {"changed": True, "pid": None}
         assert control("stop")[1] == {"changed": False, "pid": None}
@@ -73,7 +76,7 @@ class TestBackground:
         assert key_file.stat().st_mode & 0o777 == 0o600
         secret = key_file.read_bytes().strip()
         assert len(secret) == 64
-        others = [path for path in tmp_path.iterdir() if path != key_file]
+        others = [path for path in tmp_path.iterdir() if path.is_file() and path != key_file]
         assert not any(secret in path.read_bytes() for path in others)
 
     def test_address(self, control):
@@ -94,8 +97,29 @@ class TestBackground:
         assert again["changed"] is True
         assert again["pid"] != first["pid"]
 
+    def test_another_server(self, control, tmp_path, service_of):
+        """A changed server replaces the one that runs, with all of its files."""
+        first = started(control)
+        bundle = json.loads((tmp_path / "server.json").read_text())
+        text = bundle["clouddb_sandbox/answers.py"]
+        bundle["clouddb_sandbox/answers.py"] = text.replace("message=message", "message='new ' + message")
+        (tmp_path / "server.json").write_text(json.dumps(bundle))
+        (tmp_path / "server" / "left_over.py").touch()
+        again = started(control)
+        assert again["changed"] is True
+        assert again["pid"] != first["pid"]
+        assert not (tmp_path / "server" / "left_over.py").exists()
+        assert service_of(again).get("nowhere").json()["message"].startswith("new ")
+
+    @pytest.mark.parametrize(("name", "usable"), [(None, True), ("server.json", True), ("letters", False)])
+    def test_whose_folder_it_is(self, tmp_path, name, usable):
+        assert background.Folder(tmp_path / "missing").is_usable()
+        if name:
+            (tmp_path / name).touch()
+        assert background.Folder(tmp_path).is_usable() is usable
+
     def test_bad_seed(self, control, tmp_path):
-        (tmp_path / "seed.json").write_text('{"projects": [{"colour": "red"}]}')
+        (tmp_path / "seed.yml").write_text('{"projects": [{"colour": "red"}]}')
         code, _found, complaint = control("start")
         assert code == 1
         assert "projects.0.colour: Extra inputs are not permitted" in complaint
@@ -197,9 +221,7 @@ class TestCommandLine:
 
     def test_one_process_to_a_database(self, tmp_path, arguments, capsys):
         with held(tmp_path / "a.sqlite"):
-            assert holder(tmp_path / "a.sqlite") == os.getpid()
             assert main(arguments) == 1
-        assert holder(tmp_path / "a.sqlite") is None
         assert "another sandbox runs on" in capsys.readouterr().err
         assert not (tmp_path / "ready").exists()
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One process to a database, and which one it is.
+"""One process to a database, and a way to tell which one it is.
 
 The server holds a lock on a file beside its database for as long as it lives; the kernel ends the hold with the
 process, however that ends. The file says the holder's process id, so the id is right whenever the lock is held.
@@ -16,30 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def lock_file(database: Path) -> Path:
-    return database.with_name(database.name + ".lock")
-
-
 @contextmanager
 def held(database: Path) -> Iterator[None]:
     """Hold the database's lock; a BlockingIOError says that another process does."""
-    with lock_file(database).open("a+", encoding="ascii") as file:
+    with database.with_name(f"{database.name}.lock").open("a+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
-
-
-def holder(database: Path) -> int | None:
-    """The process that holds the database's lock, if one does."""
-    try:
-        with lock_file(database).open(encoding="ascii") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                text = file.read()  # empty for a moment while the holder is about to write
-                return int(text) if text else None
-    except FileNotFoundError:
-        pass
-    return None
