@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
 from email.parser import Parser
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
+
+# Key and certificate of 127.0.0.1, signed by itself and good until 2120; no authority vouches for it.
+CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
 
 class Request(NamedTuple):
@@ -38,9 +44,10 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What to send back, byte by byte; None: close the connection without a word."""
+    """What to send back, byte by byte; None: close the connection without a word, or C(reset) it."""
 
     raw: bytes | None
+    reset: bool = False
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
@@ -53,16 +60,20 @@ def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
 
 
 HANG_UP = Reply(None)
+RESET = Reply(None, reset=True)
 
 
 class ScriptedService:
     """C(base_url) to send requests to; C(requests) that came."""
 
-    def __init__(self, listener: socket.socket, script: list[Reply]):
-        self.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/api/v2"
+    def __init__(self, listener: socket.socket, script: list[Reply], tls: bool = False):
+        self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
         self._listener = listener
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
+        if self._tls:
+            self._tls.load_cert_chain(CERTIFICATE)
 
     def serve(self) -> None:
         while True:
@@ -70,6 +81,12 @@ class ScriptedService:
                 connection, _address = self._listener.accept()
             except OSError:
                 return
+            try:
+                connection = self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
+            except OSError:
+                # The client does not trust the certificate.
+                connection.close()
+                continue
             with connection, connection.makefile("rb") as stream:
                 line = stream.readline().decode("latin-1")
                 if not line.strip():
@@ -82,13 +99,15 @@ class ScriptedService:
                 answer = self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
                 if answer.raw is not None:
                     connection.sendall(answer.raw)
+                if answer.reset:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @contextmanager
-def scripted_service(*script: Reply) -> Iterator[ScriptedService]:
-    """Serve the script; fails if a reply was not asked for."""
+def scripted_service(*script: Reply, tls: bool = False) -> Iterator[ScriptedService]:
+    """Serve the script, over TLS on request; fails if a reply was not asked for."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        service = ScriptedService(listener, list(script))
+        service = ScriptedService(listener, list(script), tls)
         thread = threading.Thread(target=service.serve, daemon=True)
         thread.start()
         yield service

@@ -1,0 +1,48 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client and the scripted service that it speaks to, on a clock whose pauses take no time."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, Request, ScriptedService, reply
+
+API_KEY = "key-that-nobody-may-see-0123456789abcdef"
+
+
+class Scripted(NamedTuple):
+    """C(service) follows the script, C(client) asks it."""
+
+    service: ScriptedService
+    client: Client
+    clock: FakeClock
+
+    @property
+    def requests(self) -> list[Request]:
+        return self.service.requests
+
+    @property
+    def targets(self) -> list[str]:
+        """What was asked for, in order, below the base path and still encoded."""
+        return [request.target.replace("/api/v2", "", 1) for request in self.requests]
+
+
+# serve(*script, **options): options are those of a Connection, and tls.
+Serve = Callable[..., Scripted]
+
+
+def scripted(service: ScriptedService, **options: Any) -> Scripted:
+    """A client of this service; C(options) are those of a Connection."""
+    clock = FakeClock()
+    connection = Connection(**{"base_url": service.base_url, "api_key": API_KEY, **options})
+    return Scripted(service, Client(connection, clock.clock), clock)
+
+
+def page(field: str, items: list[dict[str, Any]], cursor: str | None = None, **headers: str) -> Reply:
+    """One page of a paged list; without a cursor it has no pagination."""
+    return reply({field: items, **({"pagination": {"cursor": cursor}} if cursor else {})}, **headers)
