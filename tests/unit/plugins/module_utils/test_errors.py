@@ -1,0 +1,111 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The errors as results of a failed task, and what each says about trying again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.errors import (
+    ClouddbError,
+    InvalidOption,
+    NotFound,
+    RequestFailed,
+    SecretFileError,
+    ServiceUnreachable,
+    StatusError,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+
+REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "tries": 2, "request_id": "id-1"}
+
+
+def status_error(status: int, told: dict[str, str] | None = None, error_class: type[StatusError] = StatusError) -> StatusError:
+    return error_class("no luck", **REQUEST, status=status, told=told or {})
+
+
+@pytest.mark.parametrize(
+    "error, failure",
+    [
+        (ClouddbError("no luck"), {"kind": "error"}),
+        (ClouddbError("no luck", {"key_ids": [1]}), {"kind": "error", "key_ids": [1]}),
+        (SecretFileError("no luck"), {"kind": "secret_file"}),
+        (ServiceUnreachable("no luck", **REQUEST, sent=True, transient=True), {"kind": "unreachable", **REQUEST}),
+        (UnexpectedAnswer("no luck", **REQUEST), {"kind": "unexpected_answer", **REQUEST}),
+        (status_error(409), {"kind": "http_status", **REQUEST, "status": 409}),
+        (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **REQUEST, "status": 401}),
+        (status_error(404, error_class=NotFound), {"kind": "not_found", **REQUEST, "status": 404}),
+        (
+            status_error(500, {"message": "oh", "code": "X", "request_id": "theirs"}),
+            {"kind": "http_status", **REQUEST, "status": 500, "message": "oh", "code": "X", "request_id": "theirs"},
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_renders_itself_as_the_result_of_a_failed_task(error: ClouddbError, failure: dict[str, Any]) -> None:
+    assert error.as_result() == {"msg": "no luck", "failure": failure}
+    assert str(error) == "no luck"
+
+
+def test_an_invalid_option_is_named() -> None:
+    assert InvalidOption("page_size", "must be 1 or more, not 0").as_result() == {
+        "msg": "page_size: must be 1 or more, not 0",
+        "failure": {"kind": "invalid_option", "option": "page_size"},
+    }
+
+
+def test_the_result_so_far_stands_beside_the_failure() -> None:
+    error = ClouddbError("no luck", {"key_ids": [1]}, {"changed": True, "msg": "not this one", "failure": None})
+    assert error.as_result() == {"changed": True, "msg": "no luck", "failure": {"kind": "error", "key_ids": [1]}}
+
+
+def test_rendering_leaves_the_error_as_it_is() -> None:
+    error = status_error(409)
+    error.as_result()["failure"]["status"] = 0
+    assert error.as_result()["failure"]["status"] == 409
+
+
+@pytest.mark.parametrize(
+    "status, transient, may_have_acted",
+    [
+        (301, False, False),
+        (400, False, False),
+        (401, False, False),
+        (403, False, False),
+        (404, False, False),
+        (409, False, False),
+        (422, False, False),
+        (423, True, False),
+        (429, True, False),
+        (500, True, True),
+        (501, False, True),
+        (502, True, True),
+        (503, True, False),
+        (504, True, True),
+        (599, False, True),
+    ],
+)
+def test_a_status_says_whether_to_ask_again_and_whether_the_service_may_have_acted(status: int, transient: bool, may_have_acted: bool) -> None:
+    error = status_error(status)
+    assert (error.transient, error.may_have_acted) == (transient, may_have_acted)
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("transient", [True, False])
+def test_a_service_that_did_not_answer_may_have_acted_if_it_was_sent_the_request(sent: bool, transient: bool) -> None:
+    error = ServiceUnreachable("no luck", **REQUEST, sent=sent, transient=transient)
+    assert (error.may_have_acted, error.transient) == (sent, transient)
+
+
+def test_a_service_that_answered_nonsense_may_have_acted() -> None:
+    error = UnexpectedAnswer("no luck", **REQUEST)
+    assert (error.may_have_acted, error.transient) == (True, False)
+
+
+@pytest.mark.parametrize("error_class", [InvalidOption, SecretFileError, RequestFailed, ServiceUnreachable, StatusError, Unauthorized, NotFound, UnexpectedAnswer])
+def test_all_can_be_caught_as_one(error_class: type[Exception]) -> None:
+    assert issubclass(error_class, ClouddbError)
