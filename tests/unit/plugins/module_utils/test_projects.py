@@ -1,0 +1,119 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The account's projects: all of them, or those that the filters admit, and a word about those that are missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils.projects import Filters, checked_filters, checked_query, list_projects
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
+
+SHOP = {"id": "shop-1", "name": "shop", "region_id": "aws-eu-central-1", "pg_version": 17, "unknown today": {"is": "kept"}}
+SHOP_US = {"id": "shop-2", "name": "shop", "region_id": "aws-us-east-2"}
+BLOG = {"id": "blog-1", "name": "blog", "region_id": "aws-eu-central-1"}
+BARE = {"id": "bare-1"}
+
+
+def test_lists_all_projects_of_all_pages_with_all_their_fields(serve: Serve) -> None:
+    served = serve(page("projects", [SHOP, SHOP_US], "1"), page("projects", [BLOG], "2"), page("projects", []))
+    found = list_projects(served.client, page_size=2)
+    assert found.projects == [SHOP, SHOP_US, BLOG]
+    assert (found.unavailable_ids, found.warnings()) == ([], [])
+    assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
+
+
+@pytest.mark.parametrize(
+    "filters, admitted",
+    [
+        (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
+        (Filters(project_id="blog-1"), ["blog-1"]),
+        (Filters(name="shop"), ["shop-1", "shop-2"]),
+        (Filters(region_id="aws-eu-central-1"), ["shop-1", "blog-1"]),
+        (Filters(name="shop", region_id="aws-us-east-2"), ["shop-2"]),
+        (Filters(project_id="blog-1", name="shop"), []),
+        (Filters(name="Shop"), []),
+        (Filters(name="sho"), []),
+        (Filters(project_id=""), []),
+    ],
+    ids=["none", "id", "name", "region", "name and region", "contradiction", "other case", "part of a name", "empty id"],
+)
+def test_filters_are_exact_and_all_must_hold(serve: Serve, filters: Filters, admitted: list[str]) -> None:
+    served = serve(page("projects", [SHOP, SHOP_US, BLOG, BARE]))
+    assert [project["id"] for project in list_projects(served.client, filters).projects] == admitted
+    assert served.targets == ["/projects"]
+
+
+def test_projects_that_the_service_could_not_include_are_told_with_their_ids(serve: Serve) -> None:
+    first = reply({"projects": [SHOP], "unavailable_project_ids": ["lost-1", "lost-2"], "pagination": {"cursor": "1"}})
+    second = reply({"projects": [BLOG], "unavailable_project_ids": ["lost-2", "lost-3"]})
+    found = list_projects(serve(first, second).client, Filters(name="shop"))
+    assert found.projects == [SHOP]
+    assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
+    assert found.warnings() == ["The service's project list is incomplete; it could not include: lost-1, lost-2, lost-3."]
+
+
+@pytest.mark.parametrize("ids", [None, []], ids=["null", "empty"])
+def test_a_complete_list_needs_no_warning(serve: Serve, ids: Any) -> None:
+    assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
+
+
+@pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7], ids=["string", "object", "number"])
+def test_ids_that_are_no_list_are_an_error(serve: Serve, ids: Any) -> None:
+    with pytest.raises(UnexpectedAnswer, match="'unavailable_project_ids' should be an array"):
+        list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
+
+
+def test_a_failing_page_fails_the_list(serve: Serve) -> None:
+    with pytest.raises(StatusError):
+        list_projects(serve(page("projects", [SHOP], "1"), reply({}, 403)).client)
+
+
+@pytest.mark.parametrize(
+    "query, sent",
+    [
+        (None, []),
+        ({}, []),
+        ({"org_id": "o 1", "search": "a&b"}, [("org_id", "o 1"), ("search", "a&b")]),
+        ({"number": 7, "deleted": True, "locked": False}, [("number", "7"), ("deleted", "true"), ("locked", "false")]),
+        ({"tag": ["a", "b", 3]}, [("tag", "a"), ("tag", "b"), ("tag", "3")]),
+    ],
+    ids=["none", "empty", "strings", "numbers and booleans", "lists"],
+)
+def test_further_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
+    served = serve(page("projects", []))
+    list_projects(served.client, query=checked_query({"query": query}))
+    assert served.requests[0].query == sent
+
+
+@pytest.mark.parametrize(
+    "query, says",
+    [
+        ({"limit": 5}, "use page_size"),
+        ({"cursor": "1"}, "all pages are read in any case"),
+        ({"tag": {"a": 1}}, "the value of tag must be a string or a number"),
+        ({"tag": None}, "the value of tag must be a string or a number"),
+        ({"tag": ["a", None]}, "the value of tag must be a string or a number"),
+    ],
+    ids=["limit", "cursor", "dictionary", "null", "null in a list"],
+)
+def test_query_parameters_that_can_not_be_sent_are_refused(query: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidOption, match=says) as error:
+        checked_query({"query": query})
+    assert error.value.details == {"option": "query"}
+
+
+@pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
+def test_an_empty_filter_is_refused(option: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        checked_filters({option: " "})
+    assert error.value.details == {"option": option}
+
+
+def test_filters_are_taken_from_the_options() -> None:
+    assert checked_filters({"project_id": "p", "name": None, "region_id": "r"}) == Filters("p", None, "r")
