@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from unittest import mock
 
 import pytest
@@ -42,7 +41,8 @@ class Ended(NamedTuple):
     def failure(self) -> dict[str, Any]:
         """The structured failure of a failed task."""
         assert (self.failed, self.exit_code) == (True, 1), self.printed
-        return self.result["failure"]
+        failure: dict[str, Any] = self.result["failure"]
+        return failure
 
     @property
     def success(self) -> dict[str, Any]:
@@ -51,7 +51,14 @@ class Ended(NamedTuple):
         return self.result
 
 
-def run_main(module: ModuleType, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Ended:
+class HasMain(Protocol):
+    """A module, or what stands in for one."""
+
+    @property
+    def main(self) -> Callable[[], object]: ...
+
+
+def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Ended:
     """Call the module's main() with these options and catch what it prints."""
     args = {**options, "_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
     output = io.StringIO()

@@ -42,13 +42,6 @@ def client(sandbox: Sandbox, clock: FakeClock) -> Client:
 
 
 @pytest.fixture
-def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment says nothing of a connection."""
-    monkeypatch.delenv("CLOUDDB_BASE_URL", raising=False)
-    monkeypatch.delenv("CLOUDDB_API_KEY", raising=False)
-
-
-@pytest.fixture
 def no_delays(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Lets every main() go by a clock whose pauses take no time."""
     standing = FakeClock()

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost, SeveralKeys
 from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, REVOKED_SECRET, before, ids, one_key, task, two_keys, writes
@@ -39,6 +39,12 @@ def test_sends_the_name_as_it_is(sandbox: Sandbox, client: Client) -> None:
     assert task(client, name=name)["api_key"]["name"] == name
     assert not task(client, name=name)["changed"]
     assert len(sandbox.keys(name)) == 1
+
+
+def test_the_id_of_a_new_key_cannot_be_chosen(sandbox: Sandbox, client: Client) -> None:
+    with pytest.raises(InvalidOption, match="^id: belongs to state=absent"):
+        task(client, name="deploy", id=7)
+    assert sandbox.sent() == []
 
 
 @one_key

@@ -165,7 +165,8 @@ def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(sa
 def test_without_the_second_list_the_secret_is_not_lost(sandbox: Sandbox, client: Client, tmp_path: Path, to_file: bool) -> None:
     sandbox.fault("status", method="GET", path="/api_keys", status=500, skip=1, times=6)
     dest = tmp_path / "deploy.key"
-    result = task(client, name="deploy", **({"dest": dest} if to_file else {}))
+    options: dict[str, Any] = {"dest": dest} if to_file else {}
+    result = task(client, name="deploy", **options)
     secret = dest.read_text() if to_file else result["key"]
     assert sandbox.accepts(secret)
     assert result["changed"]

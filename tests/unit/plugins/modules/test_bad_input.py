@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
-from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 GOOD: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
+    (api_key_info, {}),
     (project_info, {}),
     (operation_info, {}),
     (operation_wait, {"project_id": "p"}),
@@ -31,7 +32,7 @@ ENTRY = "each needs id and project_id"
 WORKERS = "must be from 1 to 32"
 
 
-pytestmark = pytest.mark.usefixtures("no_requests", "no_environment")
+pytestmark = pytest.mark.usefixtures("no_requests")
 
 
 @pytest.fixture
@@ -90,6 +91,7 @@ def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[st
         (api_key, {"state": "absent", "name": ""}, "name", NOT_EMPTY),
         (api_key, {"state": "absent", "id": 0}, "id", "must be 1 or more, not 0"),
         (api_key, {"state": "absent", "id": -3}, "id", "must be 1 or more, not -3"),
+        (api_key_info, {"name": " "}, "name", NOT_EMPTY),
         (project_info, {"project_id": ""}, "project_id", NOT_EMPTY),
         (project_info, {"name": ""}, "name", NOT_EMPTY),
         (project_info, {"region_id": " "}, "region_id", NOT_EMPTY),

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+import runpy
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import yaml
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
-from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -21,13 +22,14 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP = "wispy-lake-12345678"
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
+    (api_key_info, {}),
     (project_info, {}),
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
 ]
 of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
 
-pytestmark = pytest.mark.usefixtures("no_delays", "no_environment")
+pytestmark = pytest.mark.usefixtures("no_delays")
 
 
 @pytest.fixture
@@ -61,6 +63,12 @@ def test_a_good_run_returns_what_is_documented(sandbox: Sandbox, module: ModuleT
     assert_documented(module, ended, "success")
     assert bool(writes(sandbox)) is (module is api_key and not check_mode)
     assert sandbox.api_key not in ended.printed
+
+
+@of_every_module
+def test_the_file_of_a_module_is_a_program(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+    program = SimpleNamespace(main=lambda: runpy.run_path(str(module.__file__), run_name="__main__"))
+    assert not run_main(program, connected(sandbox, **options)).failed
 
 
 @of_every_module

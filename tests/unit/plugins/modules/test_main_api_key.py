@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-pytestmark = pytest.mark.usefixtures("no_delays", "no_environment")
+pytestmark = pytest.mark.usefixtures("no_delays")
 
 
 @pytest.fixture

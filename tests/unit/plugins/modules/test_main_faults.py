@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -21,6 +21,7 @@ from clouddb_sandbox import faults  # isort: skip  # found by way of the line ab
 SHOP = "wispy-lake-12345678"
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
+    (api_key_info, {}),
     (project_info, {}),
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "timeout": 0}),
@@ -44,7 +45,7 @@ PASSING: list[dict[str, Any]] = [
     {"kind": "unavailable_projects", "ids": ["lost-sea-45678901"]},
 ]
 
-pytestmark = pytest.mark.usefixtures("no_delays", "no_environment")
+pytestmark = pytest.mark.usefixtures("no_delays")
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_a_fault_that_lasts_is_one_readable_failure(
     assert says in ended.result["msg"]
 
 
-@pytest.mark.parametrize(("module", "options"), MODULES[:3], ids=["api_key", "project_info", "operation_info"])
+@pytest.mark.parametrize(("module", "options"), MODULES[:4], ids=["api_key", "api_key_info", "project_info", "operation_info"])
 @pytest.mark.parametrize("fault", [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")], ids=str)
 def test_a_fault_that_passes_is_not_seen(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]) -> None:
     sandbox.fault(**fault, method="GET", times=5)

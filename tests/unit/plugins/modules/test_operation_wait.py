@@ -78,7 +78,8 @@ def create_branch(sandbox: Sandbox) -> list[dict[str, Any]]:
     """The operations of the response to a request that starts work."""
     project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["project"]["id"]
     sandbox.advance(10)
-    return sandbox.api("POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}})["operations"]
+    operations: list[dict[str, Any]] = sandbox.api("POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}})["operations"]
+    return operations
 
 
 def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
@@ -278,7 +279,7 @@ def test_api_retries_do_not_add_to_the_looks(sandbox: Sandbox, clock: FakeClock)
     assert len(sandbox.sent()) == told["polls"]
 
 
-def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox, clock: FakeClock) -> None:
+def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox) -> None:
     [own] = sandbox.keys("own")
     pauses: list[float] = []
 

@@ -110,7 +110,7 @@ def test_a_page_that_fails_for_a_moment_is_read_again(sandbox: Sandbox, client: 
     ],
     ids=str,
 )
-def test_filters_are_exact_and_combine(client: Client, options: dict[str, str], expected: list[dict[str, str]]) -> None:
+def test_filters_are_exact_and_combine(client: Client, options: dict[str, Any], expected: list[dict[str, str]]) -> None:
     assert ids(task(client, **options)) == [project["id"] for project in expected]
 
 

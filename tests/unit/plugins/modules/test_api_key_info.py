@@ -1,0 +1,41 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key_info against the sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.modules import api_key_info
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "age": "2d"}, {"name": "ci", "age": "3d"}]}
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_returns_every_key_the_earliest_first(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    result = api_key_info.run({"name": None}, client, check_mode)
+    assert not result["changed"]
+    assert [key["name"] for key in result["api_keys"]] == ["ci", "deploy", "deploy", "sandbox"]
+    assert sorted(key["id"] for key in result["api_keys"]) == sorted(key["id"] for key in sandbox.api("GET", "/api_keys"))
+    created = [key["created_at"] for key in result["api_keys"]]
+    assert created == sorted(created)
+
+
+def test_name_selects_exactly(sandbox: Sandbox, client: Client) -> None:
+    later, earlier = sandbox.keys("deploy")
+    assert api_key_info.run({"name": "deploy"}, client, False)["api_keys"] == [earlier, later]
+    assert api_key_info.run({"name": "dep"}, client, False)["api_keys"] == []
+
+
+def test_a_revoked_key_is_not_listed(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("ci")
+    sandbox.api("DELETE", f"/api_keys/{key['id']}")
+    assert api_key_info.run({"name": "ci"}, client, False)["api_keys"] == []
