@@ -43,6 +43,6 @@ def scripted(service: ScriptedService, **options: Any) -> Scripted:
     return Scripted(service, Client(connection, clock.clock), clock)
 
 
-def page(field: str, items: list[dict[str, Any]], cursor: str | None = None, **headers: str) -> Reply:
+def page(field: str, items: list[dict[str, Any]], cursor: str | None = None, **headers: Any) -> Reply:
     """One page of a paged list; without a cursor it has no pagination."""
     return reply({field: items, **({"pagination": {"cursor": cursor}} if cursor else {})}, **headers)

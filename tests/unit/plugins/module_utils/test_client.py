@@ -361,7 +361,7 @@ def test_goes_by_the_clock_of_the_service(serve: Serve) -> None:
 
 @pytest.mark.parametrize("date", [None, "", "yesterday", "Sat, 21 Nov 2026 11:30:00 -0000", "Sat, 99 Nov 2026 11:30:00 GMT", "2026-11-21T11:30:00Z"])
 def test_without_a_readable_date_the_local_clock_counts(serve: Serve, date: str | None) -> None:
-    served = serve(reply({}, **({} if date is None else {"Date": date})))
+    served = serve(reply({}) if date is None else reply({}, Date=date))
     served.client.get("projects")
     assert served.client.service_now() == EPOCH
 

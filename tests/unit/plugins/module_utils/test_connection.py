@@ -82,7 +82,11 @@ def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> No
     assert says in refused("base_url", base_url=base_url)
 
 
-@pytest.mark.parametrize("credentials", [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", ""], ids=["both", "user", "password", "no password", "colon", "at"])
+@pytest.mark.parametrize(
+    "credentials",
+    [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", ""],
+    ids=["both", "user", "password", "no password", "colon", "at"],
+)
 def test_refuses_credentials_in_the_address_without_quoting_them(credentials: str) -> None:
     assert "must not hold a user or a password" in refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
 

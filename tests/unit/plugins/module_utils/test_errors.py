@@ -106,6 +106,8 @@ def test_a_service_that_answered_nonsense_may_have_acted() -> None:
     assert (error.may_have_acted, error.transient) == (True, False)
 
 
-@pytest.mark.parametrize("error_class", [InvalidOption, SecretFileError, RequestFailed, ServiceUnreachable, StatusError, Unauthorized, NotFound, UnexpectedAnswer])
+@pytest.mark.parametrize(
+    "error_class", [InvalidOption, SecretFileError, RequestFailed, ServiceUnreachable, StatusError, Unauthorized, NotFound, UnexpectedAnswer]
+)
 def test_all_can_be_caught_as_one(error_class: type[Exception]) -> None:
     assert issubclass(error_class, ClouddbError)

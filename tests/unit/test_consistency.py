@@ -1,0 +1,219 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What has to say the same in several places does: code, documentation, metadata and README."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import yaml
+from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS
+
+from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
+from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
+from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
+
+ROOT = Path(__file__).parents[2]
+COLLECTION = "ansible_collections.clouddb.control"
+MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
+CONNECTION = connection_argument_spec()
+each_module = pytest.mark.parametrize("name", MODULES)
+
+
+def read_yaml(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(f"{COLLECTION}.plugins.modules.{name}")
+
+
+def module_arguments(name: str) -> dict[str, Any]:
+    """What the module hands to AnsibleModule, without the options that are no concern of a playbook's."""
+    with mock.patch.object(module(name), "AnsibleModule", side_effect=SystemExit) as ansible_module, pytest.raises(SystemExit):
+        module(name).main()
+    arguments = dict(ansible_module.call_args.kwargs)
+    arguments["argument_spec"] = {option: spec for option, spec in arguments["argument_spec"].items() if not option.startswith("_")}
+    return arguments
+
+
+def fragment(name: str) -> dict[str, Any]:
+    """A documentation fragment: of this collection, or of ansible-core."""
+    namespace, collection, file, *part = name.split(".")
+    package = "ansible" if (namespace, collection) == ("ansible", "builtin") else f"ansible_collections.{namespace}.{collection}"
+    holder = importlib.import_module(f"{package}.plugins.doc_fragments.{file}").ModuleDocFragment
+    documented: dict[str, Any] = yaml.safe_load(getattr(holder, "".join(part).upper() or "DOCUMENTATION"))
+    return documented
+
+
+def documentation(name: str) -> dict[str, Any]:
+    """The module's documentation together with its fragments, as ansible-doc shows it."""
+    own: dict[str, Any] = yaml.safe_load(module(name).DOCUMENTATION)
+    merged: dict[str, Any] = {**own, "options": {}, "attributes": {}}
+    for part in [*map(fragment, own["extends_documentation_fragment"]), own]:
+        for section in ("options", "attributes"):
+            for key, value in part.get(section, {}).items():
+                merged[section][key] = {**merged[section].get(key, {}), **value}
+    return merged
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the README's first table below this heading, as lists of cells."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert lines, f"README.md has no table below {heading}"
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.group().splitlines()[2:]]
+
+
+def env_of(option: dict[str, Any]) -> list[str]:
+    """The environment variables that an option of an argument spec falls back to."""
+    names = option.get("fallback", (None, []))[1]
+    assert isinstance(names, list)
+    return names
+
+
+# Options
+
+
+@each_module
+def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> None:
+    arguments = module_arguments(name)
+    spec = {**arguments["argument_spec"], **(FILE_COMMON_ARGUMENTS if arguments.get("add_file_common_args") else {})}
+    documented = documentation(name)["options"]
+    assert set(documented) == set(spec)
+    for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
+        for field, otherwise in [("type", "str"), ("default", None), ("required", False), ("choices", None), ("elements", None)]:
+            assert documented[option].get(field, otherwise) == spec[option].get(field, otherwise), f"{field} of {option}"
+
+
+@each_module
+def test_every_module_has_the_connection_options_as_they_are(name: str) -> None:
+    spec = module_arguments(name)["argument_spec"]
+    assert {option: spec.get(option) for option in CONNECTION} == CONNECTION
+
+
+@pytest.mark.parametrize("part", ["DOCUMENTATION", "PLUGIN"])
+def test_the_fragment_has_the_connection_options_of_the_argument_spec(part: str) -> None:
+    documented = yaml.safe_load(getattr(connection_fragment.ModuleDocFragment, part))["options"]
+    assert list(documented) == list(CONNECTION)
+    for name, option in CONNECTION.items():
+        described = " ".join(documented[name]["description"])
+        for field in ("type", "default", "required"):
+            assert documented[name].get(field) == option.get(field), f"{field} of {name}"
+        assert re.findall(r"If not set, the environment variable E\((\w+)\) is used", described) == env_of(option)
+        # Modules read the environment by their argument spec, other plugins by their documentation.
+        assert [variable["name"] for variable in documented[name].get("env", [])] == (env_of(option) if part == "PLUGIN" else [])
+
+
+def test_the_key_is_kept_out_of_logs() -> None:
+    assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
+
+
+def test_the_readme_has_the_connection_options() -> None:
+    rows = table("Connection options")
+    assert [row[0] for row in rows] == [f"`{name}`" for name in CONNECTION]
+    for (name, type_and_default, environment, _meaning), option in zip(rows, CONNECTION.values()):
+        default = "required" if option.get("required") else f"`{str(option['default']).lower()}`" if "default" in option else None
+        assert type_and_default.split(", ") == [option["type"], *([default] if default else [])], name
+        assert re.findall(r"`(\w+)`", environment) == env_of(option), name
+
+
+# Metadata
+
+
+def test_every_module_is_in_the_action_group() -> None:
+    assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
+
+
+@each_module
+def test_every_module_documents_its_attributes(name: str) -> None:
+    attributes = documentation(name)["attributes"]
+    assert {"check_mode", "diff_mode", "platform", "action_group"} <= set(attributes)
+    for attribute, documented in attributes.items():
+        assert {"description", "support"} <= set(documented), attribute
+    assert attributes["action_group"]["membership"] == ["clouddb.control.all"]
+    assert (attributes["check_mode"]["support"] == "full") == module_arguments(name)["supports_check_mode"]
+
+
+def test_the_user_agent_tells_the_version_of_the_collection() -> None:
+    assert COLLECTION_VERSION == read_yaml("galaxy.yml")["version"]
+
+
+def test_the_readme_tells_the_supported_versions() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    ansible = re.fullmatch(r">=(\d+\.\d+)\.0", read_yaml("meta/runtime.yml")["requires_ansible"])
+    python = re.fullmatch(r">=(\d+\.\d+)", read_yaml("tests/config.yml")["modules"]["python_requires"])
+    assert ansible and f"ansible-core {ansible.group(1)} and later" in text
+    assert python and f"Python {python.group(1)} and later where the modules run" in text
+
+
+def test_the_readme_lists_the_plugins_and_roles() -> None:
+    listed = {tuple(re.findall(r"^(\w+) `(\w+)`", row[0])[0]) for row in table("What is in it")}
+    # An action plugin is a part of the module of its name.
+    inventory = {("inventory", path.stem) for path in (ROOT / "plugins" / "inventory").glob("[!_]*.py")}
+    roles = {("role", path.parents[1].name) for path in ROOT.glob("roles/*/meta/argument_specs.yml")}
+    assert listed == {("module", name) for name in MODULES} | inventory | roles
+
+
+# The direction of dependency: modules and plugins, domain logic, client, requests
+
+
+CLIENT = {"answer", "client", "clock", "connection", "errors", "options", "timestamps", "transport", "version"}
+BRIDGE = {"argument_spec", "module_run"}
+MODULE_UTILS = {path.stem: path for path in (ROOT / "plugins" / "module_utils").glob("[!_]*.py")}
+DOMAIN = set(MODULE_UTILS) - CLIENT - BRIDGE
+
+
+def imports(path: Path) -> set[str]:
+    """The full names of the modules that a file imports; of this collection, C(module_utils.NAME)."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            whole_files = node.module == f"{COLLECTION}.plugins.module_utils"
+            names.update(f"{node.module}.{alias.name}" for alias in node.names) if whole_files else names.add(node.module or "")
+    return {name.replace(f"{COLLECTION}.plugins.", "", 1) for name in names}
+
+
+def ours(path: Path) -> set[str]:
+    return {name.removeprefix("module_utils.") for name in imports(path) if name.startswith("module_utils.")}
+
+
+def foreign(path: Path, *packages: str) -> set[str]:
+    return {name for name in imports(path) if name.split(".")[0] in packages}
+
+
+def test_the_layers_are_all_there() -> None:
+    assert CLIENT | BRIDGE < set(MODULE_UTILS)
+
+
+@pytest.mark.parametrize("name", sorted(CLIENT))
+def test_the_client_knows_nothing_of_keys_projects_operations_or_ansible(name: str) -> None:
+    assert ours(MODULE_UTILS[name]) <= CLIENT
+    assert foreign(MODULE_UTILS[name], "ansible") == set()
+
+
+@pytest.mark.parametrize("name", sorted(DOMAIN))
+def test_the_domain_logic_knows_nothing_of_ansible(name: str) -> None:
+    assert ours(MODULE_UTILS[name]) <= CLIENT | DOMAIN
+    assert foreign(MODULE_UTILS[name], "ansible") == set()
+
+
+def test_requests_is_imported_in_one_place() -> None:
+    importing = {path.name for path in (ROOT / "plugins").rglob("*.py") if foreign(path, "requests", "urllib3")}
+    assert importing == {"transport.py"}
+
+
+@each_module
+def test_modules_know_no_other_module_and_no_transport(name: str) -> None:
+    path = ROOT / "plugins" / "modules" / f"{name}.py"
+    assert ours(path) <= set(MODULE_UTILS) - {"transport"}
+    assert not any(imported.startswith("modules") for imported in imports(path))
