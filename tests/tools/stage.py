@@ -30,6 +30,7 @@ ANSIBLE_CFG = """\
 [defaults]
 collections_path = {root}
 localhost_warning = false
+display_skipped_hosts = false
 [inventory]
 inventory_unparsed_warning = false
 """
