@@ -66,8 +66,9 @@ def test_a_good_run_returns_what_is_documented(sandbox: Sandbox, module: ModuleT
 
 
 @of_every_module
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 def test_the_file_of_a_module_is_a_program(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
-    program = SimpleNamespace(main=lambda: runpy.run_path(str(module.__file__), run_name="__main__"))
+    program = SimpleNamespace(main=lambda: runpy.run_module(module.__name__, run_name="__main__"))
     assert not run_main(program, connected(sandbox, **options)).failed
 
 
