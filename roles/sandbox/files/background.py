@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     start_parser.add_argument("--timeout", type=float, default=30)
     start_parser.add_argument("--restart", action="store_true", help="also if it runs as asked")
     options = parser.parse_args(arguments)
-    folder = Folder(options.folder.resolve())
+    folder = Folder(options.folder.expanduser().resolve())
     if options.command == "start":
         return start(folder, options)
     if options.command == "stop":
