@@ -1,0 +1,35 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account report says of the projects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FIELDS = ("id", "name", "region_id", "platform_id", "pg_version", "locked", "cpu_used_sec", "branch_logical_size_limit", "created_at")
+
+
+def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[str]) -> dict[str, Any]:
+    """The projects by name, how many there are of each kind, and the sum of their compute seconds."""
+    return {
+        "total": len(projects),
+        "locked": sum(bool(project.get("locked")) for project in projects),
+        "cpu_used_sec": sum(project.get("cpu_used_sec") or 0 for project in projects),
+        "by_region": counts(project.get("region_id") for project in projects),
+        "by_version": counts(project.get("pg_version") for project in projects),
+        "by_platform": counts(project.get("platform_id") for project in projects),
+        "unavailable_ids": sorted(unavailable_ids),
+        "list": sorted(
+            ({field: project.get(field) for field in FIELDS} for project in projects),
+            key=lambda project: (str(project["name"]).casefold(), str(project["id"])),
+        ),
+    }
+
+
+def counts(values: Any) -> dict[str, int]:
+    """How often each value is there, the most frequent first; nothing at all counts as C(unknown)."""
+    found = Counter("unknown" if value in (None, "") else str(value) for value in values)
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
