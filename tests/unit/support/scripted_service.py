@@ -11,11 +11,11 @@ import ssl
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 # Key and certificate of 127.0.0.1, signed by itself and good until 2120; no authority vouches for it.
@@ -81,26 +81,29 @@ class ScriptedService:
                 connection, _address = self._listener.accept()
             except OSError:
                 return
-            try:
-                connection = self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
-            except OSError:
-                # The client does not trust the certificate.
-                connection.close()
-                continue
-            with connection, connection.makefile("rb") as stream:
-                line = stream.readline().decode("latin-1")
-                if not line.strip():
-                    continue
-                head = "".join(iter(lambda: stream.readline().decode("latin-1"), "\r\n"))
-                headers = Parser().parsestr(head)
-                method, target, _version = line.split()
-                self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-                # A script that is too short shows as a plain 599 in the test.
-                answer = self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
-                if answer.raw is not None:
-                    connection.sendall(answer.raw)
-                if answer.reset:
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # A client may go away whenever it likes, for one when it does not trust the certificate.
+            with suppress(OSError), connection:
+                if self._tls:
+                    connection = self._tls.wrap_socket(connection, server_side=True)
+                with connection, connection.makefile("rb") as stream:
+                    self._answer(connection, stream)
+
+    def _answer(self, connection: socket.socket, stream: BinaryIO) -> None:
+        line = stream.readline().decode("latin-1")
+        if not line.strip():
+            return
+        head = ""
+        while (field := stream.readline().decode("latin-1")) not in ("\r\n", ""):
+            head += field
+        headers = Parser().parsestr(head)
+        method, target, _version = line.split()
+        self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
+        # A script that is too short shows as a plain 599 in the test.
+        answer = self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
+        if answer.raw is not None:
+            connection.sendall(answer.raw)
+        if answer.reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @contextmanager
