@@ -8,10 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from clouddb_sandbox.clock import moment_of
 from clouddb_sandbox.seed import check_seed
 
 PROJECT = "wispy-lake-12345678"
+
+
+def moment(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def one_operation(**fields):
@@ -28,7 +31,7 @@ class TestAccount:
         service = serve({"api_keys": [{"name": "ci", "key": "c" * 64, "age": "30d"}, {"name": "ci"}]})
         assert [key["name"] for key in service.keys()] == ["sandbox", "ci", "ci"]
         assert service.as_key("c" * 64).get("projects").status_code == 200
-        sandbox, old, new = (datetime.fromisoformat(key["created_at"].replace("Z", "+00:00")) for key in service.keys())
+        sandbox, old, new = (moment(key["created_at"]) for key in service.keys())
         assert timedelta(days=30) <= new - old < timedelta(days=30, seconds=1)
         assert sandbox < new
 
@@ -80,10 +83,10 @@ class TestOperations:
     def test_age_and_duration(self, serve):
         service = serve(one_operation(age="2h", duration=90))
         (operation,) = service.operations()
-        created_at, updated_at = moment_of(operation["created_at"]), moment_of(operation["updated_at"])
-        assert updated_at - created_at == 90_000_000
-        now = moment_of(service.ok("GET", "/_sandbox/clock")["now"])
-        assert 7200_000_000 <= now - created_at < 7200_100_000
+        created_at = moment(operation["created_at"])
+        assert moment(operation["updated_at"]) == created_at + timedelta(seconds=90)
+        now = moment(service.ok("GET", "/_sandbox/clock")["now"])
+        assert timedelta(hours=2) <= now - created_at < timedelta(hours=2, seconds=1)
 
     def test_timeline_goes_on(self, serve):
         service = serve(one_operation(timeline=[[0, "running"], [60, "failed"]], error="out of memory"))
@@ -159,9 +162,8 @@ class TestGenerated:
         ({"projects": [{"colour": "red"}]}, "projects.0.colour: Extra inputs"),
         ({"projects": [{"pg_version": "old"}]}, "projects.0.pg_version: Input should be a valid integer"),
         ({"projects": [{"name": ""}]}, "projects.0.name: String should have at least 1 character"),
-        ({"projects": [{"created_at": "yesterday"}]}, "projects.0.created_at: .*yesterday"),
-        ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*time zone"),
-        ({"projects": [{"created_at": 5}]}, "projects.0.created_at: .*not an ISO 8601 timestamp"),
+        ({"projects": [{"created_at": "yesterday"}]}, "projects.0.created_at: Input should be a valid datetime"),
+        ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*timezone"),
         ({"projects": [{"age": "old"}]}, "projects.0.age: Input should be a valid number"),
         ({"projects": [{"age": -1}]}, "projects.0.age: Input should be greater than or equal to 0"),
         ({"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]}, "projects.0: .*exclude each other"),

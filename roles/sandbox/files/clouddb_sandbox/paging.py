@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from datetime import datetime
 from typing import Any
 
 from fastapi import HTTPException
@@ -31,7 +32,7 @@ def position_of(cursor: str) -> tuple[int, int]:
     if not found:
         raise HTTPException(400, f"cursor: {cursor!r} is not a cursor of this API (it must be URL-encoded)")
     try:
-        return moment_of(found[1] + "+00:00"), int(found[2])
+        return moment_of(datetime.fromisoformat(found[1] + "+00:00")), int(found[2])
     except ValueError as error:
         raise HTTPException(400, f"cursor: {error}") from error
 

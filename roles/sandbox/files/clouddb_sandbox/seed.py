@@ -8,10 +8,18 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from . import keys, names, operations, projects
 from .clock import SECOND, moment_of
@@ -29,13 +37,6 @@ def seconds_of(age: Any) -> Any:
     return float(found[1]) * UNITS[found[2]] if found else age
 
 
-def microseconds_of(value: Any) -> int:
-    text = value.isoformat() if isinstance(value, datetime) else value  # YAML makes dates of unquoted timestamps
-    if not isinstance(text, str):
-        raise ValueError("not an ISO 8601 timestamp")
-    return moment_of(text)
-
-
 def one_of(*choices: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in choices:
@@ -46,7 +47,6 @@ def one_of(*choices: str) -> AfterValidator:
 
 
 Age = Annotated[float, BeforeValidator(seconds_of), Field(ge=0)]
-Moment = Annotated[int, BeforeValidator(microseconds_of)]
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
@@ -59,7 +59,7 @@ class Dated(Part):
     """Something that was created at a moment, or an age ago."""
 
     age: Age | None = None
-    created_at: Moment | None = None
+    created_at: AwareDatetime | None = None
 
     @model_validator(mode="after")
     def check_one_date(self) -> Dated:
@@ -68,7 +68,9 @@ class Dated(Part):
         return self
 
     def created(self, now: int) -> int | None:
-        return now - int(self.age * SECOND) if self.age is not None else self.created_at
+        if self.age is not None:
+            return now - int(self.age * SECOND)
+        return moment_of(self.created_at) if self.created_at else None
 
 
 class SeedKey(Dated):
@@ -110,7 +112,7 @@ class SeedProject(Dated):
     branch_logical_size_limit: int | None = None
     org_id: Text | None = None
     history_retention_seconds: int | None = None
-    updated_at: Moment | None = None
+    updated_at: AwareDatetime | None = None
     compute: bool = True
     operations: list[SeedOperation] = []
     generate_operations: Count = 0
@@ -169,9 +171,12 @@ def sow_project(tx: Transaction, project: SeedProject, source: random.Random) ->
     made_up = [made_up_operation(number) for number in range(project.generate_operations)]
     dated = [(operation, operation.created(tx.now) or tx.now) for operation in (*project.operations, *made_up)]
     created_at = project.created(tx.now) or min([tx.now, *(moment for _operation, moment in dated)])
-    own = {"compute", "operations", "generate_operations", "age"}
-    fields = project.model_dump(exclude=own) | {"created_at": created_at}
-    project_id = projects.insert(tx, fields | {"id": project.id or names.project_id(source)})
+    fields = project.model_dump(exclude={"age", "compute", "operations", "generate_operations"}) | {
+        "id": project.id or names.project_id(source),
+        "created_at": created_at,
+        "updated_at": moment_of(project.updated_at) if project.updated_at else created_at,
+    }
+    project_id = projects.insert(tx, fields)
     branch = projects.insert_branch(
         tx, project_id, projects.DEFAULT_BRANCH, branch_id=names.branch_id(source), created_at=created_at
     )
