@@ -80,6 +80,10 @@ options:
       - Whether the controller shows how the wait goes. The variable C(clouddb_progress) is the default for all tasks.
       - Nothing is shown in check mode and by tasks with C(async).
     type: bool
+  _part:
+    description:
+      - What the controller hands to the module to be told how the wait goes. Not for playbooks.
+    type: dict
 seealso:
   - module: clouddb.control.operation_info
 """
@@ -236,7 +240,6 @@ def main() -> None:
             failed_grace={"type": "float", "default": 0},
             workers={"type": "int", "default": 4},
             progress={"type": "bool"},
-            # From the action plugin of the same name, which shows how the wait goes.
             _part={"type": "dict"},
         ),
         required_one_of=[("operations", "project_id")],
