@@ -521,6 +521,8 @@ class TestDependentRequests:
             ("POST", "projects", {}),
             ("POST", "projects", {"project": {"pg_version": "old"}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": -1}}),
+            ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": False}}),
+            ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": "60"}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {}}),
             ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
             ("POST", f"projects/{PROJECT}/branches/br-x/databases", {"database": {"name": "x"}}),

@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, HTTPException
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from .. import keys
 from ..resources import ApiKey, CreatedApiKey, RevokedApiKey
 from ..sandbox import SandboxOfRequest
-from .parameters import errors
+from .parameters import Body, errors
 
 router = APIRouter(tags=["API keys"])
 
 
-class NewApiKey(BaseModel):
+class NewApiKey(Body):
     key_name: str = Field(min_length=1)
 
 

@@ -8,32 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from .. import operations, platform_activity, projects
 from ..resources import BranchList, CreatedBranch, CreatedDatabase, DatabaseList
 from ..sandbox import SandboxOfRequest
-from .parameters import errors
+from .parameters import Body, errors
 
 router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
 
 
-class NewBranchFields(BaseModel):
+class NewBranchFields(Body):
     name: str | None = Field(default=None, min_length=1)
     parent_id: str | None = None
 
 
-class NewBranch(BaseModel):
+class NewBranch(Body):
     branch: NewBranchFields = NewBranchFields()
     endpoints: list[dict[str, Any]] = Field(default=[{}], max_length=1, description="none, or the branch's compute")
 
 
-class NewDatabaseFields(BaseModel):
+class NewDatabaseFields(Body):
     name: str = Field(min_length=1)
     owner_name: str = Field(min_length=1)
 
 
-class NewDatabase(BaseModel):
+class NewDatabase(Body):
     database: NewDatabaseFields
 
 

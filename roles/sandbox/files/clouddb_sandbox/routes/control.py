@@ -17,8 +17,9 @@ from ..faults import Fault
 from ..lifecycle import ACTIONS, Timeline, check_timeline
 from ..sandbox import CONTROL_PATH, SandboxOfRequest
 from ..store import Transaction
+from .parameters import errors
 
-router = APIRouter(prefix=CONTROL_PATH, tags=["Sandbox"])
+router = APIRouter(prefix=CONTROL_PATH, tags=["Sandbox"], responses=errors(400))
 
 TEN_YEARS = 10 * 366 * 86400
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from .. import operations, projects
 from ..resources import ChangedProject, CreatedProject, OneProject, ProjectPage
 from ..sandbox import SandboxOfRequest
-from .parameters import Cursor, ForcedLimit, errors, page_size
+from .parameters import Body, Cursor, ForcedLimit, errors, page_size
 
 router = APIRouter(prefix="/projects", tags=["Projects"])
 
@@ -21,7 +21,7 @@ THIRTY_DAYS = 30 * 86400
 Retention = Annotated[int, Field(ge=0, le=THIRTY_DAYS)]
 
 
-class NewProjectFields(BaseModel):
+class NewProjectFields(Body):
     name: str | None = Field(default=None, min_length=1)
     region_id: str | None = Field(default=None, min_length=1)
     pg_version: int | None = Field(default=None, ge=14, le=18)
@@ -29,15 +29,15 @@ class NewProjectFields(BaseModel):
     history_retention_seconds: Retention | None = None
 
 
-class NewProject(BaseModel):
+class NewProject(Body):
     project: NewProjectFields
 
 
-class ProjectChange(BaseModel):
+class ProjectChange(Body):
     history_retention_seconds: Retention
 
 
-class ProjectUpdate(BaseModel):
+class ProjectUpdate(Body):
     project: ProjectChange
 
 
