@@ -39,6 +39,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils.report_timelines i
 Row = dict[str, Any]
 # What a table shows at once; the rest is folded away.
 OPEN_ROWS = 20
+FEW = 5
 SHARE_ROWS = 8
 SMALLEST_PART = 0.015
 TIMELINE_ROWS = 50
@@ -99,8 +100,9 @@ def _attention(facts: Mapping[str, Any]) -> list[Row]:
 
 
 def _table(rows: Sequence[Any], limits: Limits, shown: Callable[[Any], Row], opened: int = OPEN_ROWS) -> Row:
-    """The first rows, those folded away, and how many are left out."""
+    """The first rows, those folded away, and how many are left out. A few more are not worth folding."""
     taken = [shown(row) for row in rows[: limits.most_rows]]
+    opened = len(taken) if 0 < len(taken) - opened <= FEW and opened else opened
     return {
         "rows": taken[:opened],
         "folded": taken[opened:],
@@ -169,17 +171,14 @@ def _shares(name: str, counts: Mapping[str, int]) -> Row:
 
 
 def _operations(operations: Mapping[str, Any], limits: Limits) -> Row:
-    slowest = max((operation["duration_seconds"] for operation in operations["slowest"]), default=0)
     return {
         "total": number_text(operations["total"]),
         "labels": [_label(label, operations["by_label"][label], operations["total"]) for label in LABELS],
         "parts": _parts(operations["by_label"]),
         "statuses": [{"status": shortened(status, 40), "count": number_text(number)} for status, number in operations["by_status"].items()],
         "actions": [_action(action) for action in operations["by_action"]],
-        "slowest": [
-            {**_operation(operation), "width": round(100 * operation["duration_seconds"] / slowest, 1) if slowest else 0}
-            for operation in operations["slowest"]
-        ],
+        "slowest": [_operation(operation) for operation in operations["slowest"]],
+        "errors": number_text(operations["by_label"][ERROR]),
         "failed": _table(operations["failed"], limits, _operation),
     }
 

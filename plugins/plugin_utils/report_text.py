@@ -57,7 +57,7 @@ def days_text(days: int | None) -> str:
     if days is None:
         return NOTHING
     if days < 1:
-        return "less than a day"
+        return "< 1 day"
     if days < 90:
         return counted(days, "day")
     if days < 730:
@@ -69,7 +69,7 @@ def ago_text(days: int | None) -> str:
     """How long ago something was."""
     if days is None:
         return "never"
-    return "within a day" if days < 1 else f"{days_text(days)} ago"
+    return f"{days_text(days)} ago"
 
 
 def day_text(day: date) -> str:

@@ -29,9 +29,10 @@ MOST_BARS = 6000
 STRIP_CELLS = 42
 STRIP_HEIGHT = 12
 
-LANE_HEIGHT = 30
+LANE_HEIGHT = 34
 BAR_TOP = 16
 MOST_TICKS = 8
+LATE = 0.88  # a text that begins further to the right would not fit on a phone
 TICK_HOURS = (1, 3, 6, 12, 24, 48, 96, 168, 336, 744, 1488, 2976, 8928)
 ERROR_LENGTH = 70
 
@@ -78,7 +79,8 @@ def ticks(window: Window) -> list[dict[str, Any]]:
         moment = day + timedelta(hours=number * step)
         if window.start <= moment < window.end:
             text = day_text(moment) if moment.hour == 0 else f"{moment:%H:%M}"
-            found.append({"x": _percent(window.share(moment)), "text": text, "minor": len(found) % 2 == 1})
+            share = window.share(moment)
+            found.append({"x": _percent(share), "text": text, "minor": len(found) % 2 == 1, "late": share > LATE})
     return found
 
 
@@ -114,10 +116,9 @@ def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) 
 def _timeline(lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[str, Any]], window: Window, cells: int) -> dict[str, Any]:
     height = len(lanes) * LANE_HEIGHT
     return {
-        "height": height + 56,
-        "axis": height + 2,
-        "axis_text": height + 15,
-        "readout": height + 36,
+        "height": height + 34,
+        "axis": height,
+        "text_y": height + 13,
         "lanes": [
             {
                 "action": action,
