@@ -36,12 +36,10 @@ def module(name: str) -> Any:
 
 
 def module_arguments(name: str) -> dict[str, Any]:
-    """What the module hands to AnsibleModule, without the options that are no concern of a playbook's."""
+    """What the module hands to AnsibleModule."""
     with mock.patch.object(module(name), "AnsibleModule", side_effect=SystemExit) as ansible_module, pytest.raises(SystemExit):
         module(name).main()
-    arguments = dict(ansible_module.call_args.kwargs)
-    arguments["argument_spec"] = {option: spec for option, spec in arguments["argument_spec"].items() if not option.startswith("_")}
-    return arguments
+    return dict(ansible_module.call_args.kwargs)
 
 
 def fragment(name: str) -> dict[str, Any]:
