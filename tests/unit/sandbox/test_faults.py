@@ -127,6 +127,16 @@ class TestConnections:
             requests.get(f"{service.base_url}/projects", headers=service.session.headers, timeout=0.2)
         assert service.get("projects").status_code == 200
 
+    def test_nobody_left_to_cut_off(self, service):
+        """The client has gone before its connection is cut; the sandbox takes no harm."""
+        service.fault("delay", seconds=0.2)
+        service.fault("reset")
+        with pytest.raises(requests.ReadTimeout):
+            requests.get(f"{service.base_url}/projects", headers=service.session.headers, timeout=0.1)
+        service.fault("delay", seconds=0.2)
+        service.get("projects")
+        assert [entry["status"] for entry in service.log()] == [None, 200]
+
     def test_other_connections_stay(self, service):
         other = service.as_key("k" * 64)
         other.get("projects")

@@ -236,6 +236,11 @@ class TestCommandLine:
         assert errors.startswith("The sandbox cannot start.")
         assert complaint in errors
 
+    def test_not_a_database(self, tmp_path, arguments, capsys):
+        (tmp_path / "a.sqlite").write_text("letters " * 100)
+        assert main(arguments) == 1
+        assert "not a database" in capsys.readouterr().err
+
     def test_key_file(self, tmp_path):
         """What is in it is the key; where nothing is, a new one is made, for its owner only."""
         (tmp_path / "mine").write_text("  my own key\n")

@@ -10,6 +10,7 @@ import ipaddress
 import json
 import logging
 import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
             serve(options)
     except BlockingIOError:
         return failure(f"another sandbox runs on {options.database}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, sqlite3.Error) as error:
         return failure(str(error))
     return 0
 

@@ -23,11 +23,11 @@ def project_id(source: random.Random = SURPRISE) -> str:
 
 
 def branch_id(source: random.Random = SURPRISE) -> str:
-    return f"br-{source.choice(ADJECTIVES)}-{source.choice(NOUNS)}-{source.randrange(10**5, 10**6)}"
+    return f"br-{source.choice(ADJECTIVES)}-{source.choice(NOUNS)}-{source.randrange(10**7, 10**8)}"
 
 
 def endpoint_id(source: random.Random = SURPRISE) -> str:
-    return f"ep-{source.choice(ADJECTIVES)}-{source.choice(NOUNS)}-{source.randrange(10**5, 10**6)}"
+    return f"ep-{source.choice(ADJECTIVES)}-{source.choice(NOUNS)}-{source.randrange(10**7, 10**8)}"
 
 
 def operation_id(source: random.Random = SURPRISE) -> str:

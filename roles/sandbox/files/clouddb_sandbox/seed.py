@@ -48,7 +48,7 @@ def one_of(*choices: str) -> AfterValidator:
 
 Age = Annotated[float, BeforeValidator(seconds_of), Field(ge=0)]
 Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class Part(BaseModel):

@@ -84,11 +84,12 @@ async def answer_of(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Messa
 async def cut(scope: Scope, receive: Receive, after_sending: bool = False) -> None:
     """Cut this request's connection; ASGI has no word for it, so ask the server for its transport."""
     connections = scope["app"].state.server.server_state.connections
-    transport = next(connection.transport for connection in connections if connection.client == scope["client"])
-    if after_sending:
-        transport.close()
-    else:
-        transport.abort()
+    for connection in connections:
+        if connection.client == scope["client"]:
+            if after_sending:
+                connection.transport.close()
+            else:
+                connection.transport.abort()
     await disconnected(receive)
 
 
