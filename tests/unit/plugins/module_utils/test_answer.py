@@ -26,9 +26,17 @@ def problem(error: pytest.ExceptionInfo[UnexpectedAnswer]) -> str:
     return str(error.value)[len(introduction) :]
 
 
-JSON_TYPES: list[tuple[Any, str]] = [(None, "null"), (True, "a boolean"), (1, "an integer"), (1.5, "a number"), ("text", "a string"), ([], "an array"), ({}, "an object")]
+JSON_TYPES: list[tuple[Any, str]] = [
+    (None, "null"),
+    (True, "a boolean"),
+    (1, "an integer"),
+    (1.5, "a number"),
+    ("text", "a string"),
+    ([], "an array"),
+    ({}, "an object"),
+]
 each_type_but = {
-    wanted: pytest.mark.parametrize("value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=lambda value: str(value))
+    wanted: pytest.mark.parametrize("value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=str)
     for wanted in ("an object", "an array", "a string", "an integer")
 }
 

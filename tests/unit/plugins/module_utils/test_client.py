@@ -243,7 +243,7 @@ def failed(serve: Serve, answer: Any, method: str = "GET", **options: Any) -> St
 )
 def test_a_status_becomes_an_error_that_says_all_it_knows(serve: Serve, status: int, error_class: type, kind: str, says: str) -> None:
     error = failed(serve, reply({"message": "no luck", "code": "NO_LUCK", "request_id": "theirs-1"}, status))
-    assert type(error) is error_class
+    assert isinstance(error, error_class)
     assert says in str(error)
     assert "no luck" in str(error)
     assert error.as_result() == {

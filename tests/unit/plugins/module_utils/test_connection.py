@@ -132,7 +132,7 @@ def test_refuses_an_empty_key(empty: str) -> None:
     assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused("api_key", api_key=empty)
 
 
-@pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "’", "\u2028"])
+@pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
 def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     assert "only visible ASCII characters" in refused("api_key", api_key=key)
