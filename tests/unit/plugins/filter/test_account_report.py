@@ -1,0 +1,229 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+import random
+from datetime import timedelta
+
+import pytest
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
+from ansible_collections.clouddb.control.plugins.plugin_utils.report_operations import label_of, percentile
+
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
+
+account_report = FilterModule().filters()["account_report"]
+
+
+def report(now=NOW, **source):
+    options = {name: source.pop(name) for name in ("days", "stale_days", "title", "previous") if name in source}
+    return account_report(account(**source), now=stamp(now), **options)
+
+
+class TestKeys:
+    def test_marks(self):
+        keys = report(
+            api_keys=[
+                key(1, "ci", ago(days=89, hours=23)),
+                key(2, "ci", ago(days=90)),
+                key(3, "deploy"),
+                key(4, "Backup", ago(seconds=1)),
+            ]
+        )["api_keys"]
+        assert {name: keys[name] for name in ("total", "never_used", "stale", "duplicate_names")} == {
+            "total": 4,
+            "never_used": 1,
+            "stale": 1,
+            "duplicate_names": 2,
+        }
+        marks = {k["id"]: [name for name in ("never_used", "stale", "duplicate_name") if k[name]] for k in keys["list"]}
+        assert marks == {4: [], 2: ["stale", "duplicate_name"], 1: ["duplicate_name"], 3: ["never_used"]}
+        assert list(marks) == [4, 2, 1, 3], "by name, the earlier of two first"
+
+    def test_ages(self):
+        (found,) = report(api_keys=[key(1, "ci", "2026-11-19T23:59:59Z")])["api_keys"]["list"]
+        assert (found["age_days"], found["unused_days"], found["last_used_on"]) == (100, 1, "2026-11-19")
+        assert found["last_used_from_addr"] == "192.0.2.1"
+
+    def test_stale_days(self):
+        keys = [key(1, "ci", ago(days=10))]
+        assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
+
+    @pytest.mark.parametrize("odd", [None, "", "soon", 5])
+    def test_unreadable_times(self, odd):
+        (found,) = report(api_keys=[key(1, "ci", odd, created_at=odd)])["api_keys"]["list"]
+        assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
+
+    def test_used_after_now_by_another_clock(self):
+        (found,) = report(api_keys=[key(1, "ci", ago(seconds=-30), created_at=ago(seconds=-60))])["api_keys"]["list"]
+        assert (found["age_days"], found["unused_days"]) == (0, 0)
+
+
+class TestProjects:
+    def test_counts(self):
+        projects = report(
+            projects=[
+                project("p1", region_id="b", pg_version=16, locked=True),
+                project("p2", region_id="b"),
+                project("p3", region_id="a", platform_id=None, cpu_used_sec=None),
+            ],
+            unavailable_project_ids=["p9", "p8"],
+        )["projects"]
+        assert (projects["total"], projects["locked"], projects["cpu_used_sec"]) == (3, 1, 20)
+        assert list(projects["by_region"].items()) == [("b", 2), ("a", 1)]
+        assert list(projects["by_version"].items()) == [("17", 2), ("16", 1)]
+        assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
+        assert projects["unavailable_ids"] == ["p8", "p9"]
+
+    def test_bare(self):
+        (found,) = report(projects=[{"id": "p1", "name": "x"}])["projects"]["list"]
+        assert found["region_id"] is None
+
+
+class TestOperations:
+    @pytest.mark.parametrize(
+        "status, label",
+        [
+            ("finished", "OK"),
+            ("skipped", "OK"),
+            ("scheduling", "Scheduling"),
+            ("running", "In progress"),
+            ("cancelling", "In progress"),
+            ("never heard of", "In progress"),
+            ("failed", "Error"),
+            ("error", "Error"),
+            ("cancelled", "Error"),
+        ],
+    )
+    def test_labels(self, status, label):
+        assert label_of(status) == label
+
+    def test_counts(self):
+        operations = report(
+            operations=[
+                operation(1),
+                operation(2, "failed", error="no"),
+                operation(3, "cancelled", action="apply_config"),
+                operation(4, "running"),
+            ]
+        )["operations"]
+        assert operations["by_label"] == {"OK": 1, "Scheduling": 0, "In progress": 1, "Error": 2}
+        assert operations["by_status"] == {"cancelled": 1, "failed": 1, "finished": 1, "running": 1}
+        assert [(row["action"], row["total"], row["by_label"]["Error"]) for row in operations["by_action"]] == [
+            ("start_compute", 3, 1),
+            ("apply_config", 1, 1),
+        ]
+        assert [row["id"] for row in operations["failed"]] == ["op-2", "op-3"]
+        assert operations["failed"][0]["error"] == "no"
+
+    def test_durations_of_what_was_carried_out(self):
+        of_status = ("finished", "failed", "error", "skipped", "cancelled", "running", "scheduling")
+        found = report(operations=[operation(n, status, 2.5) for n, status in enumerate(of_status)])["operations"]
+        durations = {row["status"]: row["duration_seconds"] for row in found["list"]}
+        assert durations == {status: 2.5 if status in ("finished", "failed", "error") else None for status in of_status}
+        assert found["by_action"][0]["timed"] == 3
+
+    @pytest.mark.parametrize("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
+    def test_odd_end(self, updated_at, seconds):
+        (found,) = report(operations=[operation(1, updated_at=updated_at)])["operations"]["list"]
+        assert found["duration_seconds"] == seconds
+
+    def test_statistics(self):
+        seconds = [float(number) for number in range(1, 21)]
+        random.Random(1).shuffle(seconds)
+        found = report(operations=[operation(n, seconds=s) for n, s in enumerate(seconds)])["operations"]
+        (row,) = found["by_action"]
+        assert (row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (10.5, 19.0, 20.0)
+        assert [row["duration_seconds"] for row in found["slowest"]] == [20.0 - n for n in range(10)]
+
+    def test_no_statistics(self):
+        (row,) = report(operations=[operation(1, "running")])["operations"]["by_action"]
+        assert (row["timed"], row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (0, None, None, None)
+
+    @pytest.mark.parametrize(
+        "values, percent, expected", [([], 95, None), ([7], 95, 7), ([2, 1], 50, 1), ([3, 1, 2], 50, 2), ([1, 2, 3, 4], 100, 4), ([4, 5], 0, 4)]
+    )
+    def test_percentile(self, values, percent, expected):
+        assert percentile(values, percent) == expected
+
+    def test_period(self):
+        ages = [timedelta(days=2), timedelta(days=2, seconds=1), timedelta(seconds=-5)]
+        found = report(days=2, operations=[operation(n, age=age) for n, age in enumerate(ages)])
+        assert found["since"] == "2026-11-19T12:00:00Z"
+        assert [row["id"] for row in found["operations"]["list"]] == ["op-2", "op-0"]
+
+    def test_names(self):
+        found = report(projects=[project("p1", "shop")], operations=[operation(1), operation(2, project_id="gone")])
+        assert [row["project_name"] for row in found["operations"]["list"]] == ["shop", None]
+
+
+class TestAgain:
+    SOURCE = {
+        "api_keys": [key(1, "ci", ago(minutes=5))],
+        "projects": [project("p1")],
+        "operations": [operation(1), operation(2, "running")],
+    }
+
+    def again(self, minutes=30, **changes):
+        first = report(**self.SOURCE)
+        second = report(now=NOW + timedelta(minutes=minutes), previous=json.dumps(first), **{**self.SOURCE, **changes})
+        return first, second
+
+    def test_nothing_changed(self):
+        first, second = self.again()
+        assert second == first
+
+    def test_only_the_key_was_used_again(self):
+        first, second = self.again(api_keys=[key(1, "ci", ago(minutes=-29))])
+        assert second == first
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"minutes": 24 * 60},
+            {"title": "Other"},
+            {"days": 8},
+            {"stale_days": 91},
+            {"operations": [operation(1), operation(2)]},
+            {"projects": [project("p1", cpu_used_sec=11)]},
+            {"api_keys": []},
+        ],
+    )
+    def test_something_changed(self, change):
+        first, second = self.again(**change)
+        assert second["generated_at"] > first["generated_at"]
+        assert second["fingerprint"] != first["fingerprint"]
+
+    @pytest.mark.parametrize("previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"])
+    def test_what_is_no_report(self, previous):
+        assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
+    def test_account(self, source):
+        with pytest.raises(AnsibleFilterError, match="api_keys, projects and operations"):
+            account_report(source, now=stamp(NOW))
+
+    @pytest.mark.parametrize("options", [{"days": 0}, {"stale_days": -1}])
+    def test_days(self, options):
+        with pytest.raises(AnsibleFilterError, match="1 or more"):
+            report(**options)
+
+    @pytest.mark.parametrize("now", ["today", "2026-13-01"])
+    def test_now(self, now):
+        with pytest.raises(AnsibleFilterError):
+            account_report(account(), now=now)
+
+    def test_more_days_than_there_are(self):
+        with pytest.raises(AnsibleFilterError):
+            report(days=10**6)
+
+    @pytest.mark.parametrize("created_at", [None, "then"])
+    def test_operation(self, created_at):
+        with pytest.raises(AnsibleFilterError):
+            report(operations=[operation(1, created_at=created_at)])

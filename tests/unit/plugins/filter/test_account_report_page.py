@@ -1,0 +1,191 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
+from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule
+from ansible_collections.clouddb.control.plugins.plugin_utils import report_text, report_timelines
+from ansible_collections.clouddb.control.plugins.plugin_utils.report_timelines import Window, strip, ticks, timelines
+
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
+
+account_report_page = FilterModule().filters()["account_report_page"]
+WEEK = Window(NOW - timedelta(days=7), NOW)
+
+
+def page(limits=None, days=7, **source):
+    return account_report_page(account_report(account(**source), now=stamp(NOW), days=days), **limits or {})
+
+
+def facts_of(operations):
+    return account_report(account(operations=operations), now=stamp(NOW))["operations"]["list"]
+
+
+class TestTexts:
+    @pytest.mark.parametrize(
+        "seconds, text",
+        [
+            (None, "–"),
+            (0, "0.00 s"),
+            (9.994, "9.99 s"),
+            (9.996, "10.0 s"),
+            (59.94, "59.9 s"),
+            (59.96, "1 min 0 s"),
+            (3599.4, "59 min 59 s"),
+            (3599.6, "1 h 0 min"),
+            (86399, "23 h 59 min"),
+            (180000, "2 d 2 h"),
+        ],
+    )
+    def test_duration(self, seconds, text):
+        assert report_text.duration_text(seconds) == text
+
+    @pytest.mark.parametrize(
+        "days, text", [(None, "–"), (0, "< 1 day"), (1, "1 day"), (89, "89 days"), (90, "3 months"), (729, "24 months"), (730, "2 years")]
+    )
+    def test_days(self, days, text):
+        assert report_text.days_text(days) == text
+
+    @pytest.mark.parametrize("number, text", [(None, "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (True, "True"), ("many", "many")])
+    def test_number(self, number, text):
+        assert report_text.number_text(number) == text
+
+    def test_shortened(self):
+        assert report_text.shortened("a\n b\t c", 5) == "a b c"
+        assert report_text.shortened("abcdef", 5) == "abcd…"
+
+
+class TestTables:
+    def test_the_most_pressing_first(self):
+        found = page(
+            api_keys=[key(1, "a", ago(days=1)), key(2, "b")],
+            projects=[project("p1", cpu_used_sec=5), project("p2", cpu_used_sec=7), project("p3", cpu_used_sec=1, locked=True)],
+        )
+        assert [row["name"] for row in found["api_keys"]["rows"]] == ["b", "a"]
+        assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
+
+    @pytest.mark.parametrize("number, opened, folded, left_out", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")])
+    def test_many(self, number, opened, folded, left_out):
+        table = page({"most_rows": 30}, projects=[project(f"p{n}") for n in range(number)])["projects"]
+        assert (len(table["rows"]), len(table["folded"]), table["left_out"]) == (opened, folded, left_out)
+
+    def test_shares(self):
+        found = page(projects=[project(f"p{n}", region_id=f"r{n % 10}") for n in range(20)])["projects"]["shares"][0]
+        assert [row["name"] for row in found["rows"]] == ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "3 others"]
+        assert sum(int(row["count"]) for row in found["rows"]) == 20
+
+    def test_attention(self):
+        found = page(
+            api_keys=[key(1, "a"), key(2, "a", ago(days=91))],
+            projects=[project("p1", locked=True)],
+            operations=[operation(1, "failed"), operation(2, "cancelled")],
+            unavailable_project_ids=["p9"],
+        )["attention"]
+        assert [(row["number"], row["text"]) for row in found] == [
+            ("2", "operations ended in errors"),
+            ("1", "project could not be listed by the service"),
+            ("1", "project is locked"),
+            ("1", "API key was never used"),
+            ("1", "API key is unused for 90 days or more"),
+            ("2", "API keys share their names with others"),
+        ]
+        assert page()["attention"] == []
+
+    def test_unusual_statuses_are_named(self):
+        found = page(operations=[operation(1, "cancelled"), operation(2, "failed"), operation(3, "error")])
+        assert [row["label"] for row in found["operations"]["failed"]["rows"]] == ["Error (cancelled)", "Error", "Error (error)"]
+
+    def test_parts_fill_the_bar(self):
+        operations = [operation(n) for n in range(999)] + [operation(1000, "failed", age=timedelta(hours=1))]
+        parts = page(operations=operations, days=99)["operations"]["parts"]
+        assert [part["kind"] for part in parts] == ["ok", "error"]
+        assert parts[1]["width"] > 1
+        assert parts[0]["width"] + parts[1]["width"] == pytest.approx(100, abs=0.02)
+
+
+class TestTimelines:
+    def test_which_projects(self):
+        operations = [
+            *(operation(n, project_id="many") for n in range(9)),
+            operation(10, "failed", project_id="failing"),
+            operation(11, project_id="few"),
+        ]
+        found = page({"most_timelines": 2}, projects=[project("many", "Many"), project("idle")], operations=operations)["timelines"]
+        assert [row["name"] for row in found["projects"]] == ["failing", "Many"]
+        assert [row["name"] for row in found["rest"]["folded"]] == ["few"]
+        assert found["count"] == "3"
+
+    def bars(self, *operations):
+        (lane,) = timelines({"p1": facts_of(operations)}, WEEK)["p1"]["lanes"]
+        return lane["bars"]
+
+    def test_position(self):
+        (bar,) = self.bars(operation(1, age=timedelta(days=3.5), seconds=86400))
+        assert (bar["x"], bar["kind"]) == ("50%", "ok")
+        assert float(bar["width"][:-1]) == pytest.approx(100 / 7, abs=0.01)
+        assert bar["what"] == "start_compute · OK · 1 d 0 h"
+        assert bar["when"] == "18 Nov 00:00:00"
+
+    def test_short_ones_can_be_seen(self):
+        (bar,) = self.bars(operation(1, seconds=0.001))
+        assert float(bar["width"][:-1]) > 0.5
+
+    @pytest.mark.parametrize("status, reaches_now", [("running", True), ("scheduling", True), ("finished", False), ("failed", False), ("cancelled", False), ("skipped", False)])
+    def test_what_is_still_going_reaches_now(self, status, reaches_now):
+        (bar,) = self.bars(operation(1, status, age=timedelta(days=3.5)))
+        assert (float(bar["x"][:-1]) + float(bar["width"][:-1]) > 99.9) == reaches_now
+
+    def test_created_after_now_by_another_clock(self):
+        (bar,) = self.bars(operation(1, age=timedelta(seconds=-90)))
+        assert 0 < float(bar["x"][:-1]) + float(bar["width"][:-1]) <= 100
+
+    def test_neighbours_are_one_bar_by_label(self):
+        bars = self.bars(
+            operation(1, seconds=1, age=timedelta(days=3.49)),
+            operation(2, seconds=4, age=timedelta(days=3.48)),
+            operation(3, "failed", age=timedelta(days=3.47), error="no\nspace"),
+        )
+        assert [bar["what"] for bar in bars] == ["start_compute · OK · 2 operations · longest 4.00 s", "start_compute · Error · 1.00 s"]
+        assert bars[0]["when"] == "18 Nov 00:14:24 – 18 Nov 00:28:48"
+        assert bars[1]["when"] == "18 Nov 00:43:12 · no space"
+
+    def test_too_many_bars(self, monkeypatch):
+        operations = facts_of([operation(n, age=timedelta(minutes=50 * n)) for n in range(200)])
+        monkeypatch.setattr(report_timelines, "MOST_BARS", 30)
+        (lane,) = timelines({"p1": operations}, WEEK)["p1"]["lanes"]
+        assert len(lane["bars"]) == 24
+        assert lane["count"] == "200 operations"
+
+    @pytest.mark.parametrize("days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)])
+    def test_ticks(self, days, first, number):
+        found = ticks(Window(NOW - timedelta(days=days), NOW))
+        assert (found[0]["text"], len(found)) == (first, number)
+
+    def test_strip(self):
+        operations = facts_of([operation(1), operation(2), operation(3, "failed", age=timedelta(days=6.9))])
+        assert [path["kind"] for path in strip(operations, WEEK)] == ["other", "error"]
+        assert strip(operations, WEEK)[1]["d"] == "M0 12v-6h.8V12z"
+        assert strip([], WEEK) == []
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, "facts"])
+    def test_no_facts(self, facts):
+        with pytest.raises(AnsibleFilterError, match="what the filter account_report returns"):
+            account_report_page(facts)
+
+    def test_facts_of_another_time(self):
+        with pytest.raises(AnsibleFilterError, match="format 2"):
+            account_report_page({"format": 2})
+
+    def test_facts_read_from_json(self):
+        facts = account_report(account([key(1, "a")], [project("p1")], [operation(1)]), now=stamp(NOW))
+        assert account_report_page(json.loads(json.dumps(facts))) == account_report_page(facts)
