@@ -66,7 +66,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         ("api_timeout", "nan", ABOVE_0),
         ("api_timeout", "inf", ABOVE_0),
         ("api_timeout", 1e12, ABOVE_0),
-        ("api_retries", -1, "must be 0 or more, not -1"),
+        ("api_retries", -1, "must be from 0 to 100, not -1"),
     ],
     ids=str,
 )

@@ -148,6 +148,13 @@ def test_a_service_that_repeats_the_key_does_not_bring_it_into_the_output(sandbo
     assert sandbox.api_key not in ended.printed
 
 
+def test_a_key_in_what_the_service_returns_is_hidden_too(sandbox: Sandbox) -> None:
+    sandbox.fault("status", status=200, body={"projects": [{"id": "p", "note": f"made with {sandbox.api_key}"}]})
+    ended = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
+    assert ended.success["projects"][0]["note"] == "made with ********"
+    assert sandbox.api_key not in ended.printed
+
+
 def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) -> None:
     sandbox.fault("status", status=403, body={"message": "not your account", "code": "FORBIDDEN", "request_id": "r-1"})
     ended = run_main(project_info, connected(sandbox))
