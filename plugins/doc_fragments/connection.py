@@ -8,7 +8,13 @@ from __future__ import annotations
 
 ENVIRONMENT = ("base_url", "api_key")
 
-OPTIONS = r"""
+
+class ModuleDocFragment:
+    """Documents what module_utils/argument_spec.py declares; PLUGIN is for plugins that run on the controller."""
+
+    PLUGIN: str
+
+    DOCUMENTATION = r"""
 options:
   base_url:
     description:
@@ -47,7 +53,7 @@ options:
     default: 30
   api_retries:
     description:
-      - Further tries after a transient failure of a request; V(0) means a single try.
+      - Further tries after a transient failure of a request, at most 100; V(0) means a single try.
       - Reading and revoking are tried again after connection faults, broken answers and the HTTP statuses 423, 429, 500, 502, 503 and 504.
         Creating is tried again only when the service surely did not act, which is when no connection could be made, and after 423, 429 and 503.
       - The pauses between tries grow, with jitter, to 20 seconds. A C(Retry-After) of the service is honoured up to 60 seconds.
@@ -57,21 +63,15 @@ requirements:
   - requests
 notes:
   - Proxies are taken from the environment, that is from E(HTTPS_PROXY), E(HTTP_PROXY) and E(NO_PROXY) where the module runs.
+  - Connection options that all tasks share belong in C(module_defaults) of the group C(clouddb.control.all).
 """
 
-MODULE_NOTES = r"""  - Connection options that all tasks share belong in C(module_defaults) of the group C(clouddb.control.all).
-"""
 
-
-def _with_env(documentation: str) -> str:
+def _for_plugins(documentation: str) -> str:
     """The same options, with the environment variables as plugins have them: looked up by Ansible itself."""
     for option in ENVIRONMENT:
         documentation = documentation.replace(f"  {option}:\n", f"  {option}:\n    env: [{{name: CLOUDDB_{option.upper()}}}]\n")
-    return documentation
+    return "".join(line for line in documentation.splitlines(keepends=True) if "module_defaults" not in line)
 
 
-class ModuleDocFragment:
-    """Documents what module_utils/argument_spec.py declares; PLUGIN is for plugins that run on the controller."""
-
-    DOCUMENTATION = OPTIONS + MODULE_NOTES
-    PLUGIN = _with_env(OPTIONS)
+ModuleDocFragment.PLUGIN = _for_plugins(ModuleDocFragment.DOCUMENTATION)

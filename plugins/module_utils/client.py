@@ -15,20 +15,21 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Callable
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.clock import SYSTEM_CLOCK, Clock
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, is_loopback
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, NotFound, ServiceUnreachable, StatusError, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
 
 LONGEST_SERVICE_TEXT = 500
 MOST_WORKERS = 32
 SHORTEST_TIMEOUT = 0.001
+# A service whose clock is further off than this has sent a Date that means nothing.
+WIDEST_GAP = timedelta(days=3660)
 
 
 class Client:
@@ -44,6 +45,9 @@ class Client:
         self._seconds_left = seconds_left
         self._service_ahead = timedelta(0)
         self._session = _session(connection, clock)
+        # What goes to this machine goes past every proxy: over plain http, a proxy would see the key.
+        host = urlsplit(connection.base_url).hostname or ""
+        self._proxies = {"no_proxy": host} if is_loopback(host) else None
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Answer:
         """GET the path of these segments."""
@@ -81,7 +85,7 @@ class Client:
     ) -> Answer:
         # Some time has to be left, as urllib3 takes no zero.
         total = max(self._seconds_left(), SHORTEST_TIMEOUT) if self._seconds_left else None
-        path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
+        path = "/" + "/".join(quote(str(segment), safe="", errors="replace") for segment in segments)
         request_id = str(uuid.uuid4())
         try:
             response = self._session.request(
@@ -90,13 +94,15 @@ class Client:
                 params=query,
                 json=body,
                 headers={"X-Request-ID": request_id},
-                allow_redirects=False,
+                proxies=self._proxies,
                 # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
                 verify=self.connection.validate_certs and (self.connection.ca_path or None),
                 # requests takes urllib3's Timeout; its type hints do not say so.
                 timeout=transport.timeout_of(self.connection.api_timeout, total),  # type: ignore[arg-type]
             )
-        except (transport.requests.RequestException, transport.HTTPError) as error:
+        except UnicodeError:
+            raise ClouddbError(f"{method} {path} can't be sent: a value in it is not valid Unicode") from None
+        except (OSError, transport.HTTPError) as error:
             raise self._unreachable(error, method, path, request_id) from None
         self._learn_service_time(response.headers.get("Date"))
         tries: int = response.raw.tries  # type: ignore[union-attr]  # a WholeBody
@@ -152,10 +158,12 @@ class Client:
 
     def _learn_service_time(self, date: str | None) -> None:
         try:
-            self._service_ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
-        except (TypeError, ValueError, IndexError):
+            ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
+        except (TypeError, ValueError, IndexError, OverflowError):
             # No readable Date: what was known of the service's clock stays.
-            pass
+            return
+        if abs(ahead) < WIDEST_GAP:
+            self._service_ahead = ahead
 
 
 def _bearer(api_key: str) -> Callable[[transport.requests.PreparedRequest], transport.requests.PreparedRequest]:
@@ -169,9 +177,8 @@ def _bearer(api_key: str) -> Callable[[transport.requests.PreparedRequest], tran
 
 
 def _session(connection: Connection, clock: Clock) -> transport.requests.Session:
-    session = transport.requests.Session()
+    session = transport.StayingSession()
     session.auth = _bearer(connection.api_key)
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     session.headers.update({"Accept": "application/json", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"})
     retries = transport.FaultRetry.with_tries(connection.api_retries, clock.sleep)
     adapter = transport.WholeBodyAdapter(pool_maxsize=MOST_WORKERS, max_retries=retries)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,9 @@ from urllib.parse import urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils.options import seconds, whole
+
+
+MOST_RETRIES = 100
 
 
 @dataclass(frozen=True)
@@ -35,43 +39,62 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
     Raises InvalidOption, which names the option and never quotes the key.
     """
     ca_path = params.get("ca_path")
-    if ca_path and not os.path.exists(ca_path):
-        raise InvalidOption("ca_path", f"there is no file or folder {ca_path}")
+    if ca_path:
+        _check_bundle(ca_path)
     return Connection(
         base_url=_checked_base_url(params["base_url"], bool(params.get("allow_http"))),
         api_key=_checked_api_key(params["api_key"]),
         validate_certs=params.get("validate_certs", True),
         ca_path=ca_path,
         api_timeout=seconds(params, "api_timeout", zero=False),
-        api_retries=whole(params, "api_retries", 0),
+        api_retries=whole(params, "api_retries", 0, MOST_RETRIES),
     )
+
+
+def _check_bundle(ca_path: str) -> None:
+    if not os.path.exists(ca_path):
+        raise InvalidOption("ca_path", f"there is no file or folder {ca_path}")
+    if not os.path.isdir(ca_path):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=ca_path)
+        except OSError as error:
+            raise InvalidOption("ca_path", f"{ca_path} is no file of certificates in PEM form ({error})") from error
 
 
 def _checked_base_url(base_url: str, allow_http: bool) -> str:
     wanted = "give the service's https address with its version segment, for example https://control.example.com/api/v2"
+    base_url = base_url.strip()
     try:
-        url = urlsplit(base_url.strip())
+        url = urlsplit(base_url)
         host, port = url.hostname, url.port
     except ValueError:
         raise InvalidOption("base_url", f"this is not an address; {wanted}") from None
+    if not base_url.isprintable() or " " in base_url:
+        raise InvalidOption("base_url", f"an address holds no white space; {wanted}")
     if url.username is not None or url.password is not None:
         raise InvalidOption("base_url", "an address must not hold a user or a password; the key belongs in api_key")
     if url.scheme not in ("http", "https"):
         raise InvalidOption("base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'; {wanted}")
-    if not host or port == 0 or re.search(r"[\s\\%]", url.netloc):
+    if not host or not _is_host(host) or port == 0 or re.search(r"[\\%]", url.netloc):
         raise InvalidOption("base_url", f"the address names no host; {wanted}")
-    if url.query or url.fragment or re.search(r"[\s\\]", url.path) or {".", ".."} & set(url.path.split("/")):
+    if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(url.path.split("/")):
         raise InvalidOption("base_url", f"an address with a plain path and nothing after it is needed; {wanted}")
-    if url.scheme == "http" and not allow_http and not _is_loopback(host):
+    if url.scheme == "http" and not allow_http and not is_loopback(host):
         raise InvalidOption("base_url", f"plain http would show the key to the network on its way to {host}; use https, or set allow_http: true")
     return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether this is the name or an address of this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return host == "localhost"
+
+
+def _is_host(host: str) -> bool:
+    labels = host.rstrip(".").split(".")
+    return ":" in host or all(0 < len(label) < 64 and "*" not in label for label in labels)
 
 
 def _checked_api_key(api_key: str) -> str:

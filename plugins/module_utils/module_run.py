@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.parameters import remove_values
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
@@ -35,7 +36,8 @@ def run_module(module: AnsibleModule, run: Run) -> None:
 
 def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
     for warning in result.pop("warnings", []):
-        module.warn(warning)
+        # Ansible censors results, but not warnings.
+        module.warn(remove_values(warning, module.no_log_values))
     if not module._diff:
         result.pop("diff", None)
     end(**result)

@@ -53,7 +53,11 @@ def path_segment(params: Mapping[str, Any], option: str) -> Any:
 
 
 def is_path_segment(text: str) -> bool:
-    """Whether this can be an id: not blank, and neither C(.) nor C(..), which would lead to another path."""
+    """Whether this can be an id: valid Unicode, not blank, and neither C(.) nor C(..), which would lead to another path."""
+    try:
+        text.encode()
+    except UnicodeError:
+        return False
     return bool(text.strip()) and text not in (".", "..")
 
 
@@ -63,7 +67,8 @@ def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | Non
     if text is None:
         return None
     try:
-        return parse_age(text) or parse_timestamp(text)
+        age = parse_age(text)
+        return parse_timestamp(text) if age is None else age
     except ValueError:
         problem = f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'"
         raise InvalidOption(option, problem) from None

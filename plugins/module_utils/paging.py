@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.options import is_path_segment
 
 
 class Page(NamedTuple):
@@ -36,6 +37,9 @@ def pages(
         paging = {"limit": page_size, "cursor": cursor}
         answer = client.get(*segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}})
         items = answer.items(field, id=str, **types)
+        for item in items:
+            if not is_path_segment(item["id"]):
+                raise answer.unexpected(f"{item['id']!r} can't be an id")
         fresh = list({item["id"]: item for item in items if item["id"] not in seen_ids}.values())
         seen_ids.update(item["id"] for item in fresh)
         yield Page(fresh, answer)

@@ -68,9 +68,13 @@ def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidOption("query", "must not hold limit; use page_size")
         if name == "cursor":
             raise InvalidOption("query", "must not hold cursor; all pages are read in any case")
-        if not all(isinstance(part, (str, int, float)) for part in (value if isinstance(value, list) else [value])):
+        if not all(isinstance(part, (str, int, float)) for part in _parts(value)):
             raise InvalidOption("query", f"the value of {name} must be a string or a number, or a list of them")
-    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+    return {name: [str(part).lower() if isinstance(part, bool) else part for part in _parts(value)] for name, value in query.items()}
+
+
+def _parts(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?)?\s*([Zz]|[+-]\d\d:?\d\d)?")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -21,16 +21,12 @@ def parse_timestamp(text: str) -> datetime:
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"not an ISO 8601 timestamp: {text!r}")
-    day, time_of_day, fraction, offset = match.groups()
+    day, time_of_day, seconds, fraction, offset = match.groups()
     microseconds = (fraction or "0")[:6].ljust(6, "0")
-    offset = "+00:00" if offset in (None, "Z", "z") else offset
-    if ":" not in offset:
-        offset = f"{offset[:3]}:{offset[3:]}"
-    time_of_day = time_of_day or "00:00:00"
-    if len(time_of_day) == 5:
-        time_of_day += ":00"
+    digits = re.sub("[Zz:]", "", offset or "") or "+00"
+    text = f"{day}T{time_of_day or '00:00'}:{seconds or '00'}.{microseconds}{digits[:3]}:{digits[3:] or '00'}"
     try:
-        return datetime.fromisoformat(f"{day}T{time_of_day}.{microseconds}{offset}").astimezone(timezone.utc)
+        return datetime.fromisoformat(text).astimezone(timezone.utc)
     except OverflowError as error:
         raise ValueError(f"out of range: {text!r}") from error
 

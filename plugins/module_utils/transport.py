@@ -19,15 +19,18 @@ from ansible_collections.clouddb.control.plugins.module_utils.errors import REFU
 REQUESTS_IMPORT_ERROR: str | None = None
 try:
     import requests
+    from requests import Session
     from requests.adapters import HTTPAdapter
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
     from urllib3.exceptions import (
         ConnectTimeoutError,
+        DecodeError,
         HTTPError,
         InsecureRequestWarning,
         InvalidHeader,
         MaxRetryError,
         NewConnectionError,
+        ProtocolError,
         ProxyError,
         ReadTimeoutError,
         SSLError,
@@ -37,7 +40,7 @@ except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
         # Stand-ins, so that this file can be read and the module can say what is missing.
-        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = object
+        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = Session = object
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
@@ -119,16 +122,29 @@ class WholeBody(io.BytesIO):
 _SEND = "url" + "open"
 
 
-def _send_for_whole_body(pool: Any, *args: Any, **kwargs: Any) -> Any:
+def _send_for_whole_body(pool: Any, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Has the body read while urllib3 still retries, so that a broken body is a fault like others."""
     kwargs.update(preload_content=True, decode_content=True, enforce_content_length=True)
-    return getattr(HTTPConnectionPool, _SEND)(pool, *args, **kwargs)
+    try:
+        return getattr(HTTPConnectionPool, _SEND)(pool, method, url, body, headers, retries, *args, **kwargs)
+    except (DecodeError, InvalidHeader) as error:
+        # urllib3 does not count these among the faults to retry.
+        left = retries.increment(method, url, error=ProtocolError("Connection broken.", error), _pool=pool)
+        left.sleep()
+        return _send_for_whole_body(pool, method, url, body, headers, left, *args, **kwargs)
 
 
 _POOLS = {
     "http": type("WholeBodyPool", (HTTPConnectionPool,), {_SEND: _send_for_whole_body}),
     "https": type("WholeBodyTLSPool", (HTTPSConnectionPool,), {_SEND: _send_for_whole_body}),
 }
+
+
+class StayingSession(Session):
+    """A session that follows no redirect, nor looks at where one leads."""
+
+    def get_redirect_target(self, resp: Any) -> None:
+        return None
 
 
 class WholeBodyAdapter(HTTPAdapter):
@@ -173,17 +189,27 @@ def is_never_sent(error: BaseException) -> bool:
 
 
 def is_untrusted_certificate(error: BaseException) -> bool:
-    """Whether the service's certificate was refused, which no further try would change."""
+    """Whether the service's certificate was refused, or there is no bundle to judge it by, which no further try would change."""
     cause = root_cause(error)
     reasons = [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
-    return any(isinstance(reason, ssl.SSLCertVerificationError) or type(reason).__name__ == "CertificateError" for reason in reasons)
+    return is_missing_bundle(error) or any(
+        isinstance(reason, ssl.SSLCertVerificationError)
+        or (isinstance(reason, ssl.SSLError) and reason.library == "X509")
+        or type(reason).__name__ == "CertificateError"
+        for reason in reasons
+    )
+
+
+def is_missing_bundle(error: BaseException) -> bool:
+    """Whether requests did not find the certificates that the environment names, which it says by a plain OSError."""
+    return isinstance(error, OSError) and not isinstance(error, requests.RequestException)
 
 
 def describe_fault(error: BaseException) -> str:
     """One phrase, without addresses of Python objects, that says what went wrong."""
     cause = root_cause(error)
     if is_untrusted_certificate(error):
-        return f"its certificate is not trusted ({_innermost(cause)}); set ca_path to the bundle of the authority that signed it"
+        return f"its certificate is not trusted ({_innermost(cause)}); set ca_path (or REQUESTS_CA_BUNDLE) to the bundle of the authority that signed it"
     if isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError):
         return "no connection within api_timeout"
     if isinstance(cause, ReadTimeoutError):

@@ -17,7 +17,14 @@ from requests.adapters import HTTPAdapter
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, ServiceUnreachable, StatusError, Unauthorized, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils.errors import (
+    ClouddbError,
+    NotFound,
+    ServiceUnreachable,
+    StatusError,
+    Unauthorized,
+    UnexpectedAnswer,
+)
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
@@ -395,3 +402,42 @@ def test_a_poll_is_tried_once(serve: Serve) -> None:
 
 def test_the_key_does_not_show_in_the_description_of_a_connection() -> None:
     assert API_KEY not in repr(Connection("https://control.example.com", API_KEY))
+
+
+def test_what_goes_to_this_machine_goes_past_every_proxy(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy, served = serve(), serve(reply({}))
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy.service.base_url.replace("/api/v2", ""))
+    served.client.get("projects")
+    assert not proxy.requests
+    assert len(served.requests) == 1
+
+
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_a_bundle_that_is_not_there_is_told_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "/nowhere/ca.pem")
+    with pytest.raises(ServiceUnreachable, match="/nowhere/ca.pem.*set ca_path") as raised:
+        serve(tls=True).client.get("projects")
+    assert not raised.value.transient
+    assert not raised.value.may_have_acted
+
+
+@pytest.mark.parametrize("location", ["http://[bad", "/caf\xe9"])
+def test_a_redirect_to_nowhere_is_a_redirect(serve: Serve, location: str) -> None:
+    with pytest.raises(StatusError, match="redirects are not followed"):
+        serve(reply({}, 302, Location=location)).client.get("projects")
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["Mon, 21 Dec 99999999999999999999 23:59:59 GMT", "Fri, 31 Dec 2020 23:59:59 +99999999999999999999", "Fri, 31 Dec 9999 23:59:59 -1200"],
+)
+def test_a_date_beyond_reason_tells_nothing_of_the_services_clock(serve: Serve, date: str) -> None:
+    served = serve(reply({}, Date=date))
+    served.client.get("projects")
+    assert served.client.service_now() == EPOCH
+
+
+def test_a_value_that_is_no_unicode_is_an_error_of_ours(serve: Serve) -> None:
+    with pytest.raises(ClouddbError, match="not valid Unicode"):
+        serve().client.get("projects", query={"search": "\ud800"})

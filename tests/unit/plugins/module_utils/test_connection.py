@@ -65,14 +65,19 @@ def test_takes_an_https_address(given: str, used: str) -> None:
         ("https:///api/v2", "names no host"),
         ("https:control.example.com", "names no host"),
         ("https://:8443/api/v2", "names no host"),
-        ("https://control example.com/api/v2", "names no host"),
+        ("https://control example.com/api/v2", "no white space"),
         ("https://control.example.com\\@evil.example.com", "must not hold a user"),
         ("https://control.example.com\\.evil.example.com", "names no host"),
         ("https://control.example.com:0/api/v2", "names no host"),
         ("https://control.example.com:port/api/v2", "this is not an address"),
         ("https://control.example.com:65536/api/v2", "this is not an address"),
         ("https://[::1/api/v2", "this is not an address"),
-        ("https://control.example.com/api v2", "plain path"),
+        ("https://control.example.com/api v2", "no white space"),
+        ("https://control.exam\nple.com/api/v2", "no white space"),
+        ("https://*.example.com/api/v2", "names no host"),
+        ("https://a..b/api/v2", "names no host"),
+        ("https://.example.com/api/v2", "names no host"),
+        (f"https://{'a' * 64}.example.com/api/v2", "names no host"),
         ("https://control.example.com/api/../v2", "plain path"),
         ("https://control.example.com/api/v2?org=1", "nothing after it"),
         ("https://control.example.com/api/v2#top", "nothing after it"),
@@ -108,6 +113,7 @@ def test_plain_http_goes_to_this_machine(host: str) -> None:
         "[2001:db8::1]",
         "[::]",
         "localhost.example.com",
+        "evil.localhost",
         "127.0.0.1.example.com",
         "notlocalhost",
         "128.0.0.1",
@@ -156,11 +162,18 @@ def test_takes_a_timeout_up_to_a_year(api_timeout: float) -> None:
     assert checked(api_timeout=api_timeout).api_timeout == api_timeout
 
 
-@pytest.mark.parametrize("api_retries", [-1, -100])
-def test_refuses_negative_retries(api_retries: int) -> None:
+@pytest.mark.parametrize("api_retries", [-1, -100, 101])
+def test_refuses_retries_out_of_range(api_retries: int) -> None:
     assert refused("api_retries", api_retries=api_retries).startswith("api_retries: must be ")
 
 
 def test_refuses_a_ca_path_where_nothing_is(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.pem")
     assert refused("ca_path", ca_path=missing) == f"ca_path: there is no file or folder {missing}"
+
+
+@pytest.mark.parametrize("content", [b"no certificate", b""], ids=["text", "empty"])
+def test_refuses_a_ca_path_without_certificates(tmp_path: Path, content: bytes) -> None:
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(content)
+    assert "is no file of certificates in PEM form" in refused("ca_path", ca_path=str(bundle))

@@ -157,3 +157,7 @@ def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.Monk
     told = module.fail_json.call_args.kwargs
     assert "(requests)" in told["msg"] and "install" in told["msg"]
     assert told["exception"] == "Traceback: No module named 'requests'"
+
+
+def test_the_key_is_censored_in_warnings_too() -> None:
+    assert OPTIONS["api_key"] not in ended(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed

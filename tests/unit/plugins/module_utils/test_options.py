@@ -91,3 +91,7 @@ def test_refuses_what_is_neither_and_shows_both(value: str) -> None:
     assert refused(options.moment, value) == (
         f"it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{value}'"
     )
+
+
+def test_an_age_of_nothing_is_an_age() -> None:
+    assert options.moment({"it": "0s"}, "it") == timedelta(0)

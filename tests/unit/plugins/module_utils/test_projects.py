@@ -117,3 +117,13 @@ def test_an_empty_filter_is_refused(option: str) -> None:
 
 def test_filters_are_taken_from_the_options() -> None:
     assert checked_filters({"project_id": "p", "name": None, "region_id": "r"}) == Filters("p", None, "r")
+
+
+def test_booleans_are_sent_as_json_writes_them() -> None:
+    assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
+
+
+@pytest.mark.parametrize("project_id", ["..", ".", "", "\ud800"], ids=["two dots", "dot", "empty", "no Unicode"])
+def test_an_id_that_leads_elsewhere_is_refused(serve: Serve, project_id: str) -> None:
+    with pytest.raises(UnexpectedAnswer, match="can't be an id"):
+        list_projects(serve(page("projects", [{"id": project_id}])).client)

@@ -304,3 +304,23 @@ def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyP
     spec.loader.exec_module(without)
     assert "requests" in str(without.REQUESTS_IMPORT_ERROR).splitlines()[-1]
     assert transport.REQUESTS_IMPORT_ERROR is None
+
+
+def test_a_body_that_can_not_be_decoded_is_a_broken_one(serve: Serve) -> None:
+    served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), reply({"good": True}))
+    assert served.client.get("projects").tries == 3
+
+
+def test_the_tries_of_a_body_that_can_not_be_decoded_are_counted(serve: Serve) -> None:
+    served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), api_retries=1)
+    with pytest.raises(ServiceUnreachable) as raised:
+        served.client.get("projects")
+    assert raised.value.tries == 2
+
+
+def test_a_post_whose_answer_can_not_be_decoded_is_not_sent_again(serve: Serve) -> None:
+    served = serve(reply(b"no gzip", Content_Encoding="gzip"))
+    with pytest.raises(ServiceUnreachable) as raised:
+        served.client.post("api_keys", body={})
+    assert raised.value.may_have_acted
+    assert len(served.requests) == 1
