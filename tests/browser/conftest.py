@@ -1,0 +1,105 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reports of two sandboxes, one with a bit of everything, one large, and a browser to open them in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
+
+from chromium import Page, chromium  # noqa: E402
+from sandbox import Sandbox, running_sandbox  # noqa: E402
+
+HOSTILE = """<script>alert(1)</script>"' onload='x' {{ 7 * 7 }}{% raw %}"""
+STATUSES = ("finished", "finished", "failed", "finished", "running", "scheduling", "skipped", "cancelled")
+ACTIONS = ("start_compute", "suspend_compute", "check_availability", "apply_config", "create_branch")
+
+VARIED: dict[str, Any] = {
+    "api_keys": [{"name": "ci", "age": "300d"}, {"name": "ci", "age": "2d"}, {"name": HOSTILE}],
+    "projects": [
+        {
+            "name": name,
+            "compute": False,
+            "locked": number == 1,
+            "cpu_used_sec": 1234567 * number,
+            "operations": [
+                {
+                    "action": ACTIONS[(n + n * number) % len(ACTIONS)],
+                    "status": STATUSES[(n + n * number) % len(STATUSES)],
+                    "age": f"{n * 5 + number}h",
+                    "duration": 0.3 * n + number + 0.1,
+                    **({"error": HOSTILE} if n == 2 else {}),
+                }
+                for n in range(30)
+            ],
+        }
+        for number, name in enumerate(["shop", HOSTILE, "a-project-with-quite-a-long-name-that-does-not-fit-on-one-line-of-a-phone", "blog"])
+    ],
+}
+LARGE: dict[str, Any] = {"generate": {"projects": 1000, "operations_per_project": 20}}
+
+PLAYBOOK = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  roles:
+    - clouddb.control.account_report
+"""
+
+
+class Report(NamedTuple):
+    """The files of a report, and the service that it is about."""
+
+    page: Path
+    facts: dict[str, Any]
+    service: Sandbox
+
+
+def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
+    with running_sandbox(folder, **seed) as service:
+        (folder / "play.yml").write_text(PLAYBOOK, encoding="utf-8")
+        variables = {
+            "ansible_python_interpreter": sys.executable,
+            "account_report_dest": str(folder / "report.html"),
+            "account_report_title": "Our account",
+            "account_report_most_timelines": 3,
+            "account_report_now": service.control("GET", "/clock")["now"],
+        }
+        playbook = str(Path(sys.executable).with_name("ansible-playbook"))
+        environment = {
+            **os.environ,
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT.parents[2]),
+            "CLOUDDB_BASE_URL": service.base_url,
+            "CLOUDDB_API_KEY": service.api_key,
+        }
+        command = [sys.executable, playbook, "play.yml", "-e", json.dumps(variables)]
+        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+        yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
+
+
+@pytest.fixture(scope="session")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+    yield from report(tmp_path_factory.mktemp("varied"), VARIED)
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+    yield from report(tmp_path_factory.mktemp("large"), LARGE)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Page]:
+    with chromium() as page:
+        yield page

@@ -1,0 +1,183 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page of the role account_report in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import Page
+from conftest import HOSTILE, Report
+
+WIDTHS = (1280, 768, 360)
+SCHEMES = ("light", "dark")
+
+# Colour contrast as WCAG 2 defines it, of each text on the page with what is behind it.
+CONTRAST = """
+(() => {
+  const parts = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = colour => parts(colour).slice(0, 3).map(v => v / 255)
+    .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4).reduce((sum, v, n) => sum + v * [.2126, .7152, .0722][n], 0);
+  const ground = element => {
+    for (; element; element = element.parentElement) {
+      const colour = getComputedStyle(element).backgroundColor;
+      if (parts(colour)[3] !== 0) return colour;
+    }
+  };
+  const low = new Set();
+  for (const element of document.querySelectorAll('body *')) {
+    if (![...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(element.closest('svg') ? style.fill : style.color), light(ground(element))].sort((x, y) => y - x);
+    const contrast = (a + .05) / (b + .05);
+    if (contrast < 4.5) low.add(`${element.tagName} .${element.getAttribute('class')} ${contrast.toFixed(2)}`);
+  }
+  return [...low];
+})()
+"""
+# The text of each element, without white space at its ends; thin spaces in numbers are left out.
+TEXTS = "[...document.querySelectorAll({selector!r})].map(element => element.textContent.trim().replaceAll('\\u202f', ''))"
+
+
+def texts(browser: Page, selector: str) -> Any:
+    return browser.evaluate(TEXTS.format(selector=selector))
+
+
+@pytest.fixture
+def opened(browser: Page, varied: Report) -> Page:
+    browser.look(1280)
+    browser.open(varied.page)
+    return browser
+
+
+def test_no_complaint_and_no_request(opened: Page, varied: Report) -> None:
+    assert opened.complaints() == []
+    assert opened.requested() == [varied.page.as_uri()]
+    assert opened.evaluate("document.title").startswith("Our account")
+
+
+def test_numbers_are_those_of_the_service(opened: Page, varied: Report) -> None:
+    keys, projects = varied.service.api("GET", "/api_keys"), varied.service.api("GET", "/projects?limit=400")["projects"]
+    of_projects = {p["id"]: varied.service.api("GET", f"/projects/{p['id']}/operations?limit=1000")["operations"] for p in projects}
+    operations = [o for of_project in of_projects.values() for o in of_project]
+    failed = [o for o in operations if o["status"] in ("failed", "error", "cancelled")]
+    assert texts(opened, ".figures b") == [str(len(found)) for found in (keys, projects, operations, failed)]
+    assert len(texts(opened, "table.keys tbody tr")) == len(keys)
+    assert texts(opened, "table.projects tbody td:nth-child(5)") == [
+        str(p["cpu_used_sec"]) for p in sorted(projects, key=lambda p: (-p["locked"], -p["cpu_used_sec"]))
+    ]
+    assert sum(map(int, texts(opened, "table.actions tbody td:nth-child(2)"))) == len(operations)
+    assert texts(opened, "dl.labels dd")[3].split()[0] == str(len(failed))
+    shown = texts(opened, "article h3 small") + texts(opened, "table.rest th[scope=row] small")
+    assert sorted(shown) == sorted(of_projects)
+    counts = [int(re.match(r"\d+", text)[0]) for text in texts(opened, ".lane.count")] + [
+        int(text) for text in texts(opened, "table.rest td:nth-child(2)")
+    ]
+    assert sum(counts) == len(operations)
+
+
+def test_what_the_service_sent_is_text(opened: Page) -> None:
+    assert opened.evaluate("document.scripts.length") == 0
+    assert opened.evaluate("[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => /^on/.test(a.name))).length") == 0
+    assert HOSTILE in texts(opened, "article h3 bdi")
+    assert HOSTILE in texts(opened, ".failures .error-text bdi")
+    assert [name for name in texts(opened, "table.keys bdi") if name == HOSTILE]
+
+
+def test_no_script_could_run(opened: Page) -> None:
+    """The policy holds even if something got through; this adds a script as a page would have it."""
+    opened.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">')")
+    opened.evaluate("new Promise(done => setTimeout(done, 100))")
+    assert opened.evaluate("document.title") != "1"
+    assert any("Content Security Policy" in complaint for complaint in opened.complaints())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_fits_the_width(opened: Page, width: int) -> None:
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    opened.look(width)
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    assert opened.evaluate("Math.min(...[...document.querySelectorAll('.timeline')].map(e => e.getBoundingClientRect().width))") > width * 0.75
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_contrast(opened: Page, scheme: str) -> None:
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    opened.look(1280, scheme=scheme)
+    assert opened.evaluate(CONTRAST) == []
+
+
+def test_dark_and_light_differ(opened: Page) -> None:
+    grounds = set()
+    for scheme in SCHEMES:
+        opened.look(1280, scheme=scheme)
+        grounds.add(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+    opened.look(1280, scheme="dark", media="print")
+    assert len(grounds) == 2
+    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("how", ["hover", "tap"])
+def test_details_of_a_bar(opened: Page, how: str) -> None:
+    shown = "[...document.querySelectorAll('.timeline .bar text')].filter(e => getComputedStyle(e).display != 'none').map(e => e.textContent)"
+    assert opened.evaluate(shown) == []
+    place = opened.evaluate(
+        "(() => { const bar = document.querySelector('.timeline .bar.error rect'); bar.scrollIntoView({block: 'center'});"
+        " const r = bar.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+    )
+    if how == "hover":
+        opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    else:
+        opened.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": place[0], "y": place[1]}])
+        opened.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        opened.evaluate("new Promise(done => setTimeout(done, 400))")
+    (text,) = opened.evaluate(shown)
+    assert " · Error · " in text or " · Error (cancelled)" in text
+    opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+
+
+def test_accessible(opened: Page) -> None:
+    """Names for what needs one, headings in order, tables with headers, links that lead somewhere, unique ids."""
+    assert opened.evaluate("document.documentElement.lang") == "en"
+    levels = [int(level) for level in opened.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => e.tagName[1])")]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+    assert opened.evaluate("[...document.querySelectorAll('table')].filter(t => !t.querySelector('th[scope=col]')).length") == 0
+    assert opened.evaluate("[...document.querySelectorAll('svg:not([aria-hidden=true]):not([aria-label])')].length") == 0
+    assert opened.evaluate("[...document.querySelectorAll('[role=region]')].filter(e => !e.ariaLabel).length") == 0
+    assert opened.evaluate("[...document.querySelectorAll('a')].filter(a => !document.querySelector(a.getAttribute('href'))).length") == 0
+    ids = opened.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+class TestLarge:
+    def test_size(self, large: Report) -> None:
+        assert large.facts["projects"]["total"] == 1000
+        assert large.facts["operations"]["total"] >= 20000
+        assert large.page.stat().st_size < 5_000_000
+
+    def test_opens_quickly(self, browser: Page, large: Report) -> None:
+        browser.look(1280)
+        seconds = browser.open(large.page)
+        print(f"{large.page.stat().st_size / 1e6:.2f} MB, opened in {seconds:.2f} s")
+        assert seconds < 5
+        assert browser.complaints() == []
+        assert texts(browser, ".figures b")[1:3] == ["1000", str(large.facts["operations"]["total"])]
+
+    def test_all_projects_are_there(self, browser: Page, large: Report) -> None:
+        browser.open(large.page)
+        assert len(texts(browser, "table.projects tbody tr")) == 1000
+        assert len(texts(browser, "article h3")) + len(texts(browser, "table.rest tbody tr")) == 1000
+
+
+def test_screenshots(opened: Page, varied: Report, tmp_path: Path) -> None:
+    """Pictures to look at, in the folder that pytest names with --basetemp."""
+    for width in (1280, 390):
+        for scheme in SCHEMES:
+            opened.look(width, scheme=scheme)
+            opened.screenshot(tmp_path / f"{width}-{scheme}.png")
+            assert (tmp_path / f"{width}-{scheme}.png").read_bytes().startswith(b"\x89PNG")
