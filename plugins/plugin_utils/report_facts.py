@@ -43,6 +43,7 @@ def report_facts(account: Mapping[str, Any], scope: Scope, now: str, previous: s
 
 
 def _facts(account: Mapping[str, Any], scope: Scope, now: datetime) -> dict[str, Any]:
+    now = now.replace(microsecond=0)
     since = now - timedelta(days=scope.days)
     projects = project_facts(account["projects"], account.get("unavailable_project_ids") or ())
     names = {str(project["id"]): str(project["name"]) for project in projects["list"]}

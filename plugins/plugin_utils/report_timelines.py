@@ -122,27 +122,27 @@ def _timeline(lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[s
         "lanes": [
             {
                 "action": action,
-                "count": counted(sum(len(bar.operations) for bar in bars), "operation"),
+                "count": counted(sum(len(mark.operations) for mark in bars), "operation"),
                 "text_y": number * LANE_HEIGHT + 11,
                 "rail_y": number * LANE_HEIGHT + BAR_TOP + 5,
                 "bar_y": number * LANE_HEIGHT + BAR_TOP,
-                "bars": [_bar(bar, action, window, cells) for bar in bars],
+                "bars": [_bar(mark, action, window, cells) for mark in bars],
             }
             for number, (action, bars) in enumerate(lanes.items())
         ],
     }
 
 
-def _bar(bar: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
-    start = bar.cell / cells
-    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in bar.operations))
+def _bar(mark: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
+    start = mark.cell / cells
+    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in mark.operations))
     return {
-        "kind": kind_of(bar.label),
+        "kind": kind_of(mark.label),
         "x": _percent(start),
         "width": _percent(min(end, 1.0) - start),
         "middle": _percent(start + 0.375 / cells),
-        "what": _what(bar, action),
-        "when": _when(bar),
+        "what": _what(mark, action),
+        "when": _when(mark),
     }
 
 
@@ -153,21 +153,21 @@ def _end(operation: Mapping[str, Any], window: Window) -> datetime:
     return updated_at if ended and updated_at else parse_timestamp(operation["created_at"]) if ended else window.end
 
 
-def _what(bar: Bar, action: str) -> str:
-    seconds = [operation["duration_seconds"] for operation in bar.operations if operation["duration_seconds"] is not None]
-    if len(bar.operations) == 1:
-        (operation,) = bar.operations
+def _what(mark: Bar, action: str) -> str:
+    seconds = [operation["duration_seconds"] for operation in mark.operations if operation["duration_seconds"] is not None]
+    if len(mark.operations) == 1:
+        (operation,) = mark.operations
         duration = [duration_text(seconds[0])] if seconds else []
         return " · ".join([action, label_text(operation), *duration])
     longest = [f"longest {duration_text(max(seconds))}"] if seconds else []
-    return " · ".join([action, bar.label, counted(len(bar.operations), "operation"), *longest])
+    return " · ".join([action, mark.label, counted(len(mark.operations), "operation"), *longest])
 
 
-def _when(bar: Bar) -> str:
+def _when(mark: Bar) -> str:
     """From the first to the last, and the newest error."""
-    times = sorted(parse_timestamp(operation["created_at"]) for operation in bar.operations)
+    times = sorted(parse_timestamp(operation["created_at"]) for operation in mark.operations)
     texts = list(dict.fromkeys(second_text(moment) for moment in (times[0], times[-1])))
-    errors = [shortened(operation["error"], ERROR_LENGTH) for operation in bar.operations if operation["error"]][:1]
+    errors = [shortened(operation["error"], ERROR_LENGTH) for operation in mark.operations if operation["error"]][:1]
     return " · ".join([" – ".join(texts), *errors])
 
 

@@ -38,22 +38,22 @@ class Parsed(HTMLParser):
         self.close()
         assert self._open == []
 
-    def handle_starttag(self, tag, attributes):
-        self.handle_startendtag(tag, attributes)
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
         if tag not in EMPTY:
             self._open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
+    def handle_startendtag(self, tag, attrs):
         self.elements.add(tag)
-        self.attributes += attributes
-        self.ids += [value for name, value in attributes if name == "id"]
-        self.links += [value for name, value in attributes if name == "href"]
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.links += [value for name, value in attrs if name == "href"]
 
     def handle_endtag(self, tag):
         assert self._open.pop() == tag
 
-    def handle_data(self, text):
-        self.texts.append(text)
+    def handle_data(self, data):
+        self.texts.append(data)
 
 
 def rendered(limits=None, **source):

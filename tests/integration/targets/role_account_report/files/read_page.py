@@ -22,29 +22,29 @@ class Page(HTMLParser):
             name: [] for name in ("elements", "attributes", "texts", "titles", "drawings", "figures", "labels")
         }
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found["elements"].append(tag)
-        self.found["attributes"] += [name for name, _value in attributes]
-        values = dict(attributes)
+        self.found["attributes"] += [name for name, _value in attrs]
+        values = dict(attrs)
         if "timeline" in (values.get("class") or ""):
             self.found["drawings"].append(values.get("aria-label"))
         if tag not in ("meta", "link", "br"):
             self.path.append(" ".join(filter(None, [tag, values.get("class")])))
 
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found["elements"].append(tag)
-        self.found["attributes"] += [name for name, _value in attributes]
+        self.found["attributes"] += [name for name, _value in attrs]
 
     def handle_endtag(self, tag: str) -> None:
         self.path.pop()
 
-    def handle_data(self, text: str) -> None:
-        self.found["texts"].append(text)
+    def handle_data(self, data: str) -> None:
+        self.found["texts"].append(data)
         if self.path and self.path[-1] == "title":
-            self.found["titles"].append(text)
+            self.found["titles"].append(data)
         for place, within, element in (("figures", "ul figures", "b"), ("labels", "dl labels", "dd")):
             if within in self.path and self.path[-1] == element:
-                self.found[place].append(int(re.sub(r"\s", "", text)))
+                self.found[place].append(int(re.sub(r"\s", "", data)))
 
 
 page = Page()
