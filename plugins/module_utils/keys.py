@@ -77,12 +77,13 @@ def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], 
     else:
         way_out = "no new key of that name is to be seen: run the task again"
         if ids:
-            way_out = f"since then there is a new key of that name whose secret nobody has: revoke it {_by_id(ids)}, then run the task again"
+            which = "a new key of that name" if len(ids) == 1 else "new keys of that name, one of them this task's"
+            way_out = f"since then there is {which}; unless another host made it, nobody has its secret: revoke it {_by_id(ids)}, then run the task again"
     return KeyLeftOver(f"{problem}; {way_out}", ids, fault)
 
 
 def _by_id(ids: Iterable[int]) -> str:
-    return f"with state=absent and id={' and id='.join(str(key_id) for key_id in ids)}"
+    return f"with state=absent and id={' or id='.join(str(key_id) for key_id in ids)}"
 
 
 def first_created(client: Client, created: CreatedKey, known_ids: Collection[int]) -> Key:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.operations import (
@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.operations import 
     list_operations,
     operation_pages,
 )
+from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
 
 DONE = frozenset({"finished", "skipped"})
 BAD = frozenset({"failed", "error", "cancelled"})
@@ -25,13 +26,22 @@ GOING = frozenset({"scheduling", "running", "cancelling"})
 SMALLEST_PAGE = 20
 
 
-def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[Operation]:
-    """The project's operations that are still going, newest first.
+def unfinished_operations(client: Client, project_id: str, lookback: float, failed_within: float | None = None) -> list[Operation]:
+    """The project's operations that are still going, or have ended badly within the last C(failed_within) seconds, newest first.
 
-    Only those created within C(lookback) seconds by the service's clock; 0 stands for all.
+    Only those created within C(lookback) seconds; 0 stands for all. Both are by the service's clock.
     """
     selection = Selection(created_after=timedelta(seconds=lookback) if lookback else None)
-    return [operation for operation in list_operations(client, project_id, selection) if operation["status"] not in DONE | BAD]
+    operations = list_operations(client, project_id, selection)
+    since = None if failed_within is None else client.service_now() - timedelta(seconds=failed_within)
+    return [operation for operation in operations if operation["status"] not in DONE | BAD or _has_failed_since(operation, since)]
+
+
+def _has_failed_since(operation: Operation, since: datetime | None) -> bool:
+    try:
+        return since is not None and operation["status"] in BAD and parse_timestamp(operation["updated_at"]) >= since
+    except (KeyError, ValueError, AttributeError):
+        return False
 
 
 def look_at(client: Client, project_id: str, operation_ids: Sequence[str]) -> list[Operation]:

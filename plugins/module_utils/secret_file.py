@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError
@@ -22,10 +22,14 @@ class SecretFile(NamedTuple):
 
     def check(self) -> None:
         """Raise InvalidOption when no file can be there."""
+        if "\0" in self.path:
+            raise InvalidOption("dest", "a path holds no NUL character")
         if os.path.isdir(self.path):
             raise InvalidOption("dest", f"{self.path} is a folder; give the path of a file")
         if not os.path.isdir(self._folder()):
             raise InvalidOption("dest", f"there is no folder {self._folder()}; create it first")
+        if not os.access(self._folder(), os.W_OK | os.X_OK):
+            raise InvalidOption("dest", f"no file can be made in {self._folder()}; this user may not write there")
 
     def read(self) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError."""
@@ -54,9 +58,11 @@ class SecretFile(NamedTuple):
                 file.write(secret.encode())
                 os.fsync(file.fileno())
                 os.replace(temporary, self.path)
-                self._sync_folder()
             except OSError as error:
                 raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
+            # The file is there now, and some file systems sync no folders.
+            with suppress(OSError):
+                self._sync_folder()
 
         try:
             with open(descriptor, "wb", buffering=0) as file:

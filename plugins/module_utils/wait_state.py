@@ -46,6 +46,10 @@ class WaitState:
         if status not in DONE | BAD | GOING:
             self.unknown_statuses.add(status)
 
+    def has_seen_any(self) -> bool:
+        """Whether any operation was looked at with success."""
+        return any(self.operations.values())
+
     def pending(self) -> list[Target]:
         """The operations that have not ended well."""
         return [target for target, operation in self.operations.items() if operation is None or operation["status"] not in DONE]

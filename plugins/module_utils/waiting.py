@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.module_utils.looking import look_at, unfinished_operations
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation
 from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
@@ -79,7 +79,7 @@ class Wait:
         part of a wait may end earlier; its result then holds C(_left) for the next part.
         """
         # Looking again is the retry here, so that the deadline holds whatever api_retries says.
-        self._client = self._client.polling(lambda: self._schedule.remaining() + LAST_LOOK_SECONDS)
+        self._client = self._client.polling(lambda: self._limits.timeout + LAST_LOOK_SECONDS - self._schedule.elapsed())
         while self._is_going():
             faults = self._look()
             if self._is_going() and self._part_is_over():
@@ -129,7 +129,7 @@ class Wait:
             pending.setdefault(target.project_id, []).append(target.id)
         looks: list[Callable[[], None]] = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
         try:
-            outcomes = in_parallel(_transient_fault, [self._find] if self._to_find else looks, self._limits.workers)
+            outcomes = in_parallel(self._fault_of, [self._find] if self._to_find else looks, self._limits.workers)
         except RequestFailed as fault:
             raise self._ended_by(fault) from fault
         failed = self._failed(self._limits.failed_grace)
@@ -137,10 +137,23 @@ class Wait:
             raise self._failure(f"{self._count(failed)} failed", failed, failed)
         return [fault for fault in outcomes if fault]
 
+    def _fault_of(self, look: Callable[[], None]) -> RequestFailed | None:
+        """The fault that kept this look from ending, if it may pass; others are raised."""
+        try:
+            look()
+        except RequestFailed as fault:
+            # A service that was understood before and is not now may be having a bad moment behind some gateway.
+            if fault.transient or (isinstance(fault, UnexpectedAnswer) and self._state.has_seen_any()):
+                return fault
+            raise
+        return None
+
     def _find(self) -> None:
         if self._to_find:
             project_id = self._to_find.project_id
-            for operation in unfinished_operations(self._client, project_id, self._to_find.lookback):
+            # After a fault, the call was a while ago: what has failed since then was unfinished at the call.
+            since_call = self._schedule.elapsed() if self._state.polls > 1 else None
+            for operation in unfinished_operations(self._client, project_id, self._to_find.lookback, since_call):
                 self._note(project_id, operation)
             self._to_find = None
 
@@ -179,14 +192,3 @@ class Wait:
     def _count(self, some: Sequence[Target]) -> str:
         total = len(self._state.operations)
         return f"{len(some)} of {total} operation{'s' if total != 1 else ''}"
-
-
-def _transient_fault(look: Callable[[], None]) -> RequestFailed | None:
-    """The transient fault that kept this look from ending; others are raised."""
-    try:
-        look()
-    except RequestFailed as fault:
-        if not fault.transient:
-            raise
-        return fault
-    return None

@@ -229,3 +229,26 @@ def test_parts_look_for_the_unfinished_ones_once(client: Client, clock: FakeCloc
     assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
     assert service.requests[0] == "/projects/project-0/operations"
     assert set(service.requests[1:]) == {"/projects/project-0/operations/p0-op1"}
+
+
+@pytest.mark.parametrize("seconds", [0.4, 0.9, 20.0, 1000.0])
+def test_many_projects_do_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float) -> None:
+    service = service_of(running, projects=40, seconds=seconds)
+    with pytest.raises(WaitFailed):
+        Wait(client, service.targets, LIMITS._replace(workers=1)).until_ended()
+    assert clock.elapsed <= 61.001 + 0.001 * 40
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.9])
+def test_operations_far_down_the_list_do_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float) -> None:
+    service = service_of(running, operations=1000, seconds=seconds)
+    with pytest.raises(WaitFailed):
+        Wait(client, service.targets[-40:], LIMITS).until_ended()
+    assert clock.elapsed <= 61.001
+
+
+def test_a_long_history_does_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+    service = service_of(running, operations=20000, seconds=0.9)
+    with pytest.raises(WaitFailed):
+        Wait(client, Unfinished("project-0", 0), LIMITS).until_ended()
+    assert clock.elapsed <= 61.001

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -214,3 +216,36 @@ def test_an_interrupt_while_writing_leaves_no_key(sandbox: Sandbox, client: Clie
         task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert sandbox.keys("deploy") == []
     assert os.listdir(tmp_path) == []
+
+
+@one_key
+def test_a_folder_that_cannot_be_synced_does_not_undo_the_rename(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def files_only(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", files_only)
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    task(client, name="deploy", dest=dest, regenerate="always")
+    assert sandbox.accepts(dest.read_text())
+
+
+def test_a_path_that_can_not_be_is_refused_before_anything_is_asked(sandbox: Sandbox, client: Client) -> None:
+    with pytest.raises(InvalidOption, match="dest: a path holds no NUL"):
+        task(client, name="deploy", dest="/tmp/a\0b")
+    assert not sandbox.sent()
+
+
+def test_a_folder_that_takes_no_file_is_known_in_check_mode_too(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InvalidOption, match="dest: no file can be made in"):
+        task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=True)
+    assert not sandbox.sent()

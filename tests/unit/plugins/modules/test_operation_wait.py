@@ -396,3 +396,17 @@ def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: 
     dreaming = {"id": "quick", "status": "dreaming", "created_at": created_at}
     sandbox.fault("status", status=200, body={"operations": [dreaming]})
     assert statuses(task(client, project_id=SHOP)) == {"quick": "finished"}
+
+
+def test_what_fails_while_the_service_cannot_be_asked_is_not_forgotten(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (1, "failed"), action="create_timeline")
+    project = sandbox.api("POST", "/projects", {"project": {"name": "x"}})["project"]["id"]
+    sandbox.fault("status", status=503, times=6)
+    assert len(failing(client, project_id=project)["failed_ids"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["malformed", "html"])
+def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_well(sandbox: Sandbox, client: Client, kind: str) -> None:
+    operations = create_branch(sandbox)
+    sandbox.fault(kind, skip=1, times=2)
+    assert set(statuses(task(client, operations=operations)).values()) == {"finished"}
