@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage build clean
+.PHONY: help quickstart test sanity units integration lint coverage test-browser build clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -11,7 +11,7 @@ STAGE := .venv/bin/python tests/tools/stage.py
 CHECK := .venv/bin/python tests/tools/check.py
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '  make %-12s %s\n' "$$target" "$$text"; done
 
 quickstart: $(READY) ## Show the collection at work against a local sandbox
@@ -34,6 +34,9 @@ lint: $(READY) ## Run ansible-lint, mypy, the documentation and changelog linter
 
 coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit tests
 	@$(CHECK) $@
+
+test-browser: $(READY) ## Look at the account report in headless Chromium, which has to be installed
+	@$(STAGE) pytest -p no:cacheprovider tests/browser $(ARGS)
 
 build: $(READY) ## Build the collection's tarball in .build/dist
 	@$(STAGE) ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"

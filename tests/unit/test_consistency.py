@@ -155,9 +155,9 @@ def test_the_readme_tells_the_supported_versions() -> None:
 def test_the_readme_lists_the_plugins_and_roles() -> None:
     listed = {tuple(re.findall(r"^(\w+) `(\w+)`", row[0])[0]) for row in table("What is in it")}
     # An action plugin is a part of the module of its name.
-    inventory = {("inventory", path.stem) for path in (ROOT / "plugins" / "inventory").glob("[!_]*.py")}
+    plugins = {(kind, path.stem) for kind in ("inventory", "filter") for path in (ROOT / "plugins" / kind).glob("[!_]*.py")}
     roles = {("role", path.parents[1].name) for path in ROOT.glob("roles/*/meta/argument_specs.yml")}
-    assert listed == {("module", name) for name in MODULES} | inventory | roles
+    assert listed == {("module", name) for name in MODULES} | plugins | roles
 
 
 # The direction of dependency: modules and plugins, domain logic, client, requests
