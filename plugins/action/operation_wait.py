@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -21,6 +22,9 @@ FIRST_PART = 2.0
 GROWTH = 1.5
 LONGEST_PART = 20.0
 HEARTBEAT = 60.0
+
+DEFAULT_TIMEOUT = 300.0
+RECONNECTION_PAUSE = 5.0
 
 DONE = ("finished", "skipped")
 
@@ -42,6 +46,8 @@ class ActionModule(ActionBase):
         return {**result, **self._wait(task_vars)}
 
     def _is_wanted(self, task_vars: dict[str, Any]) -> bool:
+        if self._task.no_log:
+            return False
         wanted = self._task.args.get("progress")
         if wanted is None:
             wanted = self._templar.template(task_vars.get("clouddb_progress", True))
@@ -53,7 +59,14 @@ class ActionModule(ActionBase):
         left: dict[str, Any] | None = None
         while True:
             part = {"at_least": at_least, "at_most": HEARTBEAT, "elapsed": time.monotonic() - started, "left": left}
-            result: dict[str, Any] = self._execute_module(module_args={**self._task.args, "_part": part}, task_vars=task_vars)
+            try:
+                result: dict[str, Any] = self._execute_module(module_args={**self._task.args, "_part": part}, task_vars=task_vars)
+            except AnsibleConnectionFailure:
+                if left is None or time.monotonic() - started > float(self._task.args.get("timeout", DEFAULT_TIMEOUT)):
+                    raise
+                # What is known so far is here, so the wait can go on once the host is reached again.
+                time.sleep(RECONNECTION_PAUSE)
+                continue
             result.get("invocation", {}).get("module_args", {}).pop("_part", None)
             left = result.pop("_left", None)
             changes = result.pop("_changes", [])
@@ -98,4 +111,5 @@ def heartbeat_line(operations: list[dict[str, Any]], elapsed: float) -> str:
 
 
 def _name(operation: dict[str, Any]) -> str:
-    return f"{operation['project_id']} {operation.get('action', 'operation')} {operation['id'][:8]}"
+    name = f"{operation['project_id']} {operation.get('action', 'operation')} {operation['id'][:8]}"
+    return "".join(character if character.isprintable() else "?" for character in name)

@@ -20,13 +20,13 @@ options:
     description:
       - Base address of the control API with its version segment, for example V(https://control.example.com/api/v2).
         A trailing slash is fine.
-      - If not set, the environment variable E(CLOUDDB_BASE_URL) is used.
+      - If not set, the environment variable E(CLOUDDB_BASE_URL) is used, as it is set where the plugin runs.
     type: str
     required: true
   api_key:
     description:
       - API key of the account, sent as the bearer token. White space around it, as a key read from a file may have, is dropped.
-      - If not set, the environment variable E(CLOUDDB_API_KEY) is used.
+      - If not set, the environment variable E(CLOUDDB_API_KEY) is used, as it is set where the plugin runs.
     type: str
     required: true
   validate_certs:

@@ -27,7 +27,9 @@ options:
   hostnames:
     description:
       - Fields of a project to name its host by; the first one that is not empty counts.
-      - Where several projects would have the same name, each has its id added to it, as in V(shop-wispy-lake-12345678).
+      - Where several projects would have the same name, each has its id added to it, as in V(shop-wispy-lake-12345678). So has one that
+        is named C(localhost) or C(all).
+      - Characters other than letters, digits, dots, dashes and underscores become underscores.
     type: list
     elements: str
     default: [name, id]
@@ -79,7 +81,7 @@ api_key: "{{ lookup('ansible.builtin.file', '/run/secrets/clouddb.key') }}"
 keyed_groups:
   - key: clouddb_region_id
     prefix: region
-  - key: clouddb_pg_version
+  - key: clouddb_pg_version | string
     prefix: postgres
 groups:
   locked: clouddb_locked
@@ -101,11 +103,12 @@ groups:
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Callable
+from typing import Any
 
 from ansible.errors import AnsibleParserError
 from ansible.inventory.data import InventoryData
@@ -127,6 +130,8 @@ from ansible_collections.clouddb.control.plugins.module_utils.projects import Fi
 
 GROUP = "clouddb_projects"
 CONNECTION_OPTIONS = tuple(connection_argument_spec())
+# Names that mean something else in an inventory.
+RESERVED = ("all", "ungrouped", "localhost", "127.0.0.1", "::1", GROUP)
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -152,14 +157,17 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
         """C(projects), and C(operations) of each project by its id where these are asked for."""
-        options = {name: self._templated(name) for name in ("filters", "query", "page_size", "operations", "workers")}
+        options = _checked({name: self._templated(name) for name in ("filters", "query", "page_size", "operations", "workers")})
         connection = connection_from({name: self._templated(name) for name in CONNECTION_OPTIONS})
         key = _cache_key(connection, options)
         if self.get_option("cache") and use_cache and key in self._cache:
             cached: dict[str, Any] = self._cache[key]
             return cached
-        account = _fetch(Client(connection), options, self.display.warning)
-        if self.get_option("cache"):
+        account = _fetch(Client(connection), options)
+        for warning in account["warnings"]:
+            self.display.warning(warning)
+        # A list with gaps is not kept: the next run may get a whole one.
+        if self.get_option("cache") and not account["warnings"]:
             self._cache[key] = account
         return account
 
@@ -184,26 +192,38 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
 
 def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -> dict[str, str]:
-    """A host name for each project id, all different: the first preferred field that is not empty, else the id."""
-    names = {project["id"]: str(next(filter(None, map(project.get, preferences)), project["id"])) for project in projects}
-    count = Counter(names.values())
-    names = {project_id: f"{name}-{project_id}" if count[name] > 1 else name for project_id, name in names.items()}
+    """A host name for each project id, all different: the first preferred field that is not empty, else the id.
+
+    Only letters, digits, dots, dashes and underscores are kept: a host name may be taken for a template.
+    """
+    names = {project["id"]: _host_name(next(filter(None, map(project.get, preferences)), project["id"])) for project in projects}
+    count = Counter([*names.values(), *RESERVED, *RESERVED])
+    names = {project_id: f"{name}-{_host_name(project_id)}" if count[name] > 1 else name for project_id, name in names.items()}
     # A name made longer may meet another one; ids alone never meet.
     while len(count := Counter(names.values())) < len(names):
-        names = {project_id: project_id if count[name] > 1 else name for project_id, name in names.items()}
+        names = {project_id: _host_name(project_id) if count[name] > 1 else name for project_id, name in names.items()}
     return names
 
 
-def _fetch(client: Client, options: dict[str, Any], warn: Callable[[str], None]) -> dict[str, Any]:
+def _host_name(value: Any) -> str:
+    return re.sub(r"[^\w.-]", "_", str(value))
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with the filters as Filters and the query as it is sent. Raises InvalidOption."""
     unknown = set(options["filters"]) - set(Filters._fields)
     if unknown:
         raise InvalidOption("filters", f"there are {', '.join(Filters._fields)}, but no {', '.join(sorted(unknown))}")
-    workers = whole(options, "workers", 1, MOST_WORKERS)
-    found = list_projects(client, checked_filters(options["filters"]), checked_query(options), whole(options, "page_size", 1))
-    for warning in found.warnings():
-        warn(warning)
+    whole(options, "page_size", 1)
+    whole(options, "workers", 1, MOST_WORKERS)
+    return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}
+
+
+def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
+    found = list_projects(client, options["filters"], options["query"], options["page_size"])
     ids = [project["id"] for project in found.projects] if options["operations"] else []
-    return {"projects": found.projects, "operations": dict(zip(ids, in_parallel(partial(_open_operations, client), ids, workers)))}
+    operations = in_parallel(partial(_open_operations, client), ids, options["workers"])
+    return {"projects": found.projects, "operations": dict(zip(ids, operations)), "warnings": found.warnings()}
 
 
 def _open_operations(client: Client, project_id: str) -> list[dict[str, Any]]:

@@ -133,7 +133,7 @@ class Client:
             message += "; the key is not valid or was revoked: check api_key or CLOUDDB_API_KEY"
         elif status == 404:
             error_class = NotFound
-            message += "; there is no such object, or this key may not reach it"
+            message += "; there is no such object, or this key may not reach it" + ("" if told else ", or base_url is wrong")
         elif 300 <= status < 400:
             message += "; redirects are not followed, so that the key stays with base_url: set base_url to the service's own address"
         elif not told and status not in transport.TRANSIENT_STATUSES:

@@ -45,8 +45,15 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 
     Raises KeyLost, KeyLeftOver, SecretFileError and what Client raises.
     """
-    if dest:
-        dest.check()
+    if dest is None:
+        return _present(client, name, None, regenerate, check_mode)
+    dest.check()
+    # Tasks that share the file go one after the other, lest one finds the key of another without its secret.
+    with nullcontext() if check_mode else dest.held():
+        return _present(client, name, dest, regenerate, check_mode)
+
+
+def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     existing = keys_named(client, name)
     if existing and not _is_to_be_replaced(client, existing, dest, regenerate):
         return _kept(existing, dest)
@@ -61,20 +68,25 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
         created = create_key(client, name, [key["id"] for key in existing])
         warnings = []
         try:
-            stays = first_created(client, created, [key["id"] for key in existing])
-        except RequestFailed as fault:
-            stays = created.public
-            warnings.append(f"Whether another host created a key named '{name}' at the same time is not known, as the keys could not be listed again: {fault}.")
+            try:
+                stays = first_created(client, name, created, [key["id"] for key in existing])
+            except RequestFailed as fault:
+                stays = created.public
+                unknown = f"Whether another host created a key named '{name}' at the same time is not known"
+                warnings.append(f"{unknown}, as the keys could not be listed again: {fault}.")
+            if put and stays["id"] == created.public["id"]:
+                put(created.secret)
+        except BaseException as error:
+            revoke_unwanted(client, created, str(error) or type(error).__name__)
+            raise
         if stays["id"] != created.public["id"]:
             return _yielded(client, existing, created, stays, dest)
-        if put:
-            try:
-                put(created.secret)
-            except BaseException as error:
-                revoke_unwanted(client, created, str(error))
-                raise
     result = {**_result(True, existing, [stays], stays, []), "warnings": warnings, **({} if dest else {"key": created.secret})}
-    result["revoked"] = _revoke_all(client, existing, result, f"the new key {stays['id']} is in use")
+    if existing:
+        # With the new key: one of the old ones may be the key that this task has used so far.
+        result["revoked"] = _revoke_all(client.with_api_key(created.secret), existing, result, f"the new key {stays['id']} is in use")
+    if dest:
+        dest.set_attributes(dest.path)
     return result
 
 
@@ -139,7 +151,7 @@ def _revoke_all(client: Client, keys: Sequence[Key], result: Result, state: str)
         except RequestFailed as fault:
             left = keys[position:]
             result = {**result, "changed": bool(result or revoked), "revoked": revoked}
-            raise KeyLeftOver(f"{state}, but these keys are still valid: {_ids(left)} ({fault})", [key["id"] for key in left], fault, result) from fault
+            raise KeyLeftOver(f"{state}, but these keys {'may still be' if fault.may_have_acted else 'are still'} valid: {_ids(left)} ({fault})", [key["id"] for key in left], fault, result) from fault
         if revocation:
             revoked.append(revocation)
     return revoked

@@ -86,12 +86,12 @@ def _by_id(ids: Iterable[int]) -> str:
     return f"with state=absent and id={' or id='.join(str(key_id) for key_id in ids)}"
 
 
-def first_created(client: Client, created: CreatedKey, known_ids: Collection[int]) -> Key:
+def first_created(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
     """Of all keys of that name that are not among C(known_ids), the earliest: the one that stays.
 
     When many hosts create the same key at once, all of them come to the same answer.
     """
-    others = [key for key in keys_named(client, created.public["name"]) if key["id"] not in known_ids]
+    others = [key for key in keys_named(client, name) if key["id"] not in known_ids]
     ours = next((key for key in others if key["id"] == created.public["id"]), created.public)
     return min([*others, ours], key=_age_order)
 
@@ -100,10 +100,25 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was gone already."""
     try:
         answer = client.delete("api_keys", key["id"])
-        return answer.require(answer.object(), id=int)
     except NotFound as gone:
         # A 404 to a repeated DELETE: the first one acted and its answer was lost.
         return {**key, "revoked": True} if gone.tries > 1 else None
+    except RequestFailed as fault:
+        if fault.may_have_acted and _is_gone(client, key):
+            return {**key, "revoked": True}
+        raise
+    revocation = answer.require(answer.object(), id=int)
+    if revocation.get("revoked") is False:
+        raise answer.unexpected("it says that the key is not revoked")
+    return revocation
+
+
+def _is_gone(client: Client, key: Key) -> bool:
+    """Whether the key is surely no longer there."""
+    try:
+        return all(other["id"] != key["id"] for other in list_keys(client))
+    except RequestFailed:
+        return False
 
 
 def revoke_unwanted(client: Client, created: CreatedKey, why: str) -> None:

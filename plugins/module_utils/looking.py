@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.errors import REFUSED_STATUSES, RequestFailed, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils.operations import (
     PAGE_SIZE,
     Operation,
@@ -44,21 +45,37 @@ def _has_failed_since(operation: Operation, since: datetime | None) -> bool:
         return False
 
 
-def look_at(client: Client, project_id: str, operation_ids: Sequence[str]) -> list[Operation]:
-    """The present state of these operations of one project.
+def look_at(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
+    """The present state of these operations of one project, one after the other as they are seen.
 
     Several are read from the operation list, newest first, as long as its pages show any of them; the rest one by
-    one. Raises NotFound when one does not exist.
+    one. Raises NotFound when one does not exist, and a transient fault once the others have been seen.
     """
     wanted = dict.fromkeys(operation_ids)
-    found: list[Operation] = []
+    fault: RequestFailed | None = None
     if len(wanted) > 1:
         page_size = min(PAGE_SIZE, max(SMALLEST_PAGE, 2 * len(wanted)))
-        for page in operation_pages(client, project_id, page_size):
-            shown = [operation for operation in page.items if operation["id"] in wanted]
-            found += shown
-            for operation in shown:
-                del wanted[operation["id"]]
-            if not shown or not wanted:
-                break
-    return found + [get_operation(client, project_id, operation_id) for operation_id in wanted]
+        try:
+            for page in operation_pages(client, project_id, page_size):
+                shown = [operation for operation in page.items if operation["id"] in wanted]
+                for operation in shown:
+                    del wanted[operation["id"]]
+                yield from shown
+                if not shown or not wanted:
+                    break
+        except StatusError as error:
+            fault = _passing(error)
+    for operation_id in wanted:
+        try:
+            yield get_operation(client, project_id, operation_id)
+        except StatusError as error:
+            fault = fault or _passing(error)
+    if fault:
+        raise fault
+
+
+def _passing(fault: StatusError) -> StatusError:
+    """The fault, if the next request may do better; one that says to leave the service alone is raised."""
+    if not fault.transient or fault.status in REFUSED_STATUSES:
+        raise fault
+    return fault

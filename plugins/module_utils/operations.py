@@ -103,10 +103,12 @@ def get_operation(client: Client, project_id: str, operation_id: str) -> Operati
 
 
 def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:
-    """The operation in a list, which is empty when there is none."""
+    """The operation in a list, which is empty when the project has none of this id. Raises NotFound for an unknown project."""
     try:
         return [get_operation(client, project_id, operation_id)]
     except NotFound:
+        # A wrong address answers 404 as well, so see whether there is such a project at all.
+        next(operation_pages(client, project_id, page_size=1))
         return []
 
 

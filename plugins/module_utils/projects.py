@@ -78,5 +78,8 @@ def _parts(value: Any) -> list[Any]:
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:
-    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for empty ones."""
+    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for empty ones, and for those that are no text."""
+    for option in Filters._fields:
+        if not isinstance(params.get(option), (str, type(None))):
+            raise InvalidOption(option, f"must be a string, not {params[option]!r}")
     return Filters(*(not_blank(params, option) for option in Filters._fields))

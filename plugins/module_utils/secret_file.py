@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from typing import Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError
 
 
 class SecretFile(NamedTuple):
-    """The path of the file, and a function that gives a path the owner, group and mode asked for and tells whether it changed them."""
+    """The path of the file, and a function that gives a path the owner, group and mode asked for and tells whether it changed them.
+
+    C(unsafe_writes) allows to write into a file that can't be replaced, such as one that is mounted into a container.
+    """
 
     path: str
     set_attributes: Callable[[str], bool]
+    unsafe_writes: bool = False
 
     def check(self) -> None:
         """Raise InvalidOption when no file can be there."""
@@ -55,9 +62,14 @@ class SecretFile(NamedTuple):
 
         def put(secret: str) -> None:
             try:
-                file.write(secret.encode())
-                os.fsync(file.fileno())
-                os.replace(temporary, self.path)
+                _write(file, secret)
+                try:
+                    os.replace(temporary, self.path)
+                except OSError as error:
+                    if error.errno != errno.EBUSY or not self.unsafe_writes:
+                        raise
+                    with open(self.path, "wb", buffering=0) as mounted:
+                        _write(mounted, secret)
             except OSError as error:
                 raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
             # The file is there now, and some file systems sync no folders.
@@ -69,8 +81,20 @@ class SecretFile(NamedTuple):
                 self.set_attributes(temporary)
                 yield put
         finally:
-            if os.path.lexists(temporary):
+            # It is gone when it was renamed.
+            with suppress(OSError):
                 os.unlink(temporary)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other tasks that write secrets into the same folder waiting; without effect where folders take no locks."""
+        descriptor = os.open(self._folder(), os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _folder(self) -> str:
         return os.path.dirname(os.path.abspath(self.path))
@@ -81,3 +105,8 @@ class SecretFile(NamedTuple):
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _write(file: FileIO, secret: str) -> None:
+    file.write(secret.encode())
+    os.fsync(file.fileno())

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How requests and urllib3 are set up: which faults are sent again, how long the pauses are, and whole bodies only.
 
-Works with urllib3 1.26 and 2.
+Works with urllib3 1.25 to 2.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FaultRetry(Retry):
     def with_tries(cls, retries: int, sleep: Callable[[float], None]) -> FaultRetry:
         """At most C(retries) further tries after the first one."""
         # The method is looked at in is_retry and increment; the last answer is handed on as it is.
-        return cls(retries, redirect=0, allowed_methods=None, raise_on_status=False, sleep=sleep)
+        return cls(retries, redirect=0, raise_on_status=False, sleep=sleep)
 
     def new(self, **kwargs: Any) -> FaultRetry:
         return super().new(sleep=self._sleep, **kwargs)

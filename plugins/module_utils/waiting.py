@@ -82,7 +82,7 @@ class Wait:
         self._client = self._client.polling(lambda: self._limits.timeout + LAST_LOOK_SECONDS - self._schedule.elapsed())
         while self._is_going():
             faults = self._look()
-            if self._is_going() and self._part_is_over():
+            if self._is_going() and self._part_is_over() and not any(fault.retry_after for fault in faults):
                 return {**self.result(), "_left": self._left()}
             if self._is_going() and not self._schedule.pause(max((fault.retry_after or 0.0 for fault in faults), default=0.0)):
                 raise self._timed_out(faults)
@@ -170,6 +170,8 @@ class Wait:
     def _timed_out(self, faults: Sequence[RequestFailed]) -> WaitFailed:
         pending = self._state.pending()
         problem = f"timed out after {self._limits.timeout:g} s: {self._count(pending)} unfinished"
+        if self._to_find:
+            problem = f"timed out after {self._limits.timeout:g} s: the unfinished operations of {self._to_find.project_id} could not be listed"
         return self._failure(problem, pending, self._failed(grace=0), next(iter(faults), None), "; the last answer was a fault")
 
     def _ended_by(self, fault: RequestFailed) -> WaitFailed:

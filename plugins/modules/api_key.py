@@ -40,7 +40,9 @@ options:
     default: present
   name:
     description:
-      - Name of the key. The service lets several keys have the same name.
+      - Name of the key. It counts for the whole account. Hosts that each keep a secret of their own need names of their own, for example with
+        C(inventory_hostname) in it, or they would replace each other's keys.
+      - The service lets several keys have the same name.
       - Needed for O(state=present). For O(state=absent), give either this or O(id).
     type: str
   id:
@@ -53,6 +55,7 @@ options:
       - The file is made sure of before the key is created, written as a whole and renamed into place. Its folder must exist.
       - For a key that exists, the file is read, and the service is asked whether it takes the key in it. The secret counts as lost when the
         file is missing or empty, or when the service refuses its content with 401.
+      - A symbolic link is replaced by the file.
       - The file's mode is V(0600) unless O(mode) says otherwise.
       - Used with O(state=present) only; O(state=absent) leaves the file alone.
     type: path
@@ -83,6 +86,9 @@ options:
   attributes:
     description:
       - The file system attributes of O(dest), as C(lsattr) shows them.
+  unsafe_writes:
+    description:
+      - Lets the secret be written into O(dest) where the file can't be replaced, as with one that is mounted into a container.
 seealso:
   - module: clouddb.control.project_info
 """
@@ -98,15 +104,15 @@ EXAMPLES = r"""
     group: myapp
     mode: "0640"
 
-- name: Have it again if the file got lost
+- name: Have a key of its own for each host, again if its file got lost
   clouddb.control.api_key:
-    name: deploy
+    name: deploy-{{ inventory_hostname }}
     dest: /etc/myapp/clouddb.key
     regenerate: if_lost
 
 - name: Create a key and keep its secret in a variable
   clouddb.control.api_key:
-    name: ci-{{ ansible_date_time.epoch }}
+    name: ci-{{ now(utc=true).strftime('%Y%m%d%H%M%S') }}
   register: ci_key
   no_log: true
 
@@ -212,17 +218,18 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool, set_attribu
     whole(params, "id", 1)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
-    if params["id"] is not None:
-        raise InvalidOption("id", "belongs to state=absent; the service chooses the id of a new key")
     if params["regenerate"] == "if_lost" and params["dest"] is None:
         raise InvalidOption("regenerate", "if_lost needs dest, the file whose secret may be lost; use always to replace the key in any case")
-    dest = SecretFile(params["dest"], set_attributes) if params["dest"] else None
+    dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
     return present(client, params["name"], dest, params["regenerate"], check_mode)
 
 
 def set_file_attributes(module: AnsibleModule, path: str) -> bool:
     """Give the path the owner, group and mode that the options say, mode 0600 without one; whether that changed it."""
     params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
+    if path != params["dest"]:
+        # An attribute such as +i would keep a temporary file from being renamed.
+        params["attributes"] = None
     changed: bool = module.set_fs_attributes_if_different(module.load_file_common_arguments(params, path=path), False)
     return changed
 

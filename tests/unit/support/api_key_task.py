@@ -51,16 +51,16 @@ def ids(keys: list[dict[str, Any]]) -> list[int]:
 
 
 def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Do something just before this client sends its first request of this method."""
-    send = getattr(client, method)
+    """Do something just before the first request of this method, by this client or one made of it."""
+    send = getattr(type(client), method)
     actions = [action]
 
-    def acting(*args: Any, **kwargs: Any) -> Any:
+    def acting(sender: Client, *args: Any, **kwargs: Any) -> Any:
         while actions:
             actions.pop()()
-        return send(*args, **kwargs)
+        return send(sender, *args, **kwargs)
 
-    monkeypatch.setattr(client, method, acting)
+    monkeypatch.setattr(type(client), method, acting)
 
 
 def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
@@ -81,3 +81,8 @@ def writes(sandbox: Sandbox) -> list[str]:
 
 def no_space(*args: Any, **kwargs: Any) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def unused(key: dict[str, Any]) -> dict[str, Any]:
+    """The key without what changes when it is used."""
+    return {field: value for field, value in key.items() if not field.startswith("last_used")}

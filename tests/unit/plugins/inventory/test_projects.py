@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_each_project_is_a_host_with_its_fields(tmp_path: Path, sandbox: Sandbox
     assert set(hosts) == set(served)
     for project_id, project in served.items():
         assert {f"clouddb_{field}": value for field, value in project.items()}.items() <= hosts[project_id].vars.items()
-    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == ["blog {{ 1 + 1 }}", "shop-p-1", "shop-p-2"]
+    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == ["blog____1___1___", "shop-p-1", "shop-p-2"]
 
 
 def test_options_name_the_hosts_and_their_variables(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -152,8 +153,11 @@ def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sand
         ({"filters": {"colour": "red"}}, "filters: there are project_id, name, region_id, but no colour"),
         ({"query": {"limit": 3}}, "query: must not hold limit"),
         ({"workers": 0}, "workers: must be from 1 to 32"),
+        ({"filters": {"name": ["shop", "blog"]}}, "name: must be a string"),
+        ({"filters": {"project_id": 5}}, "project_id: must be a string, not 5"),
+        ({"query": {"since": date(2026, 1, 1)}}, "query: the value of since must be a string or a number"),
     ],
-    ids=["wrong key", "nobody there", "plain http", "unknown filter", "limit in query", "no workers"],
+    ids=["wrong key", "nobody there", "plain http", "unknown filter", "limit in query", "no workers", "list", "number", "date"],
 )
 def test_faults_are_parser_errors_with_the_clients_message(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], told: str) -> None:
     with pytest.raises(AnsibleParserError, match=told):
@@ -181,10 +185,30 @@ def test_only_files_of_its_name_are_taken(tmp_path: Path) -> None:
         ([("a", ""), ("b", None)], ["a", "b"]),
         ([("a", "x"), ("b", "x"), ("c", "x-a")], ["a", "x-b", "c"]),
         ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["a", "x-b", "c", "d"]),
+        ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
+        ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
     ],
-    ids=["names", "twins", "no names", "a twin's new name is taken", "and its id too"],
+    ids=["names", "twins", "no names", "a twin's new name is taken", "and its id too", "characters", "reserved names"],
 )
 def test_no_two_projects_share_a_host(projects: list[tuple[str, str]], names: list[str]) -> None:
     named = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
 
     assert list(named.values()) == names
+
+
+def test_a_list_with_gaps_is_told_each_time(tmp_path: Path, sandbox: Sandbox) -> None:
+    sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
+    options: dict[str, Any] = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache"), "hostnames": ["id"]}
+    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
+    sandbox.control("DELETE", "/faults")
+    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], "what was incomplete is not cached"
+
+
+def test_the_examples_work(tmp_path: Path, sandbox: Sandbox) -> None:
+    from ansible_collections.clouddb.control.plugins.inventory import projects
+
+    examples = list(yaml.safe_load_all(projects.EXAMPLES))
+    assert len(examples) == 3
+    for example in examples:
+        own = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "cache_connection": str(tmp_path / "cache"), "strict": True}
+        assert len(parse(tmp_path, sandbox, **{**example, **own}).hosts) == 3

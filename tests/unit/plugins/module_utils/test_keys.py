@@ -65,12 +65,12 @@ def test_a_key_list_of_another_shape_is_an_error(serve: Serve, body: Any) -> Non
     ],
 )
 def test_the_earliest_new_key_stays(serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, stays: int) -> None:
-    assert first_created(serve(reply(listed)).client, created, known_ids=[1])["id"] == stays
+    assert first_created(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == stays
 
 
 def test_of_a_listed_key_the_list_tells_more(serve: Serve) -> None:
     listed = {**key(7), "last_used_at": None, "scope": "all"}
-    assert first_created(serve(reply([listed])).client, ours(7), []) == listed
+    assert first_created(serve(reply([listed])).client, "deploy", ours(7), []) == listed
 
 
 def test_a_revocation_keeps_all_fields_that_the_service_sent(serve: Serve) -> None:

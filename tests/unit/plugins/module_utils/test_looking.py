@@ -82,7 +82,7 @@ def test_an_operation_named_twice_is_looked_at_once(serve: Serve) -> None:
 
 def test_keeps_every_field(serve: Serve) -> None:
     sent = operation("a", "failed", error="no room", later=1)
-    assert look_at(serve(reply({"operation": sent})).client, "p", ["a"]) == [sent]
+    assert list(look_at(serve(reply({"operation": sent})).client, "p", ["a"])) == [sent]
 
 
 def test_an_operation_that_does_not_exist_is_told(serve: Serve) -> None:

@@ -207,8 +207,15 @@ def test_an_answer_about_something_else_is_an_error(serve: Serve, body: Any) -> 
         get_operation(serve(reply(body)).client, "p", "o")
 
 
-def test_an_unknown_operation_is_an_empty_list(serve: Serve) -> None:
-    assert find_operation(serve(reply({}, 404)).client, "p", "o") == []
+def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) -> None:
+    served = serve(reply({}, 404), page("operations", []))
+    assert find_operation(served.client, "p", "o") == []
+    assert served.requests[1].query == [("limit", "1")]
+
+
+def test_an_operation_of_an_unknown_project_is_no_empty_list(serve: Serve) -> None:
+    with pytest.raises(NotFound, match="or base_url is wrong"):
+        find_operation(serve(reply({}, 404), reply({}, 404)).client, "p", "o")
 
 
 def test_a_known_operation_is_a_list_of_one(serve: Serve) -> None:

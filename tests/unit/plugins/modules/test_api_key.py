@@ -12,10 +12,20 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.errors import Unauthorized, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost, SeveralKeys
 from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
-from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, REVOKED_SECRET, before, ids, one_key, task, two_keys, writes
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
+    OLD_SECRET,
+    REVOKED_SECRET,
+    before,
+    ids,
+    one_key,
+    task,
+    two_keys,
+    unused,
+    writes,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -39,12 +49,6 @@ def test_sends_the_name_as_it_is(sandbox: Sandbox, client: Client) -> None:
     assert task(client, name=name)["api_key"]["name"] == name
     assert not task(client, name=name)["changed"]
     assert len(sandbox.keys(name)) == 1
-
-
-def test_the_id_of_a_new_key_cannot_be_chosen(sandbox: Sandbox, client: Client) -> None:
-    with pytest.raises(InvalidOption, match="^id: belongs to state=absent"):
-        task(client, name="deploy", id=7)
-    assert sandbox.sent() == []
 
 
 @one_key
@@ -82,10 +86,10 @@ def test_always_replaces_the_key_the_new_one_first(sandbox: Sandbox, client: Cli
 
     [new] = sandbox.keys("deploy")
     assert result["changed"]
-    assert result["api_key"] == new
+    assert unused(result["api_key"]) == unused(new)
     assert ids(result["revoked"]) == [old["id"]]
     assert result["revoked"][0]["revoked"] is True
-    assert result["diff"] == {"before": {"api_keys": [old]}, "after": {"api_keys": [new]}}
+    assert result["diff"] == {"before": {"api_keys": [old]}, "after": {"api_keys": [result["api_key"]]}}
     assert sandbox.accepts(result["key"])
     assert not sandbox.accepts(OLD_SECRET)
     assert writes(sandbox) == ["POST /api_keys", f"DELETE /api_keys/{old['id']}"]
@@ -95,7 +99,7 @@ def test_always_replaces_the_key_the_new_one_first(sandbox: Sandbox, client: Cli
 def test_always_replaces_all_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     result = task(client, name="deploy", regenerate="always")
-    assert sandbox.keys("deploy") == [result["api_key"]]
+    assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
     assert ids(result["revoked"]) == [earlier["id"], later["id"]]
 
 
@@ -254,3 +258,30 @@ def test_fails_for_a_lost_secret_too(sandbox: Sandbox, client: Client, tmp_path:
     with pytest.raises(KeyLost):
         task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
     assert writes(sandbox) == []
+
+
+@two_keys
+def test_replaces_the_very_key_that_it_uses(sandbox: Sandbox, clock: FakeClock) -> None:
+    olds = ids(sandbox.keys("deploy"))
+    client = Client(Connection(sandbox.base_url, OLD_SECRET), clock.clock)
+    result = task(client, name="deploy", regenerate="always")
+    assert sorted(ids(result["revoked"])) == sorted(olds)
+    assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
+
+
+@one_key
+def test_a_revocation_that_the_service_denies_is_none(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("deploy")
+    sandbox.fault("status", method="DELETE", status=200, body={"id": key["id"], "name": "deploy", "revoked": False})
+    with pytest.raises(Exception, match="not revoked") as raised:
+        task(client, name="deploy", state="absent")
+    assert isinstance(raised.value.__cause__, UnexpectedAnswer)
+
+
+@one_key
+def test_a_revocation_whose_answer_was_lost_is_found_out(sandbox: Sandbox, clock: FakeClock) -> None:
+    client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=0), clock.clock)
+    sandbox.fault("lost_answer", method="DELETE")
+    result = task(client, name="deploy", state="absent")
+    assert result["changed"]
+    assert not sandbox.keys("deploy")

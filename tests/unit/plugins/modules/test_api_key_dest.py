@@ -9,10 +9,12 @@ import errno
 import os
 import stat
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import key_states
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost
@@ -125,7 +127,7 @@ def test_a_lost_secret_is_replaced(sandbox: Sandbox, client: Client, tmp_path: P
     assert result["changed"]
     assert "key" not in result
     assert ids(result["revoked"]) == [old["id"]]
-    assert sandbox.keys("deploy") == [result["api_key"]]
+    assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
     assert sandbox.accepts(dest.read_text())
     assert mode_of(dest) == 0o600
 
@@ -249,3 +251,47 @@ def test_a_folder_that_takes_no_file_is_known_in_check_mode_too(
     with pytest.raises(InvalidOption, match="dest: no file can be made in"):
         task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=True)
     assert not sandbox.sent()
+
+
+def test_an_interrupt_before_the_secret_is_written_revokes_the_key(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(key_states, "first_created", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert not sandbox.keys("deploy")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("regenerate", ["never", "if_lost"])
+def test_tasks_that_share_a_file_go_one_after_the_other(sandbox: Sandbox, client: Client, tmp_path: Path, regenerate: str) -> None:
+    dest = tmp_path / "deploy.key"
+    with ThreadPoolExecutor(8) as hosts:
+        results = list(hosts.map(lambda host: task(client, name="deploy", dest=dest, regenerate=regenerate), range(8)))
+    assert sorted(result["changed"] for result in results) == [False] * 7 + [True]
+    assert len(sandbox.keys("deploy")) == 1
+    assert sandbox.accepts(dest.read_text())
+    assert os.listdir(tmp_path) == ["deploy.key"]
+
+
+@pytest.mark.parametrize("unsafe_writes", [False, True])
+def test_a_file_that_can_not_be_replaced_is_written_into_only_where_that_is_allowed(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
+) -> None:
+    def busy(source: str, target: str) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(os, "replace", busy)
+    dest = tmp_path / "deploy.key"
+    dest.touch(mode=0o600)
+    if unsafe_writes:
+        task(client, name="deploy", dest=dest, unsafe_writes=True)
+        assert sandbox.accepts(dest.read_text())
+    else:
+        with pytest.raises(SecretFileError, match="busy"):
+            task(client, name="deploy", dest=dest)
+        assert not sandbox.keys("deploy")
+    assert os.listdir(tmp_path) == ["deploy.key"]

@@ -410,3 +410,19 @@ def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_wel
     operations = create_branch(sandbox)
     sandbox.fault(kind, skip=1, times=2)
     assert set(statuses(task(client, operations=operations)).values()) == {"finished"}
+
+
+def test_a_fault_of_one_operation_does_not_hide_the_others(sandbox: Sandbox, client: Client) -> None:
+    operations = create_branch(sandbox)
+    first, second = (f"/projects/*/operations/{operation['id']}" for operation in operations)
+    sandbox.fault("status", status=500, times=None, path="/projects/*/operations")
+    sandbox.fault("status", status=500, times=None, path=first)
+    result = failing(client, operations=operations, timeout=20)
+    assert result["pending_ids"] == [operations[0]["id"]]
+    assert statuses(result)[operations[1]["id"]] == "finished"
+    assert "the last answer was a fault" in result["msg"]
+
+
+def test_a_project_that_could_never_be_listed_is_told(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=503, times=None)
+    assert "operations of shop could not be listed" in failing(client, project_id="shop", timeout=2)["msg"]
