@@ -183,7 +183,7 @@ def test_a_revocation_whose_answer_got_lost_is_a_change(sandbox: Sandbox, client
 def test_a_revocation_that_fails_tells_what_was_done_and_what_is_left(sandbox: Sandbox, client: Client) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
-    with pytest.raises(KeyLeftOver, match=f"still valid: {later}") as error:
+    with pytest.raises(KeyLeftOver, match=f"still be valid: {later}") as error:
         task(client, state="absent", name="deploy", allow_multiple=True)
     assert error.value.result["changed"] is True
     assert ids(error.value.result["revoked"]) == [earlier]
