@@ -9,6 +9,7 @@ import asyncio
 import copy
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.client import Clie
 from ansible_collections.clouddb.control.plugins.module_utils.clock import SYSTEM_CLOCK, Clock
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, NotFound, RequestFailed, Unauthorized
-from ansible_collections.clouddb.control.plugins.module_utils.operation_changes import Change, Look, Memory, look_for_changes
+from ansible_collections.clouddb.control.plugins.module_utils.operation_changes import Change, Known, Look, Memory, look_for_changes
 from ansible_collections.clouddb.control.plugins.module_utils.projects import Projects, list_projects
 from ansible_collections.clouddb.control.plugins.module_utils.state_file import StateFile
 from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
@@ -30,7 +31,8 @@ GROWTH = 1.5
 # The clocks of the service's machines may differ by so much.
 CLOCK_TOLERANCE = timedelta(seconds=60)
 SECONDS_BETWEEN_SAVES = 1.0
-FEEDBACK_TIMEOUT = 60.0
+# How long the rules may take to take an event.
+PATIENCE = 60.0
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
 
 Outcome = Union[Projects, Look, RequestFailed]
@@ -107,6 +109,7 @@ class ChangeSource:
         self._file = StateFile(options.state_file) if options.state_file else None
         self._is_saved = True
         self._saved = clock.monotonic()
+        self._last_put: tuple[Memory, str, Known | None] | None = None
 
     async def run(self) -> None:
         """Put events into the queue until cancelled. Raises ClouddbError when there is no use in going on."""
@@ -127,7 +130,7 @@ class ChangeSource:
     async def _pause(self) -> None:
         targets = [self._list, *self._targets.values()]
         pause = max(self._resume, min(target.due for target in targets)) - self._clock.monotonic()
-        await self._checkpoint(at_once=pause > SECONDS_BETWEEN_SAVES)
+        await self._checkpoint(at_once=pause > 0)
         await self._sleep(max(0.0, pause))
 
     def _due(self) -> list[Target]:
@@ -239,6 +242,7 @@ class ChangeSource:
                 has_changed = True
                 if self._options.wants_status(change.operation["status"]):
                     await self._put(event_of(change, target.project))
+                    self._last_put = (memory, change.operation["id"], memory.known.get(change.operation["id"]))
             memory.note(change.operation)
             self._is_saved = False
             await self._checkpoint()
@@ -259,10 +263,10 @@ class ChangeSource:
         if self._feedback is None:
             return
         try:
-            while (await asyncio.wait_for(self._feedback.get(), FEEDBACK_TIMEOUT))["meta"]["uuid"] != told:
+            while (await asyncio.wait_for(self._feedback.get(), PATIENCE))["meta"]["uuid"] != told:
                 pass
         except asyncio.TimeoutError:
-            logger.warning("the rules have not confirmed an event within %g s; going on without", FEEDBACK_TIMEOUT)
+            logger.warning("the rules have not confirmed an event within %g s; going on without", PATIENCE)
 
     # What outlives a restart
 
@@ -291,16 +295,31 @@ class ChangeSource:
         }
 
     async def _checkpoint(self, at_once: bool = False) -> None:
-        """Save what is new; not more than once a second, unless there is time for it."""
+        """Save what is new, once the rules have taken it; not more than once a second, unless there is time for it."""
         if self._file and not self._is_saved and (at_once or self._clock.monotonic() >= self._saved + SECONDS_BETWEEN_SAVES):
+            give_up = time.monotonic() + PATIENCE
+            while self._is_queue_filled() and time.monotonic() < give_up:
+                await asyncio.sleep(0.02)
             self._is_saved = True
             await asyncio.to_thread(self._file.write, self._state())
             self._saved = self._clock.monotonic()
 
     def _save(self) -> None:
-        """The last time, while everything ends."""
-        if self._file:
-            self._file.write(self._state())
+        """The last time, while everything ends: an event that is still in the queue is not told."""
+        if self._file is None:
+            return
+        if self._last_put and self._is_queue_filled():
+            memory, name, before = self._last_put
+            if before:
+                memory.known[name] = before
+            else:
+                memory.known.pop(name, None)
+        self._file.write(self._state())
+
+    def _is_queue_filled(self) -> bool:
+        """Whether an event may wait to be taken; ansible-rulebook's queue, within the one with its filters, holds a single one."""
+        empty = getattr(getattr(self._queue, "queue", self._queue), "empty", None)
+        return empty is not None and not empty()
 
 
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,5 +329,13 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     """
     operation = change.operation
     name = " ".join(str(part) for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at")))
-    told = {"operation": operation, "previous_status": change.previous_status, "project": project}
+    told = {"operation": operation, "previous_status": change.previous_status, "project": project, "seconds": _seconds(operation)}
     return {"clouddb": copy.deepcopy(told), "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, name))}}
+
+
+def _seconds(operation: Mapping[str, Any]) -> float | None:
+    """From its creation to its latest update, where the service tells both."""
+    try:
+        return (parse_timestamp(operation["updated_at"]) - parse_timestamp(operation["created_at"])).total_seconds()
+    except (KeyError, ValueError, AttributeError):
+        return None

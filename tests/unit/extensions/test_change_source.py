@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import change_source
-from ansible_collections.clouddb.control.plugins.module_utils.change_source import ChangeSource
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.extensions.conftest import Follow, tell
 
 SHOP = "wispy-lake-12345678"
@@ -62,7 +62,7 @@ def test_an_event_has_the_operation_its_project_and_the_status_before(follow: Fo
     (event,) = follow.events
     operation = follow.sandbox.api("GET", f"/projects/{PAST}/operations/{event['clouddb']['operation']['id']}")["operation"]
     project = next(project for project in follow.sandbox.api("GET", "/projects")["projects"] if project["id"] == PAST)
-    assert event["clouddb"] == {"operation": operation, "previous_status": "running", "project": project}
+    assert event["clouddb"] == {"operation": operation, "previous_status": "running", "project": project, "seconds": 1830}
     assert list(event["meta"]) == ["uuid"]
 
 
@@ -187,8 +187,7 @@ def test_after_a_crash_events_may_come_again_but_none_is_lost(follow: Follow, mo
     state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
     follow.run(20, **state)
     with monkeypatch.context() as crash:
-        crash.setattr(ChangeSource, "_save", lambda self: None)
-        crash.setattr(change_source, "SECONDS_BETWEEN_SAVES", 1e9)
+        crash.setattr(StateFile, "write", lambda self, state: None)
         follow.run(60, {1.0: lambda: branches(follow, 3)}, **state)
     told = [event["meta"]["uuid"] for event in follow.events]
     follow.run(20, **state)
@@ -214,8 +213,33 @@ def test_an_event_that_nobody_took_is_told_after_the_restart(follow: Follow, mon
     assert len(taken) == len(set(taken)) == 80
 
 
+def test_an_event_that_is_left_in_the_queue_is_told_after_the_restart(follow: Follow) -> None:
+    """As when a rulebook ends: the source is cancelled after the rules have stopped to take events."""
+    state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
+    follow.run(20, **state)
+    branches(follow, 3)
+
+    async def main() -> list[str]:
+        queue: asyncio.Queue[Any] = asyncio.Queue(1)
+        source = follow.source(40, {}, **state)
+        source._queue = queue
+        running = asyncio.create_task(source.run())
+        taken = [(await queue.get())["meta"]["uuid"]]
+        while not queue.full():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return taken
+
+    taken = asyncio.run(main())
+    follow.run(20, **state)
+    taken += [event["meta"]["uuid"] for event in follow.events]
+    assert len(taken) == len(set(taken)) == 3
+
+
 def test_with_feedback_only_confirmed_events_count_as_told(follow: Follow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(change_source, "FEEDBACK_TIMEOUT", 0.01)
+    monkeypatch.setattr(change_source, "PATIENCE", 0.01)
 
     async def main() -> None:
         feedback: asyncio.Queue[Any] = asyncio.Queue()

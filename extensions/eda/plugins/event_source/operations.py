@@ -14,7 +14,8 @@ description:
   - An event source of ansible-rulebook. It polls the operations of all projects of the account, or of chosen ones, and makes one event of each
     change of an operation's status.
   - An event holds C(clouddb.operation), with all fields that the service sends, C(clouddb.previous_status), which is null for an operation
-    that is new, and C(clouddb.project), the project as the service lists it. C(meta.uuid) is the same when an event is told again after a crash.
+    that is new, C(clouddb.project), the project as the service lists it, and C(clouddb.seconds), the time from the operation's creation to its
+    latest update. C(meta.uuid) is the same when an event is told again after a crash.
   - Of several changes between two looks at a project only the latest status is told.
   - The first look tells nothing of what was before, unless O(backfill) says so. Operations that are unfinished by then and were created within a
     day are followed from there.
@@ -91,7 +92,7 @@ options:
     description:
       - File to remember in what has been told, so that a restart neither loses nor repeats a change. Each source needs a file of its own.
       - It is replaced as a whole, and holds the ids, actions and statuses of operations, but no key. Its folder must exist.
-      - After a crash, events of the last second can come a second time, with the same C(meta.uuid).
+      - After a crash, events of the last seconds can come a second time, with the same C(meta.uuid).
     type: str
   requests_per_minute:
     description:
@@ -105,6 +106,7 @@ options:
   feedback:
     description:
       - Has ansible-rulebook confirm each event once its rules have taken it in, and counts it as told only then.
+        ansible-rulebook offers that only where it has a persistence of its own.
     type: bool
     default: false
 requirements:
@@ -124,7 +126,6 @@ EXAMPLES = r"""
     statuses: [failed, error]
     state_file: /var/lib/clouddb/failures.json
     backfill: 1h
-    feedback: true
 """
 
 import asyncio

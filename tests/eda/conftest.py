@@ -1,0 +1,101 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection where ansible-rulebook finds it, a sandbox on normal time, and rulebooks that run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "support"))
+
+from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
+
+PROJECT = "wispy-lake-12345678"
+EVENT = re.compile(r"EVENT (\S+) (\S+) (\S+)")
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    failed = {"action": "start_compute", "status": "failed", "age": "2h"}
+    with running_sandbox(tmp_path, projects=[{"id": PROJECT, "name": "shop", "compute": False, "operations": [failed]}]) as running:
+        running.control("PUT", "/clock", {"speed": 1})
+        yield running
+
+
+class Rulebook:
+    """A running ansible-rulebook; C(output) holds what it has printed so far."""
+
+    def __init__(self, command: list[str], folder: Path, env: dict[str, str], log: Path):
+        self._log = log
+        with log.open("w") as output:
+            self.process = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT)
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def events(self) -> list[tuple[str, str, str]]:
+        """Id, status before, and status of each event."""
+        return EVENT.findall(self.output)
+
+    def wait_for(self, done: Callable[[], bool], seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < end, self.output
+            assert self.process.poll() is None, self.output
+            time.sleep(0.1)
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> str:
+        self.process.send_signal(number)
+        self.process.wait(30)
+        return self.output
+
+
+@pytest.fixture
+def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]:
+    """Start ansible-rulebook with this rulebook: a list of rule sets, or the name of one of the collection."""
+    collections = tmp_path / "collections" / "ansible_collections" / "clouddb"
+    collections.mkdir(parents=True)
+    (collections / "control").symlink_to(CHECKOUT)
+    python = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"localhost": python}}}))
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "CLOUDDB_"))},
+        "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"),
+        "ANSIBLE_HOME": str(tmp_path / "home"),
+        "CLOUDDB_BASE_URL": sandbox.base_url,
+        "CLOUDDB_API_KEY": API_KEY,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    running: list[Rulebook] = []
+
+    def run(rulebook: Any, **variables: Any) -> Rulebook:
+        name = rulebook
+        if not isinstance(rulebook, str):
+            (tmp_path / "rulebook.yml").write_text(json.dumps(rulebook))
+            name = "rulebook.yml"
+        (tmp_path / "vars.yml").write_text(json.dumps({"ready": True, **variables}))
+        program = shutil.which("ansible-rulebook", path=str(Path(sys.executable).parent))
+        assert program, "install tests/eda/requirements.txt"
+        command = [sys.executable, program, "--rulebook", name, "--inventory", "hosts.json", "--vars", "vars.yml"]
+        running.append(Rulebook(command, tmp_path, env, tmp_path / f"log{len(running)}"))
+        return running[-1]
+
+    yield run
+    for each in running:
+        if each.process.poll() is None:
+            each.end(signal.SIGKILL)

@@ -1,0 +1,112 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event source within the real ansible-rulebook."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from conftest import API_KEY, PROJECT, Rulebook
+from sandbox import Sandbox
+
+Start = Callable[..., Rulebook]
+
+
+def printing(**args: Any) -> list[dict[str, Any]]:
+    """A rulebook that prints every event."""
+    told = "EVENT {{ event.clouddb.operation.id }} {{ event.clouddb.previous_status }} {{ event.clouddb.operation.status }}"
+    return [
+        {
+            "name": "Print",
+            "hosts": "localhost",
+            "sources": [{"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}],
+            "rules": [{"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": told}}}],
+        }
+    ]
+
+
+def branch(sandbox: Sandbox, name: str, *timeline: tuple[float, str]) -> str:
+    """Start a create_branch operation that goes this way; its id."""
+    sandbox.plan(*timeline, action="create_branch")
+    started = sandbox.api("POST", f"/projects/{PROJECT}/branches", {"branch": {"name": name}, "endpoints": []})
+    operation_id: str = started["operations"][0]["id"]
+    return operation_id
+
+
+def has_looked(sandbox: Sandbox) -> bool:
+    return f"GET /projects/{PROJECT}/operations" in sandbox.sent()
+
+
+def test_a_failing_operation_triggers_the_playbook_of_the_sample(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
+    rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
+    rulebook.wait_for(lambda: has_looked(sandbox))
+    failing = branch(sandbox, "broken", (0, "running"), (1, "failed"))
+    report = tmp_path / "reports" / f"{failing}.md"
+    rulebook.wait_for(report.exists)
+    rulebook.wait_for(lambda: "failed=0" in rulebook.output)
+    assert "create_branch is failed: the operation failed" in report.read_text()
+    assert "Failed in this project within a day: 2" in report.read_text()
+    # The one that had failed before is not reported.
+    assert [path.name for path in report.parent.iterdir()] == [report.name]
+    assert API_KEY not in rulebook.end()
+
+
+def test_a_slow_operation_is_pointed_out(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
+    rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
+    rulebook.wait_for(lambda: has_looked(sandbox))
+    branch(sandbox, "quick", (0, "running"), (1, "finished"))
+    sandbox.advance(2)
+    slow = branch(sandbox, "slow", (0, "running"), (100, "finished"))
+    sandbox.advance(100)
+    rulebook.wait_for(lambda: f"{slow} of {PROJECT} took 100.0 s" in rulebook.output)
+    assert rulebook.end().count(" took ") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_restart_loses_and_repeats_nothing(sandbox: Sandbox, start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    state = tmp_path / "state.json"
+    first = start(printing(state_file=str(state)))
+    first.wait_for(lambda: has_looked(sandbox))
+    ended = [branch(sandbox, f"b{each}", (0, "finished")) for each in range(10)]
+    going = branch(sandbox, "going", (0, "running"), (600, "failed"))
+    first.wait_for(lambda: len(first.events()) == 11 and going in state.read_text())
+    first.end(number)
+
+    sandbox.advance(600)
+    meanwhile = [branch(sandbox, f"m{each}", (0, "finished")) for each in range(60)]
+    second = start(printing(state_file=str(state)))
+    second.wait_for(lambda: len(second.events()) >= 61)
+    later = branch(sandbox, "later", (0, "finished"))
+    second.wait_for(lambda: later in second.output)
+    second.end()
+
+    told = [*first.events(), *second.events()]
+    new = [*ended, *meanwhile, later]
+    assert sorted(told) == sorted([*((name, "None", "finished") for name in new), (going, "None", "running"), (going, "running", "failed")])
+
+
+def test_a_refused_key_ends_the_rulebook_with_a_clear_error(start: Start, sandbox: Sandbox) -> None:
+    rulebook = start(printing(api_key="{{ key }}"), key="a-key-that-nobody-knows")
+    assert rulebook.process.wait(30)
+    assert "the service answered 401 Unauthorized" in rulebook.output
+    assert "a-key-that-nobody-knows" not in rulebook.output
+
+
+def test_a_wrong_argument_ends_the_rulebook_with_its_name(start: Start) -> None:
+    rulebook = start(printing(backfill="yesterday"))
+    assert rulebook.process.wait(30)
+    assert "backfill: must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
+
+
+def test_arguments_come_from_the_variables_of_the_rulebook(sandbox: Sandbox, start: Start) -> None:
+    args = {name: "{{ settings." + name + " }}" for name in ("project_ids", "statuses", "backfill", "interval")}
+    settings = {"project_ids": [PROJECT], "statuses": ["failed"], "backfill": "1d", "interval": 0.5}
+    rulebook = start(printing(**args), settings=settings)
+    rulebook.wait_for(lambda: len(rulebook.events()) == 1)
+    assert json.dumps(rulebook.events()[0][1:]) == '["None", "failed"]'
+    rulebook.end()
