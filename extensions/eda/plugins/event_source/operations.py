@@ -134,11 +134,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# ansible-rulebook runs this file by its path. Ansible's own importer is not at work there, so Python has to be told where
-# the collections are: ROOT/ansible_collections/clouddb/control/extensions/eda/plugins/event_source/operations.py.
-ROOT = str(Path(__file__).absolute().parents[7])
-if ROOT not in sys.path:
-    sys.path.append(ROOT)
+# ansible-rulebook runs this file by its path. Ansible's own importer is not at work there, so Python has to be told in which
+# folder ansible_collections is.
+sys.path += {str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"} - set(sys.path)
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.change_options import change_options

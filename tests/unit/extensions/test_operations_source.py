@@ -1,0 +1,59 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event source as ansible-rulebook loads it, and its documentation."""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.clouddb.control.plugins.module_utils.change_options import DEFAULTS, ENVIRONMENT
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
+
+COLLECTION = Path(__file__).parents[3]
+SOURCE = COLLECTION / "extensions" / "eda" / "plugins" / "event_source" / "operations.py"
+
+
+@pytest.fixture(scope="module")
+def plugin() -> dict[str, Any]:
+    return runpy.run_path(str(SOURCE))
+
+
+def test_it_finds_the_collection_by_itself(tmp_path: Path) -> None:
+    namespace = tmp_path / "ansible_collections" / "clouddb"
+    namespace.mkdir(parents=True)
+    (namespace / "control").symlink_to(COLLECTION)
+    path = namespace / "control" / SOURCE.relative_to(COLLECTION)
+    code = f"import runpy; print(runpy.run_path({str(path)!r})['main'].__name__)"
+    # Neither this test's path nor Ansible's importer is at work there.
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/", env={})
+    assert (ran.stdout, ran.stderr) == ("main\n", "")
+
+
+def test_main_is_a_coroutine_that_checks_its_arguments(plugin: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match="^base_url: is missing; set it or the environment variable CLOUDDB_BASE_URL"):
+        asyncio.run(plugin["main"](asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
+
+
+def test_the_documentation_has_the_arguments_and_their_defaults(plugin: dict[str, Any]) -> None:
+    options = yaml.safe_load(plugin["DOCUMENTATION"])["options"]
+    assert list(options) == list(DEFAULTS)
+    for name, default in DEFAULTS.items():
+        # Left out, max_interval depends on interval.
+        assert options[name].get("default") == (None if name == "max_interval" else default), name
+        assert options[name].get("required", False) == (name in ENVIRONMENT), name
+
+
+def test_the_examples_have_only_documented_arguments(plugin: dict[str, Any]) -> None:
+    examples = yaml.safe_load(plugin["EXAMPLES"])
+    assert examples
+    for example in examples:
+        assert set(example["clouddb.control.operations"] or {}) <= set(DEFAULTS)
