@@ -151,7 +151,8 @@ def _revoke_all(client: Client, keys: Sequence[Key], result: Result, state: str)
         except RequestFailed as fault:
             left = keys[position:]
             result = {**result, "changed": bool(result or revoked), "revoked": revoked}
-            raise KeyLeftOver(f"{state}, but these keys {'may still be' if fault.may_have_acted else 'are still'} valid: {_ids(left)} ({fault})", [key["id"] for key in left], fault, result) from fault
+            problem = f"{state}, but these keys {'may still be' if fault.may_have_acted else 'are still'} valid: {_ids(left)} ({fault})"
+            raise KeyLeftOver(problem, [key["id"] for key in left], fault, result) from fault
         if revocation:
             revoked.append(revocation)
     return revoked
