@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -71,15 +70,23 @@ def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]
     collections = tmp_path / "collections" / "ansible_collections" / "clouddb"
     collections.mkdir(parents=True)
     (collections / "control").symlink_to(CHECKOUT)
-    python = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"localhost": python}}}))
+    # The checkout's path may have spaces, with which neither scripts nor Ansible's modules get along.
+    (tmp_path / "venv").symlink_to(sys.prefix)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    (tmp_path / "bin").mkdir()
+    for program in ("ansible", "ansible-galaxy", "ansible-playbook"):
+        script = tmp_path / "bin" / program
+        script.write_text(f'#!/bin/sh\nexec {python} {tmp_path}/venv/bin/{program} "$@"\n')
+        script.chmod(0o755)
+    local = {"ansible_connection": "local", "ansible_python_interpreter": python}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"localhost": local}}}))
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "CLOUDDB_"))},
         "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "collections"),
         "ANSIBLE_HOME": str(tmp_path / "home"),
         "CLOUDDB_BASE_URL": sandbox.base_url,
         "CLOUDDB_API_KEY": API_KEY,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
     }
     running: list[Rulebook] = []
 
@@ -89,9 +96,7 @@ def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]
             (tmp_path / "rulebook.yml").write_text(json.dumps(rulebook))
             name = "rulebook.yml"
         (tmp_path / "vars.yml").write_text(json.dumps({"ready": True, **variables}))
-        program = shutil.which("ansible-rulebook", path=str(Path(sys.executable).parent))
-        assert program, "install tests/eda/requirements.txt"
-        command = [sys.executable, program, "--rulebook", name, "--inventory", "hosts.json", "--vars", "vars.yml"]
+        command = [python, str(tmp_path / "venv" / "bin" / "ansible-rulebook"), "--rulebook", name, "--inventory", "hosts.json", "--vars", "vars.yml"]
         running.append(Rulebook(command, tmp_path, env, tmp_path / f"log{len(running)}"))
         return running[-1]
 

@@ -116,6 +116,8 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         await asyncio.sleep(seconds)
         times["until"], times["sent"] = time.time(), sent()
         await asyncio.sleep(LONGEST + 40)
+        # What changed during the last round need not have been seen.
+        times["end"] = time.time() - 35
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
@@ -126,6 +128,11 @@ def measure(path: Path, source: Path, seconds: float) -> None:
 
     asyncio.run(follow())
     happened = changes(path / "db", times["since"], times["until"])
+    # The last status of each of their operations, which may have come after the time.
+    last = changes(path / "db", times["since"], times["end"])
+    latest = {name: status for (name, status), _moment in sorted(last.items(), key=lambda item: item[1])}
+    seen_statuses = {(event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"]) for _moment, event in seen.events}
+    operations = {name for name, _status in happened}
     told: dict[tuple[str, str], list[float]] = {}
     for moment, event in seen.events:
         operation = event["clouddb"]["operation"]
@@ -133,12 +140,11 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         if (operation["id"], operation["status"]) in happened:
             told.setdefault((operation["id"], operation["status"]), []).append(moment - updated)
     delays = sorted(delay for each in told.values() for delay in each)
-    last = {name: status for (name, status), _moment in sorted(happened.items(), key=lambda item: item[1])}
     untold = [change for change in happened if change not in told]
     print(f"requests sent: {times['sent'] - times['sent before']:.0f} in {seconds:.0f} s")
-    print(f"changes that happened: {len(happened)} of {len(last)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(told)}")
+    print(f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(told)}")
     print(f"without an event because a later change came before the next look: {len(untold)}")
-    print(f"latest changes without an event (lost): {sum(last[name] == status for name, status in untold)}")
+    print(f"operations whose last status was not told (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}")
     print(f"delay from change to event: median {statistics.median(delays):.1f} s, 95 % {delays[int(len(delays) * 0.95)]:.1f} s, worst {delays[-1]:.1f} s")
 
 

@@ -162,7 +162,7 @@ class TestPushedOut:
 
 
 def test_a_restart_loses_and_repeats_nothing(follow: Follow) -> None:
-    state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
+    state: dict[str, Any] = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
     first = follow.run(60, {10.0: lambda: branch(follow, (0, "running"), (100, "failed"))}, **state)
     follow.sandbox.advance(100)
     branches(follow, 70)
@@ -173,7 +173,7 @@ def test_a_restart_loses_and_repeats_nothing(follow: Follow) -> None:
 
 
 def test_projects_that_came_and_went_meanwhile_are_told(follow: Follow) -> None:
-    state = {"state_file": str(follow.state_file)}
+    state: dict[str, Any] = {"state_file": str(follow.state_file)}
     follow.run(60, **state)
     follow.sandbox.advance(3600)
     follow.sandbox.api("POST", "/projects", {"project": {"name": "new"}})
@@ -184,7 +184,7 @@ def test_projects_that_came_and_went_meanwhile_are_told(follow: Follow) -> None:
 
 
 def test_after_a_crash_events_may_come_again_but_none_is_lost(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
+    state: dict[str, Any] = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
     follow.run(20, **state)
     with monkeypatch.context() as crash:
         crash.setattr(StateFile, "write", lambda self, state: None)
@@ -195,7 +195,7 @@ def test_after_a_crash_events_may_come_again_but_none_is_lost(follow: Follow, mo
 
 
 def test_an_event_that_nobody_took_is_told_after_the_restart(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
-    state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
+    state: dict[str, Any] = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
     follow.run(20, **state)
     branches(follow, 80)
     taken: list[str] = []
@@ -215,7 +215,7 @@ def test_an_event_that_nobody_took_is_told_after_the_restart(follow: Follow, mon
 
 def test_an_event_that_is_left_in_the_queue_is_told_after_the_restart(follow: Follow) -> None:
     """As when a rulebook ends: the source is cancelled after the rules have stopped to take events."""
-    state = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
+    state: dict[str, Any] = {"state_file": str(follow.state_file), "actions": ["create_branch"]}
     follow.run(20, **state)
     branches(follow, 3)
 
