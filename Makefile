@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage test-browser build clean
+.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda java build clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
 
 # A virtual environment is bound to its path and its Python, so its stamp is too.
 READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
+EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 
 STAGE := .venv/bin/python tests/tools/stage.py
 CHECK := .venv/bin/python tests/tools/check.py
@@ -35,19 +36,31 @@ lint: $(READY) ## Run ansible-lint, mypy, the documentation and changelog linter
 coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit tests
 	@$(CHECK) $@
 
+test-soak: $(READY) ## Run the integration tests with those parts that take minutes; ARGS=role_api_key_rotation narrows it
+	@$(CHECK) soak -- $(ARGS)
+
 test-browser: $(READY) ## Look at the account report in headless Chromium, which has to be installed
 	@$(STAGE) pytest -p no:cacheprovider tests/browser $(ARGS)
+
+test-eda: java $(EDA_READY) ## Run the event source in the real ansible-rulebook; needs Java 17 or later
+	@.venv-eda/bin/python -m pytest -q -p no:cacheprovider tests/eda $(ARGS)
+
+java:
+	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
+		|| { echo 'ansible-rulebook needs Java 17 or later, as in the Debian package openjdk-17-jre-headless.' >&2; exit 1; }
 
 build: $(READY) ## Build the collection's tarball in .build/dist
 	@$(STAGE) ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .build
+	rm -rf .venv .venv-eda .build
 
 $(READY): $(REQUIREMENTS)
+$(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
+$(READY) $(EDA_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
-	@echo "Setting up .venv (once, about a minute)…"
-	@"$(PYTHON)" -m venv --clear .venv
-	@.venv/bin/python -m pip install -qq --disable-pip-version-check --requirement tests/requirements.txt
+	@echo "Setting up $(@D) (once, about a minute)…"
+	@"$(PYTHON)" -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --requirement $<
 	@touch $@

@@ -125,6 +125,12 @@ def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     return status
 
 
+def soak(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """The integration targets with those of their parts that take minutes."""
+    (staged.collection / "tests" / "integration" / "integration_config.yml").write_text("soak: true\n", encoding="utf-8")
+    return integration(staged, tally, arguments)
+
+
 def lint(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """The linters."""
     for command, proof in LINTERS:
@@ -160,7 +166,7 @@ def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
 
 
 PHASES: dict[str, Callable[[Stage, Tally, list[str]], int]] = {
-    phase.__name__: phase for phase in (sanity, units, integration, lint, coverage)
+    phase.__name__: phase for phase in (sanity, units, integration, soak, lint, coverage)
 }
 
 
