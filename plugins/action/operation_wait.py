@@ -17,6 +17,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import DONE
+
 # Starting the module costs a moment in which it does not look, so the parts grow longer as the wait does.
 FIRST_PART = 2.0
 GROWTH = 1.5
@@ -25,8 +27,6 @@ HEARTBEAT = 60.0
 
 DEFAULT_TIMEOUT = 300.0
 RECONNECTION_PAUSE = 5.0
-
-DONE = ("finished", "skipped")
 
 display = Display()
 

@@ -122,7 +122,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.argument_spec impo
 from ansible_collections.clouddb.control.plugins.module_utils.client import MOST_WORKERS, Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, connection_from
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, InvalidOption, NotFound
-from ansible_collections.clouddb.control.plugins.module_utils.looking import DONE
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import DONE
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Selection, list_operations
 from ansible_collections.clouddb.control.plugins.module_utils.options import whole
 from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel

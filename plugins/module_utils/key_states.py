@@ -63,13 +63,14 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
             **_result(True, existing, [planned], planned, [{**key, "revoked": True} for key in existing]),
             **({} if dest else {"key": None}),
         }
+    known_ids = [key["id"] for key in existing]
     # The file is made before the key, so that a key is never created for a place that can't be written.
     with dest.replacement() if dest else nullcontext() as put:
-        created = create_key(client, name, [key["id"] for key in existing])
+        created = create_key(client, name, known_ids)
         warnings = []
         try:
             try:
-                stays = first_created(client, name, created, [key["id"] for key in existing])
+                stays = first_created(client, name, created, known_ids)
             except RequestFailed as fault:
                 stays = created.public
                 unknown = f"Whether another host created a key named '{name}' at the same time is not known"

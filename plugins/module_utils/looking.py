@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import REFUSED_STATUSES, RequestFailed, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import BAD, DONE
 from ansible_collections.clouddb.control.plugins.module_utils.operations import (
     PAGE_SIZE,
     Operation,
@@ -19,10 +20,6 @@ from ansible_collections.clouddb.control.plugins.module_utils.operations import 
     operation_pages,
 )
 from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
-
-DONE = frozenset({"finished", "skipped"})
-BAD = frozenset({"failed", "error", "cancelled"})
-GOING = frozenset({"scheduling", "running", "cancelling"})
 
 SMALLEST_PAGE = 20
 

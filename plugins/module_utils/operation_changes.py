@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound
-from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import BAD, DONE
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation, get_operation, operation_pages
 from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE, GOING
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import BAD, DONE, GOING
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import BAD, DONE
 from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_timestamp
 from ansible_collections.clouddb.control.plugins.plugin_utils.report_projects import counts
 from ansible_collections.clouddb.control.plugins.plugin_utils.report_text import moment_or_none

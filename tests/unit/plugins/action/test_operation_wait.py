@@ -14,7 +14,6 @@ from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.clouddb.control.plugins.action import operation_wait
 from ansible_collections.clouddb.control.plugins.action.operation_wait import ActionModule, heartbeat_line, progress_lines
-from ansible_collections.clouddb.control.plugins.module_utils.looking import DONE
 
 
 def operation(name: str, status: str | None, **fields: Any) -> dict[str, Any]:
@@ -43,10 +42,6 @@ def test_a_heartbeat_names_what_is_waited_for() -> None:
 
     assert heartbeat_line(operations, 60.4) == "clouddb: waiting for 2 of 3 operations (60 s), among them proj-1 create_branch b-012345 not seen yet"
     assert heartbeat_line([], 60.4) == "clouddb: waiting for 0 of 0 operations (60 s)"
-
-
-def test_the_plugin_and_the_module_agree_on_what_is_done() -> None:
-    assert set(operation_wait.DONE) == DONE
 
 
 class Watch:

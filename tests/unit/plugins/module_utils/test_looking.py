@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils.looking import BAD, DONE, GOING, look_at, unfinished_operations
+from ansible_collections.clouddb.control.plugins.module_utils.looking import look_at, unfinished_operations
+from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import BAD, DONE, GOING
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
