@@ -1,12 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate that every request passes: request id, bearer key, faults, request log, Date header."""
+"""The gate that every request passes: request id, bearer key, rate limit, faults, request log, Date header."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 import time
 import uuid
@@ -83,6 +84,11 @@ class Gate:
             await response(scope, receive, send)
             return
         if below(BASE_PATH, scope["path"]):
+            if seconds := self.sandbox.limiter.take():
+                after = {"Retry-After": str(math.ceil(seconds))}
+                response = answers.error(scope, 429, "the account has sent too many requests", after)
+                await response(scope, receive, send)
+                return
             for fault in self.sandbox.faults.draw(scope["method"], scope["path"].removeprefix(BASE_PATH)):
                 match fault:
                     case DelayFault():

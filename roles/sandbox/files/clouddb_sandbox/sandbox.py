@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from .faults import Faults
+from .rate_limit import Limiter
 from .store import Store
 
 BASE_PATH = "/api/v2"
@@ -23,6 +24,7 @@ LOGGED_REQUESTS = 10_000
 class Sandbox:
     store: Store
     faults: Faults = field(default_factory=Faults)
+    limiter: Limiter = field(default_factory=Limiter)
     requests: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LOGGED_REQUESTS))
 
 

@@ -1,7 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sandbox's own endpoints, for tests: faults, operation plans, clock, request log. Faults never hit them."""
+"""The sandbox's own endpoints, for tests: faults, rate limit, operation plans, clock, request log.
+
+Neither faults nor the rate limit hit them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ..clock import timestamp
 from ..faults import Fault
 from ..lifecycle import ACTIONS, Timeline, check_timeline
+from ..rate_limit import RateLimit
 from ..sandbox import CONTROL_PATH, SandboxOfRequest
 from ..store import Transaction
 from .parameters import errors
@@ -49,7 +53,7 @@ class ClockChange(BaseModel):
     advance: float = Field(default=0, ge=0, le=TEN_YEARS, description="seconds to leap ahead")
 
 
-# The faults and the request log belong to the event loop, so their endpoints are coroutines.
+# The faults, the rate limit and the request log belong to the event loop, so their endpoints are coroutines.
 
 
 @router.get("/faults")
@@ -66,6 +70,23 @@ async def add_fault(sandbox: SandboxOfRequest, body: Fault) -> dict[str, Any]:
 async def clear_faults(sandbox: SandboxOfRequest) -> dict[str, Any]:
     sandbox.faults.clear()
     return {"faults": sandbox.faults.remaining()}
+
+
+@router.get("/rate_limit")
+async def get_rate_limit(sandbox: SandboxOfRequest) -> dict[str, RateLimit | None]:
+    return {"rate_limit": sandbox.limiter.limit}
+
+
+@router.put("/rate_limit")
+async def set_rate_limit(sandbox: SandboxOfRequest, body: RateLimit) -> dict[str, RateLimit | None]:
+    sandbox.limiter.set(body)
+    return await get_rate_limit(sandbox)
+
+
+@router.delete("/rate_limit")
+async def clear_rate_limit(sandbox: SandboxOfRequest) -> dict[str, RateLimit | None]:
+    sandbox.limiter.set(None)
+    return await get_rate_limit(sandbox)
 
 
 @router.get("/requests")
