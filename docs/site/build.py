@@ -1,0 +1,83 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds the documentation site in .build/docs: the guides, and a page for each plugin and role.
+
+Any warning fails the build, and so does a link that leads nowhere. It needs no network.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zlib
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parent
+CHECKOUT = SITE.parents[1]
+sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
+
+from links import broken_links  # noqa: E402
+from stage import Stage, stage  # noqa: E402
+
+TARGET = CHECKOUT / ".build" / "docs"
+
+# Where the lists begin on the front page of antsibull-docs: the first section of extra-docs.yml.
+FIRST_LIST = "Guides\n------\n"
+
+# The labels of Ansible's documentation that the plugins' pages link to.
+ANSIBLE_LABELS = {
+    "ansible_configuration_settings": "reference_appendices/config.html#ansible-configuration-settings",
+    "common_return_values": "reference_appendices/common_return_values.html#common-return-values",
+}
+
+
+def write_sources(staged: Stage, sources: Path) -> None:
+    """What Sphinx reads: the plugins' pages, the guides with their figures, the front page."""
+    sources.mkdir(mode=0o755)
+    options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
+    run(staged, "antsibull-docs", "--config-file", str(SITE / "antsibull-docs.cfg"), "collection", *options, "clouddb.control")
+    # antsibull-docs takes the guides, but not their figures.
+    guides = staged.collection / "docs" / "docsite" / "rst"
+    for figure in guides.rglob("*.svg"):
+        target = sources / "docsite" / figure.relative_to(guides)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(figure, target)
+    # Its front page begins with facts from galaxy.yml; ours says what the collection is for, and its lists follow.
+    front = sources / "index.rst"
+    head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
+    if not first_list:
+        sys.exit(f"The front page of antsibull-docs has changed: it has no {FIRST_LIST!r}.")
+    front.write_text((SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists, encoding="utf-8")
+
+
+def write_inventory(path: Path) -> None:
+    """An inventory for intersphinx (its format, version 2)."""
+    header = "# Sphinx inventory version 2\n# Project: Ansible\n# Version: \n# The remainder of this file is compressed using zlib.\n"
+    entries = "".join(f"{label} std:label -1 {address} {label}\n" for label, address in ANSIBLE_LABELS.items())
+    path.write_bytes(header.encode() + zlib.compress(entries.encode()))
+
+
+def run(staged: Stage, program: str, *arguments: str) -> None:
+    """Run a program in the copy of the collection; leave if it fails."""
+    with staged.start(program, *arguments) as process:
+        if process.wait():
+            sys.exit(f"{program} failed.")
+
+
+def main() -> None:
+    with stage() as staged:
+        sources, built = staged.root / "sources", staged.root / "built"
+        write_sources(staged, sources)
+        write_inventory(sources / "ansible.inv")
+        run(staged, "sphinx-build", "-W", "-n", "-q", "--keep-going", "-b", "html", "-c", str(SITE), str(sources), str(built))
+        broken = broken_links(built, staged.collection)
+        if broken:
+            sys.exit("\n".join(["Links that lead nowhere:", *broken]))
+        shutil.rmtree(TARGET, ignore_errors=True)
+        shutil.copytree(built, TARGET, ignore=shutil.ignore_patterns(".doctrees", ".buildinfo"))
+    print(f"The site is in {TARGET / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sphinx's configuration of the documentation site; build.py uses it."""
+
+from __future__ import annotations
+
+project = "clouddb.control"
+author = "clouddb.control contributors"
+copyright = author
+
+extensions = ["sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
+default_role = "any"
+highlight_language = "YAML+Jinja"
+pygments_style = "ansible"
+
+# Ansible's own documentation is linked to, but not read: build.py writes an inventory of the few labels in use.
+intersphinx_mapping = {"ansible": ("https://docs.ansible.com/ansible/latest/", "ansible.inv")}
+
+html_theme = "sphinx_ansible_theme"
+html_theme_options = {
+    "collapse_navigation": False,
+    "documentation_home_url": "index.html",
+    "navigation_depth": 2,
+    "show_extranav": False,
+    "show_rtd_ethical_ads": False,
+    "topbar_links": {},
+}
+html_title = "clouddb.control"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_use_index = False

@@ -1,0 +1,57 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the links of a built site that lead nowhere.
+
+Looked at are links within the site, with their anchors, and links to files of the repository, which are looked for in
+the checkout. Links to other hosts are not followed: the build has to work without a network. Sphinx's own linkcheck
+does it the other way round, so it is of no use here.
+"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+REPOSITORY = "https://github.com/clouddb/ansible-control/blob/main/"
+
+
+class PageParser(HTMLParser):
+    """The links and the anchors of one page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.anchors: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name in ("href", "src") and value:
+                self.links.add(value)
+            elif name in ("id", "name") and value:
+                self.anchors.add(value)
+
+
+def broken_links(site: Path, checkout: Path) -> list[str]:
+    """Each link that leads nowhere, with the page that it is on."""
+    pages = {page.resolve(): PageParser(page) for page in sorted(site.rglob("*.html"))}
+    return [
+        f"{page.relative_to(site.resolve())}: {link}"
+        for page, parsed in pages.items()
+        for link in sorted(parsed.links)
+        if not _leads_somewhere(link, page, pages, checkout)
+    ]
+
+
+def _leads_somewhere(link: str, page: Path, pages: dict[Path, PageParser], checkout: Path) -> bool:
+    if link.startswith(REPOSITORY):
+        return (checkout / unquote(urlsplit(link.removeprefix(REPOSITORY)).path)).exists()
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return True
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    if target in pages:
+        return not parts.fragment or unquote(parts.fragment) in pages[target].anchors
+    return target.is_file()

@@ -1,0 +1,62 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The code blocks of a guide, as they stand in its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from antsibull_docutils.rst_code_finder import CodeBlockDirective, find_code_blocks
+from docutils import nodes
+
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "docsite" / "rst"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One code block; C(caption) is the name of the file that it shows."""
+
+    guide: str
+    line: int
+    language: str
+    caption: str | None
+    content: str
+
+    def __str__(self) -> str:
+        return f"{self.guide}.rst:{self.line}"
+
+    @property
+    def first_line(self) -> str:
+        return self.content.splitlines()[0]
+
+
+class CaptionedBlock(CodeBlockDirective):
+    """A code block that keeps its caption."""
+
+    def run(self) -> list[nodes.literal_block]:
+        found: list[nodes.literal_block] = super().run()
+        found[0]["antsibull-other-caption"] = self.options.get("caption")
+        return found
+
+
+def guides() -> list[str]:
+    """The names of all guides."""
+    return sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))
+
+
+def blocks_of(guide: str) -> list[Block]:
+    """The code blocks of a guide, from top to bottom; those after C(::) have no language."""
+    path = GUIDES / f"{guide}.rst"
+    plain: list[Block] = []
+
+    def note_plain(line: int | str, _column: int, content: str, _unknown: bool) -> None:
+        plain.append(Block(guide, int(line) if str(line).isdigit() else 0, "", None, content))
+
+    directives = {name: CaptionedBlock for name in ("code", "code-block", "sourcecode")}
+    found = find_code_blocks(
+        path.read_text(encoding="utf-8"), path=path, extra_directives=directives, warn_unknown_block_w_unknown_info=note_plain
+    )
+    blocks = [Block(guide, each.row_offset + 1, each.language or "", each.attributes["antsibull-other-caption"], each.content) for each in found]
+    return sorted(blocks + plain, key=lambda block: block.line)

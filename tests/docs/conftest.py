@@ -1,0 +1,80 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A place to follow a guide in: an empty folder, a shell, the installed collection, an account on a sandbox."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "support"))
+
+from sandbox import Sandbox, running_sandbox  # noqa: E402
+from shell import Shell  # noqa: E402
+
+PROJECTS = [
+    {
+        "id": "wispy-lake-12345678",
+        "name": "shop",
+        "region_id": "aws-eu-central-1",
+        "pg_version": 17,
+        "operations": [
+            {"action": "apply_config", "status": "failed", "age": "2h", "error": "could not reach the compute"},
+            {"action": "suspend_compute", "age": "1h"},
+        ],
+    },
+    {"id": "calm-hill-87654321", "name": "blog", "region_id": "aws-us-east-2", "pg_version": 16, "compute": False},
+]
+FOREIGN = ("ANSIBLE_", "CLOUDDB_")
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    """A sandbox whose clock goes as fast as ours."""
+    with running_sandbox(tmp_path, projects=PROJECTS) as running:
+        running.control("PUT", "/clock", {"speed": 1})
+        yield running
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a user who has installed the collection as it would be published."""
+    folder = tmp_path_factory.mktemp("user")
+    real = os.environ
+    env = {
+        **{name: value for name, value in real.items() if not name.startswith(FOREIGN)},
+        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_NOCOLOR": "true",
+        "COLUMNS": "160",
+        "HOME": str(folder),
+        # pip goes on with the package index and the downloads of whoever runs the tests.
+        "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+        "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
+    }
+    galaxy = ("ansible-galaxy", "collection")
+    subprocess.run([*galaxy, "build", "--output-path", str(folder), str(CHECKOUT)], env=env, check=True, stdout=subprocess.DEVNULL)
+    tarball = next(folder.glob("*.tar.gz"))
+    subprocess.run([*galaxy, "install", "--offline", str(tarball)], env=env, check=True, stdout=subprocess.DEVNULL)
+    return {**env, "COLLECTION_TARBALL": str(tarball)}
+
+
+@pytest.fixture
+def shell(tmp_path: Path, environment: dict[str, str], sandbox: Sandbox) -> Iterator[Shell]:
+    """A shell in an empty folder, whose user has the sandbox's account."""
+    folder = tmp_path / "guide"
+    folder.mkdir()
+    opened = Shell(folder, {**environment, "CLOUDDB_BASE_URL": sandbox.base_url, "CLOUDDB_API_KEY": sandbox.api_key}, sandbox.api_key)
+    yield opened
+    opened.close()
+    # Sandboxes that the guide has started by itself, if it did not get to their end.
+    for server in folder.rglob("server.json"):
+        subprocess.run([sys.executable, str(CHECKOUT / "roles/sandbox/files/background.py"), "stop", str(server.parent)], check=True)

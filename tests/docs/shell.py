@@ -1,0 +1,59 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A shell that runs one command after the other, as a reader would in one terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+PATIENCE = 120
+
+
+class Shell:
+    """A running bash: what is exported, or started in the background, is there for the next command.
+
+    Commands read C(answer) from their standard input: what the reader would type.
+    """
+
+    def __init__(self, folder: Path, env: dict[str, str], answer: str) -> None:
+        self.folder = folder
+        self._files = folder.parent / f"{folder.name}.shell"
+        self._files.mkdir()
+        (self._files / "answer").write_text(f"{answer}\n")
+        self._process = subprocess.Popen(
+            ["bash", "--norc"], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def run(self, command: str) -> tuple[int, str]:
+        """The exit status, and what was printed to standard output and standard error."""
+        script, printed = self._files / "command", self._files / "printed"
+        script.write_text(f"{command}\n")
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(f"source {script} <{self._files / 'answer'} >{printed} 2>&1; echo $?\n".encode())
+        self._process.stdin.flush()
+        status = self._read_line()
+        return int(status), printed.read_text(errors="replace")
+
+    def _read_line(self) -> bytes:
+        """The next line of the shell's own output."""
+        line, end = b"", time.monotonic() + PATIENCE
+        assert self._process.stdout
+        descriptor = self._process.stdout.fileno()
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([descriptor], [], [], max(0, end - time.monotonic()))
+            piece = os.read(descriptor, 100) if ready else b""
+            if not piece:
+                raise TimeoutError((self._files / "printed").read_text(errors="replace"))
+            line += piece
+        return line
+
+    def close(self) -> None:
+        """End the shell and all that it has started and that is still in its session."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

@@ -1,0 +1,21 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the guides are run otherwise than they are read, and why."""
+
+from __future__ import annotations
+
+# What a reader replaces by values of their own; each guide is run with those of its sandbox.
+EXAMPLE_BASE_URL = "https://control.example.com/api/v2"
+EXAMPLE_API_KEY = "9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3"
+
+# Commands that something else is run for: the replacement, and the reason.
+STAND_INS = {
+    "ansible-galaxy collection install clouddb.control": (
+        'ansible-galaxy collection install "$COLLECTION_TARBALL"',
+        "The collection is tested before it is published: it is installed from the tarball built of this checkout.",
+    ),
+}
+
+# Blocks that are not run: the guide, how the block begins, and the reason.
+NOT_RUN: dict[tuple[str, str], str] = {}

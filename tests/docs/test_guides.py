@@ -1,0 +1,47 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every code block of the guides does what it says: files are written, commands are run, in the order of the guide."""
+
+from __future__ import annotations
+
+import pytest
+from blocks import Block, blocks_of, guides
+from sandbox import Sandbox
+from shell import Shell
+from stand_ins import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, NOT_RUN, STAND_INS
+from transcript import commands_of
+
+
+def is_run(block: Block) -> bool:
+    return (block.guide, block.first_line) not in NOT_RUN
+
+
+@pytest.mark.parametrize("guide", [guide for guide in guides() if any(map(is_run, blocks_of(guide)))])
+def test_the_guide_does_what_it_says(guide: str, shell: Shell, sandbox: Sandbox) -> None:
+    def own(text: str) -> str:
+        """The text with the values of the sandbox's account."""
+        return text.replace(EXAMPLE_BASE_URL, sandbox.base_url).replace(EXAMPLE_API_KEY, sandbox.api_key)
+
+    for block in filter(is_run, blocks_of(guide)):
+        if block.caption:
+            file = shell.folder / block.caption
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(own(block.content), encoding="utf-8")
+            continue
+        assert block.language == "console", f"{block} is neither a file nor a command, and not listed in stand_ins.py"
+        for command in commands_of(block.content):
+            text = STAND_INS[command.text][0] if command.text in STAND_INS else own(command.text)
+            status, printed = shell.run(text)
+            print(f"$ {command.text}\n{printed}")  # pytest shows it when a test fails
+            if (status != 0) != command.has_to_fail:
+                pytest.fail(f"{block}: {command.text} ended with {status}", pytrace=False)
+            if not command.prints(printed.replace(sandbox.base_url, EXAMPLE_BASE_URL)):
+                pytest.fail(f"{block}: {command.text} printed something else", pytrace=False)
+
+
+def test_only_what_is_there_is_listed_as_not_run() -> None:
+    blocks = [block for guide in guides() for block in blocks_of(guide)]
+    assert set(NOT_RUN) <= {(block.guide, block.first_line) for block in blocks}
+    commands = {command.text for block in blocks if block.language == "console" and is_run(block) for command in commands_of(block.content)}
+    assert set(STAND_INS) <= commands
