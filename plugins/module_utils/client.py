@@ -20,9 +20,10 @@ from urllib.parse import quote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
+from ansible_collections.clouddb.control.plugins.module_utils.bounded_answer import LARGEST_ANSWER
 from ansible_collections.clouddb.control.plugins.module_utils.clock import SYSTEM_CLOCK, Clock
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, is_loopback
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, NotFound, ServiceUnreachable, StatusError, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, NotFound, RequestFailed, ServiceUnreachable, StatusError, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
 
 LONGEST_SERVICE_TEXT = 500
@@ -103,7 +104,7 @@ class Client:
         except UnicodeError:
             raise ClouddbError(f"{method} {path} can't be sent: a value in it is not valid Unicode") from None
         except (OSError, transport.HTTPError) as error:
-            raise self._unreachable(error, method, path, request_id) from None
+            raise self._without_answer(error, method, path, request_id) from None
         self._learn_service_time(response.headers.get("Date"))
         tries: int = response.raw.tries  # type: ignore[union-attr]  # a WholeBody
         if not 200 <= response.status_code < 300:
@@ -113,8 +114,10 @@ class Client:
         except (ValueError, RecursionError):
             raise Answer(None, method, path, tries, request_id).unexpected(_why_not_json(response.content)) from None
 
-    def _unreachable(self, error: Exception, method: str, path: str, request_id: str) -> ServiceUnreachable:
+    def _without_answer(self, error: Exception, method: str, path: str, request_id: str) -> RequestFailed:
         tries = getattr(next(iter(error.args), None), "tries", 1)
+        if transport.is_too_large(error):
+            return Answer(None, method, path, tries, request_id).unexpected(f"it is larger than {LARGEST_ANSWER // 2**20} MiB")
         trusted = not transport.is_untrusted_certificate(error)
         sent = trusted and not transport.is_never_sent(error)
         message = f"{self.connection.base_url} did not answer {method} {path}: {transport.describe_fault(error)}{_after(tries)}"

@@ -14,6 +14,7 @@ import ssl
 import traceback
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.clouddb.control.plugins.module_utils.bounded_answer import AnswerTooLarge, BoundedAnswer
 from ansible_collections.clouddb.control.plugins.module_utils.errors import REFUSED_STATUSES, TRANSIENT_STATUSES
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -21,7 +22,7 @@ try:
     import requests
     from requests import Session
     from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
+    from urllib3 import HTTPConnectionPool, disable_warnings
     from urllib3.exceptions import (
         ConnectTimeoutError,
         DecodeError,
@@ -40,7 +41,7 @@ except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
         # Stand-ins, so that this file can be read and the module can say what is missing.
-        HTTPAdapter = HTTPConnectionPool = HTTPSConnectionPool = Retry = Session = object
+        HTTPAdapter = Retry = Session = object
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
@@ -82,7 +83,7 @@ class FaultRetry(Retry):
         self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, _pool: Any = None, _stacktrace: Any = None
     ) -> FaultRetry:
         try:
-            if error is not None and (is_untrusted_certificate(error) or (method == "POST" and not is_never_sent(error))):
+            if error is not None and (is_final(error) or (method == "POST" and not is_never_sent(error))):
                 raise MaxRetryError(_pool, url, error) from error
             return super().increment(method, url, response, error, _pool, _stacktrace)
         except MaxRetryError as final:
@@ -134,10 +135,15 @@ def _send_for_whole_body(pool: Any, method: str, url: str, body: Any = None, hea
         return _send_for_whole_body(pool, method, url, body, headers, left, *args, **kwargs)
 
 
-_POOLS = {
-    "http": type("WholeBodyPool", (HTTPConnectionPool,), {_SEND: _send_for_whole_body}),
-    "https": type("WholeBodyTLSPool", (HTTPSConnectionPool,), {_SEND: _send_for_whole_body}),
-}
+def _bound(manager: Any) -> Any:
+    """The pool manager, its connections with bounded answers whose bodies are read within urllib3's retries."""
+    manager.pool_classes_by_scheme = {scheme: _bounded_pool(pool) for scheme, pool in manager.pool_classes_by_scheme.items()}
+    return manager
+
+
+def _bounded_pool(pool: Any) -> type:
+    connection = type("BoundedConnection", (pool.ConnectionCls,), {"response_class": BoundedAnswer})
+    return type("BoundedPool", (pool,), {"ConnectionCls": connection, _SEND: _send_for_whole_body})
 
 
 class StayingSession(Session):
@@ -152,12 +158,12 @@ class WholeBodyAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = _POOLS
+        _bound(self.poolmanager)
 
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        manager.pool_classes_by_scheme = _POOLS
-        return manager
+    def proxy_manager_for(self, proxy: Any, **kwargs: Any) -> Any:
+        is_new = proxy not in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        return _bound(manager) if is_new else manager
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
         response = super().build_response(req, resp)
@@ -166,7 +172,7 @@ class WholeBodyAdapter(HTTPAdapter):
 
 
 def timeout_of(seconds: float, total: float | None = None) -> Timeout:
-    """Seconds to connect, and between two parts of the answer; and for all of it together until its body begins."""
+    """Seconds to connect, and then for the whole answer; C(total) for both together."""
     return Timeout(connect=seconds, read=seconds, total=total)
 
 
@@ -200,6 +206,16 @@ def is_untrusted_certificate(error: BaseException) -> bool:
     )
 
 
+def is_too_large(error: BaseException) -> bool:
+    """Whether the answer went on beyond what is read of one."""
+    return any(isinstance(reason, AnswerTooLarge) for reason in root_cause(error).args)
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether the same would come of a further try, whatever the method."""
+    return is_untrusted_certificate(error) or is_too_large(error)
+
+
 def is_missing_bundle(error: BaseException) -> bool:
     """Whether requests did not find the certificates that the environment names, which it says by a plain OSError."""
     return isinstance(error, OSError) and not isinstance(error, requests.RequestException)
@@ -213,7 +229,7 @@ def describe_fault(error: BaseException) -> str:
     if isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError):
         return "no connection within api_timeout"
     if isinstance(cause, ReadTimeoutError):
-        return "no answer within api_timeout"
+        return "no whole answer within api_timeout"
     if isinstance(cause, NewConnectionError):
         return f"no connection could be made ({_innermost(cause)})"
     return f"the connection broke ({_innermost(cause)})"

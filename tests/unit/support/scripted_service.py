@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
@@ -20,6 +21,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 # Key and certificate of 127.0.0.1, signed by itself and good until 2120; no authority vouches for it.
 CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
+
+PAUSE_IN_DRIP = 0.02  # seconds
 
 
 class Request(NamedTuple):
@@ -44,10 +47,14 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What to send back, byte by byte; None: close the connection without a word, or C(reset) it."""
+    """What to send back, byte by byte; None: close the connection without a word, or C(reset) it.
+
+    From the position C(slow_from) on, one byte comes at a time, after a pause.
+    """
 
     raw: bytes | None
     reset: bool = False
+    slow_from: int | None = None
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
@@ -101,7 +108,10 @@ class ScriptedService:
         # A script that is too short shows as a plain 599 in the test.
         answer = self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
         if answer.raw is not None:
-            connection.sendall(answer.raw)
+            connection.sendall(answer.raw[: answer.slow_from])
+            for byte in answer.raw[answer.slow_from :] if answer.slow_from is not None else b"":
+                time.sleep(PAUSE_IN_DRIP)
+                connection.sendall(bytes([byte]))
         if answer.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

@@ -52,7 +52,7 @@ options:
     default: false
   api_timeout:
     description:
-      - Seconds that one request may take to connect, and then from one part of the answer to the next.
+      - Seconds that one request may take to connect, and then for its whole answer.
     type: float
     default: 30
   project_ids:

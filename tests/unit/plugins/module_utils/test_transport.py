@@ -15,9 +15,10 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import transport
+from ansible_collections.clouddb.control.plugins.module_utils import bounded_answer, transport
+from ansible_collections.clouddb.control.plugins.module_utils import client as client_file
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import RequestFailed, ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils.errors import RequestFailed, ServiceUnreachable, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, RESET, Reply, reply
 
@@ -176,8 +177,35 @@ def test_silence_ends_with_api_timeout(serve: Serve, method: str, tries: int) ->
     with socket.create_server(("127.0.0.1", 0)) as never_accepts:
         base_url = f"http://127.0.0.1:{never_accepts.getsockname()[1]}"
         error = fails(serve(base_url=base_url, api_timeout=0.01, api_retries=1), method)
-    assert "no answer within api_timeout" in str(error)
+    assert "no whole answer within api_timeout" in str(error)
     assert (error.tries, error.may_have_acted, error.transient) == (tries, True, True)
+
+
+@pytest.mark.parametrize("slow_from", [0, 20, 200], ids=["status line", "headers", "body"])
+@pytest.mark.parametrize("method, tries", [("GET", 2), ("POST", 1)])
+def test_an_answer_that_drips_in_ends_with_api_timeout(serve: Serve, method: str, tries: int, slow_from: int) -> None:
+    raw = b"HTTP/1.1 200 OK\r\nX-Filler: %s\r\nContent-Length: 1000\r\n\r\n%s" % (b"x" * 100, b" " * 1000)
+    served = serve(*[Reply(raw, slow_from=slow_from)] * tries, api_timeout=0.1, api_retries=1)
+    error = fails(served, method)
+    assert "no whole answer within api_timeout" in str(error)
+    assert (error.tries, error.may_have_acted, error.transient) == (tries, True, True)
+
+
+def test_a_slow_answer_that_comes_in_time_is_taken(serve: Serve) -> None:
+    slow = Reply(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"good": true}', slow_from=50)
+    served = serve(slow, GOOD)
+    assert [served.client.get("projects").tries for _request in range(2)] == [1, 1]
+
+
+@each_method
+def test_an_answer_without_end_is_given_up(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 2**20)
+    monkeypatch.setattr(client_file, "LARGEST_ANSWER", 2**20)
+    served = serve(reply(b" " * (2**20 + 1)))
+    error = fails(served, method)
+    assert str(error).endswith("is not understood: it is larger than 1 MiB")
+    assert isinstance(error, UnexpectedAnswer)
+    assert (error.tries, len(served.requests)) == (1, 1)
 
 
 # How often

@@ -1,0 +1,58 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HTTP answers that have an end: whole before a deadline, and no larger than what fits in memory.
+
+A socket's own timeout bounds each read alone, so that an answer of which one byte arrives now and then would never end.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from http.client import HTTPResponse
+from typing import Any
+
+LARGEST_ANSWER = 64 * 2**20
+
+
+class AnswerTooLarge(OSError):
+    """More than LARGEST_ANSWER bytes have come."""
+
+
+class BoundedAnswer(HTTPResponse):
+    """An answer whose status line, headers and body have to come within the timeout that the socket has when it begins."""
+
+    def __init__(self, sock: Any, *args: Any, **kwargs: Any):
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_BoundedStream(sock, self.fp.detach()))
+
+
+class _BoundedStream(io.RawIOBase):
+    """The bytes of C(stream), which reads from C(sock)."""
+
+    def __init__(self, sock: Any, stream: io.RawIOBase):
+        super().__init__()
+        self._socket = sock
+        self._stream = stream
+        self._deadline = time.monotonic() + sock.gettimeout()
+        self._room = LARGEST_ANSWER
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("timed out")
+        self._socket.settimeout(left)
+        count = self._stream.readinto(buffer)
+        self._room -= count or 0
+        if self._room < 0:
+            raise AnswerTooLarge(f"more than {LARGEST_ANSWER} bytes")
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
