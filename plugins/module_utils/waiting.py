@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, RequestFailed, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.module_utils.looking import look_at, unfinished_operations
 from ansible_collections.clouddb.control.plugins.module_utils.operations import Operation
 from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
@@ -67,10 +67,13 @@ class Wait:
         self._schedule = Schedule(client.clock, limits.timeout, limits.interval)
         self._to_find = wanted if isinstance(wanted, Unfinished) else None
         self._state = WaitState(() if isinstance(wanted, Unfinished) else wanted)
+        self._looked_at: dict[str, float] = {}
+        self._is_refused = False
         if part and part.left:
             self._schedule = Schedule(client.clock, limits.timeout, limits.interval, part.elapsed, part.left["next_pause"])
             self._to_find = self._to_find if part.left["to_find"] else None
             self._state = WaitState.from_json(part.left["state"])
+            self._looked_at = part.left["looked_at"]
 
     def until_ended(self) -> dict[str, Any]:
         """Look again and again until all operations have ended well; the result of the task.
@@ -82,10 +85,15 @@ class Wait:
         self._client = self._client.polling(lambda: self._limits.timeout + LAST_LOOK_SECONDS - self._schedule.elapsed())
         while self._is_going():
             faults = self._look()
-            if self._is_going() and self._part_is_over() and not any(fault.retry_after for fault in faults):
-                return {**self.result(), "_left": self._left()}
-            if self._is_going() and not self._schedule.pause(max((fault.retry_after or 0.0 for fault in faults), default=0.0)):
+            if not self._is_going():
+                break
+            is_over = self._part_is_over()
+            asked_for = max((fault.retry_after or 0.0 for fault in faults), default=0.0)
+            # The next part looks at once, so a pause that the service asks for belongs to this one.
+            if (asked_for or not is_over) and not self._schedule.pause(asked_for):
                 raise self._timed_out(faults)
+            if is_over:
+                return {**self.result(), "_left": self._left()}
         return self.result()
 
     def once(self) -> dict[str, Any]:
@@ -116,7 +124,12 @@ class Wait:
         return lasted >= (self._part.at_least if self._state.changes else self._part.at_most)
 
     def _left(self) -> dict[str, Any]:
-        return {"state": self._state.as_json(), "next_pause": self._schedule.next_pause, "to_find": self._to_find is not None}
+        return {
+            "state": self._state.as_json(),
+            "next_pause": self._schedule.next_pause,
+            "to_find": self._to_find is not None,
+            "looked_at": self._looked_at,
+        }
 
     def _is_going(self) -> bool:
         return self._to_find is not None or bool(self._state.pending())
@@ -124,10 +137,13 @@ class Wait:
     def _look(self) -> list[RequestFailed]:
         """One look at all that is pending; the transient faults met. Raises WaitFailed."""
         self._state.polls += 1
+        self._is_refused = False
         pending: dict[str, list[str]] = {}
         for target in self._state.pending():
             pending.setdefault(target.project_id, []).append(target.id)
-        looks: list[Callable[[], None]] = [partial(self._look_at, project_id, ids) for project_id, ids in pending.items()]
+        # A look that was cut short is gone on with where it stopped.
+        in_turn = sorted(pending, key=lambda project_id: self._looked_at.get(project_id, -1.0))
+        looks: list[Callable[[], None]] = [partial(self._look_at, project_id, pending[project_id]) for project_id in in_turn]
         try:
             outcomes = in_parallel(self._fault_of, [self._find] if self._to_find else looks, self._limits.workers)
         except RequestFailed as fault:
@@ -139,9 +155,13 @@ class Wait:
 
     def _fault_of(self, look: Callable[[], None]) -> RequestFailed | None:
         """The fault that kept this look from ending, if it may pass; others are raised."""
+        if self._is_refused:
+            return None
         try:
             look()
         except RequestFailed as fault:
+            # The rate limit is the whole account's, so what is left of this look would be refused as well.
+            self._is_refused = self._is_refused or (isinstance(fault, StatusError) and fault.status == 429)
             # A service that was understood before and is not now may be having a bad moment behind some gateway.
             if fault.transient or (isinstance(fault, UnexpectedAnswer) and self._state.has_seen_any()):
                 return fault
@@ -160,6 +180,7 @@ class Wait:
     def _look_at(self, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in look_at(self._client, project_id, operation_ids):
             self._note(project_id, operation)
+        self._looked_at[project_id] = self._schedule.elapsed()
 
     def _note(self, project_id: str, operation: Operation) -> None:
         self._state.note(Target(project_id, operation["id"]), operation, self._schedule.elapsed())

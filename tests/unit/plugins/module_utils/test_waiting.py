@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target
 from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Part, Unfinished, Wait, WaitFailed
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -31,6 +31,8 @@ class Service:
         self.targets = [Target(f"project-{project}", f"p{project}-op{number}") for project in range(projects) for number in range(operations)]
         self.requests: list[str] = []
         self.unlisted: set[str] = set()
+        self.deleted: set[str] = set()
+        self.refuse: Callable[[str], None] = lambda path: None
         self.seconds_left: Callable[[], float] = lambda: 1e9
         self._clock = clock
         self._status = status
@@ -41,14 +43,17 @@ class Service:
         path = "/" + "/".join(map(str, segments))
         with self._lock:
             self.requests.append(path)
+        self.refuse(path)
         limit = min(API_TIMEOUT, max(self.seconds_left(), 0.001))
         if self._seconds > limit:
             self._clock.elapsed += limit
             raise ServiceUnreachable("no answer within api_timeout", "GET", path, 1, "", sent=True, transient=True)
         self._clock.elapsed += self._seconds
-        operations = [self._operation(target) for target in self.targets if target.project_id == segments[1]]
+        operations = [self._operation(target) for target in self.targets if target.project_id == segments[1] and target.id not in self.deleted]
         if segments[-1] != "operations":
-            [operation] = [operation for operation in operations if operation["id"] == segments[-1]]
+            operation = next((operation for operation in operations if operation["id"] == segments[-1]), None)
+            if operation is None:
+                raise NotFound(f"the service answered 404 Not Found to GET {path}", "GET", path, 1, "", 404, {})
             return Answer({"operation": operation}, "GET", path, 1, "")
         begin = int((query or {}).get("cursor") or 0)
         end = begin + int((query or {})["limit"])
@@ -252,3 +257,83 @@ def test_a_long_history_does_not_push_the_deadline(client: Client, clock: FakeCl
     with pytest.raises(WaitFailed):
         Wait(client, Unfinished("project-0", 0), LIMITS).until_ended()
     assert clock.elapsed <= 61.001
+
+
+def rate_limited(service: Service, clock: FakeClock, requests: int) -> None:
+    """Let so many requests pass after each pause; the others are refused."""
+    since_pause: Counter[int] = Counter()
+
+    def refuse(path: str) -> None:
+        since_pause[len(clock.pauses)] += 1
+        if since_pause[len(clock.pauses)] > requests:
+            refusal = StatusError(f"the service answered 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {})
+            refusal.retry_after = 1.0
+            raise refusal
+
+    service.refuse = refuse
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
+def test_under_a_rate_limit_each_project_has_its_turn(client: Client, clock: FakeClock, service_of: Callable[..., Service], parts: bool) -> None:
+    service = service_of(lambda name, elapsed: "running" if name < "p3" else "finished", projects=10)
+    rate_limited(service, clock, requests=3)
+    limits = LIMITS._replace(workers=1)
+    with pytest.raises(WaitFailed) as error:
+        if parts:
+            in_parts(client, clock, service.targets, limits)
+        else:
+            Wait(client, service.targets, limits).until_ended()
+    assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
+
+
+def test_after_a_refusal_for_the_rate_limit_the_rest_of_the_look_is_not_sent(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+    service = service_of(running, projects=10, operations=2)
+    rate_limited(service, clock, requests=3)
+    with pytest.raises(WaitFailed, match="the last answer was a fault: the service answered 429") as error:
+        Wait(client, service.targets, LIMITS._replace(workers=1)).until_ended()
+    assert len(service.requests) == 4 * error.value.result["polls"]
+    assert {operation["status"] for operation in error.value.result["operations"]} == {"running"}
+
+
+def test_a_part_ends_under_a_rate_limit_too_after_the_pause_that_is_asked_for(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+    service = service_of(running, projects=10)
+    rate_limited(service, clock, requests=3)
+    result = Wait(client, service.targets, LIMITS._replace(workers=1), Part(at_least=2.0, at_most=2.0)).until_ended()
+    assert result["_left"]["looked_at"].keys() == {f"project-{number}" for number in range(9)}
+    assert clock.pauses == [1.0, 1.0, 1.0]
+
+
+def test_an_operation_that_is_deleted_during_the_wait_ends_it(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+    def status(name: str, elapsed: float) -> str:
+        if elapsed > 10:
+            service.deleted.add("p0-op1")
+        return "running"
+
+    service = service_of(status, projects=2, operations=3)
+    with pytest.raises(WaitFailed, match="ended by a fault: the service answered 404 .*/projects/project-0/operations/p0-op1$") as error:
+        Wait(client, service.targets, LIMITS).until_ended()
+    assert 10 < clock.elapsed < 17
+    assert error.value.as_result()["failure"]["kind"] == "not_found"
+    assert error.value.result["failed_ids"] == []
+    assert len(error.value.result["pending_ids"]) == 6
+    assert {operation["status"] for operation in error.value.result["operations"]} == {"running"}
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        ["running", "scheduling", "running", "finished"],
+        ["scheduling", "finished", "running", "failed"],
+        ["failed", "scheduling", "failed", "running", "finished"],
+        ["cancelling", "running", "skipped"],
+        ["running", "resting", "scheduling", "finished"],
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
+def test_statuses_may_come_in_any_order(client: Client, clock: FakeClock, service_of: Callable[..., Service], course: list[str], parts: bool) -> None:
+    """An operation has ended once it was seen to; each step takes longer than a pause."""
+    service = service_of(lambda name, elapsed: course[min(int(elapsed / 6), len(course) - 1)])
+    limits = LIMITS._replace(failed_grace=8.0)
+    result = in_parts(client, clock, service.targets, limits)[1] if parts else Wait(client, service.targets, limits).until_ended()
+    assert [operation["status"] for operation in result["operations"]] == [next(status for status in course if status in ("finished", "skipped"))]

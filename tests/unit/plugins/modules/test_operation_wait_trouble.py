@@ -1,0 +1,123 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""operation_wait against the sandbox when times are bad: a service that is down, a clock that is wrong, very many operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.modules import operation_wait
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP = "wispy-lake-12345678"
+SECONDS_DOWN = 60.0
+PROJECTS, OPERATIONS = 20, 25
+DEFAULTS = {"operations": None, "project_id": None, "operation_id": None, "lookback": 86400.0, "timeout": 300.0, "interval": 5.0}
+
+
+def task(client: Client, **options: Any) -> dict[str, Any]:
+    return operation_wait.run({**DEFAULTS, "failed_grace": 0.0, "workers": 4, **options}, client, False)
+
+
+def statuses(result: dict[str, Any]) -> Counter[str]:
+    return Counter(operation["status"] for operation in result["operations"])
+
+
+def course(name: str, *timeline: tuple[float, str], age: float = 0) -> dict[str, Any]:
+    return {"id": name, "action": "start_compute", "age": float(age), "timeline": [(0, "scheduling"), *timeline]}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "compute": False, "operations": [course("going", (90, "running"), (100, "finished"))]}]}
+
+
+AN_OPERATION = {"project_id": SHOP, "operation_id": ["going"]}
+A_PROJECT = {"project_id": SHOP}
+
+
+@pytest.mark.parametrize(
+    ("fault", "options"),
+    [
+        ({"kind": "reset"}, AN_OPERATION),
+        ({"kind": "reset", "skip": 2}, A_PROJECT),
+        ({"kind": "status", "status": 503}, A_PROJECT),
+        ({"kind": "status", "status": 502, "body": "<html>", "skip": 2}, AN_OPERATION),
+        ({"kind": "truncate"}, A_PROJECT),
+    ],
+    ids=["reset", "reset after a while", "503", "502 after a while", "truncated"],
+)
+def test_a_service_that_is_down_for_a_minute_is_waited_for(sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]) -> None:
+    def go_on(seconds: float) -> None:
+        sandbox.advance(seconds)
+        if clock.elapsed >= SECONDS_DOWN:
+            sandbox.control("DELETE", "/faults")
+
+    clock = FakeClock(on_sleep=go_on)
+    sandbox.fault(**fault, times=None)
+
+    result = task(Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock), **options)
+
+    assert statuses(result) == {"finished": 1}
+    assert 100 <= clock.elapsed <= 105
+    unanswered = [request for request in sandbox.requests() if request["status"] != 200 or fault["kind"] == "truncate"]
+    assert 10 < len(unanswered) < 40
+
+
+def off_by(clock: FakeClock, hours: Callable[[], float]) -> Clock:
+    """The same clock on a machine whose time of day is wrong."""
+    return clock.clock._replace(utcnow=lambda: clock.clock.utcnow() + timedelta(hours=hours()))
+
+
+@pytest.mark.parametrize("hours", [-30, 7])
+class TestControllerWhoseClockIsOff:
+    @pytest.fixture
+    def seed(self) -> dict[str, Any]:
+        operations = [course("old", (10_000, "finished"), age=7200), course("young", (110, "finished"), age=100)]
+        return {"projects": [{"id": SHOP, "compute": False, "operations": operations}]}
+
+    def test_lookback_is_by_the_service_s_clock(self, sandbox: Sandbox, clock: FakeClock, hours: float) -> None:
+        client = Client(Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours))
+        result = task(client, project_id=SHOP, lookback=3600.0)
+        assert [operation["id"] for operation in result["operations"]] == ["young"]
+
+    def test_a_clock_that_is_set_during_the_wait_changes_nothing(self, sandbox: Sandbox, clock: FakeClock, hours: float) -> None:
+        client = Client(Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours if len(clock.pauses) > 2 else 0))
+        result = task(client, project_id=SHOP, lookback=3600.0)
+        assert statuses(result) == {"finished": 1}
+        assert result["elapsed"] == pytest.approx(clock.elapsed, abs=0.001)
+        assert 10 <= clock.elapsed <= 15
+
+
+class TestFiveHundredOperations:
+    @pytest.fixture
+    def seed(self) -> dict[str, Any]:
+        return {
+            "projects": [
+                {
+                    "id": f"project-{p}",
+                    "compute": False,
+                    "operations": [course(f"p{p}-{number}", (10, "running"), (20 + number, "finished")) for number in range(OPERATIONS)],
+                }
+                for p in range(PROJECTS)
+            ]
+        }
+
+    def test_one_request_for_each_project_and_look(self, sandbox: Sandbox, client: Client) -> None:
+        operations = [{"id": f"p{p}-{number}", "project_id": f"project-{p}"} for number in range(OPERATIONS) for p in range(PROJECTS)]
+        result = task(client, operations=operations)
+        assert statuses(result) == {"finished": PROJECTS * OPERATIONS}
+        assert [{field: operation[field] for field in ("id", "project_id")} for operation in result["operations"]] == operations
+        sent = Counter(sandbox.sent())
+        assert sent == {f"GET /projects/project-{p}/operations": result["polls"] for p in range(PROJECTS)}
+        assert result["polls"] <= 20
