@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils.options import seconds, whole
@@ -104,6 +105,11 @@ def _checked_api_key(api_key: str) -> str:
     if not is_sendable(api_key):
         raise InvalidOption("api_key", "a key has only visible ASCII characters and no white space inside; this value has others")
     return api_key
+
+
+def spellings(api_key: str) -> set[str]:
+    """The key as texts of programs may spell it: as it is, in JSON, in an address, in Python's notation."""
+    return {api_key, json.dumps(api_key)[1:-1], quote(api_key, safe=""), repr(api_key)[1:-1]}
 
 
 def is_sendable(api_key: str) -> bool:

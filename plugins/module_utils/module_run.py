@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -13,7 +14,7 @@ from ansible.module_utils.common.parameters import remove_values
 
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.connection import connection_from
+from ansible_collections.clouddb.control.plugins.module_utils.connection import connection_from, spellings
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
@@ -26,10 +27,14 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     try:
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
-        module.no_log_values.add(connection.api_key)
+        module.no_log_values.update(spellings(connection.api_key))
         result = run(module.params, Client(connection), module.check_mode)
     except ClouddbError as error:
         _end(module, module.fail_json, error.as_result())
+    except Exception as error:  # pylint: disable=broad-except
+        # Left to Ansible, it would be shown uncensored, and libraries put all kinds of values into their messages.
+        unexpected = {"kind": "unexpected", "exception": type(error).__name__}
+        module.fail_json(msg=f"unexpected {type(error).__name__}: {error}", failure=unexpected, exception=traceback.format_exc())
     else:
         _end(module, module.exit_json, result)
 

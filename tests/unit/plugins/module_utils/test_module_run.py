@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NoReturn
 from unittest import mock
+from urllib.parse import quote
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
@@ -16,6 +18,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils.connection import spellings
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils.module_run import Run, run_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
@@ -124,6 +127,19 @@ def test_the_key_is_censored_wherever_it_shows_up(api_key: str, fails: bool) -> 
         return echo
 
     assert "secret-0123456789" not in ended(run, api_key=api_key).printed
+
+
+def test_an_unexpected_error_is_a_failed_task_in_which_the_key_is_censored_however_it_is_spelt() -> None:
+    api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
+        raise RuntimeError(f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} {({'Authorization': api_key})}")
+
+    result = ended(run, api_key=api_key)
+    assert result.failure == {"kind": "unexpected", "exception": "RuntimeError"}
+    assert result.result["msg"].startswith("unexpected RuntimeError: ****")
+    assert not {spelling for spelling in spellings(api_key) if spelling in result.printed or spelling in json.dumps(result.result)[1:-1]}
+    assert "0123456789" not in result.printed
 
 
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
