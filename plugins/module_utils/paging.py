@@ -12,6 +12,9 @@ from ansible_collections.clouddb.control.plugins.module_utils.answer import Answ
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.options import is_path_segment
 
+# Items that shift while a list is read come again, on a few pages. A list that only repeats itself for so long never ends.
+MOST_PAGES_WITHOUT_NEWS = 100
+
 
 class Page(NamedTuple):
     """One page: the items not seen on an earlier one, and the whole answer that brought them."""
@@ -28,11 +31,13 @@ def pages(
     C(types) are further fields that each object must have.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
-    stop early. Raises what Client raises; then nothing read so far is the whole list.
+    stop early. Raises what Client raises, and UnexpectedAnswer when page after page brings only items seen before; then
+    nothing read so far is the whole list.
     """
     seen_ids: set[str] = set()
     seen_cursors: set[str] = set()
     cursor: str | None = None
+    pages_without_news = 0
     while True:
         paging = {"limit": page_size, "cursor": cursor}
         answer = client.get(*segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}})
@@ -47,6 +52,9 @@ def pages(
         if not items or not cursor or cursor in seen_cursors:
             return
         seen_cursors.add(cursor)
+        pages_without_news = 0 if fresh else pages_without_news + 1
+        if pages_without_news == MOST_PAGES_WITHOUT_NEWS:
+            raise answer.unexpected(f"{pages_without_news} pages in a row hold only items of earlier pages, and another page is to follow")
 
 
 def _next_cursor(answer: Answer) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, NotFound, StatusError, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils.paging import pages
+from ansible_collections.clouddb.control.plugins.module_utils.paging import MOST_PAGES_WITHOUT_NEWS, pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -82,6 +82,20 @@ def test_a_cursor_seen_before_ends_the_list(serve: Serve, cursors: list[str]) ->
 def test_an_item_that_moved_to_a_later_page_is_listed_once(serve: Serve) -> None:
     served = serve(things("a", "b", cursor="1"), things("b", "c", "c", cursor="2"), things("c", cursor="3"), things("d"))
     assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
+
+
+def test_a_list_that_only_repeats_itself_under_new_cursors_is_an_error(serve: Serve) -> None:
+    served = serve(things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MOST_PAGES_WITHOUT_NEWS)))
+    with pytest.raises(UnexpectedAnswer, match="100 pages in a row hold only items of earlier pages"):
+        read(served.client)
+
+
+def test_a_long_run_of_items_seen_before_is_no_end(serve: Serve) -> None:
+    """As when many items come in at the top while a list is read in small pages; each new item starts the count again."""
+    repeated = [things("a", cursor=f"{number}") for number in range(2 * MOST_PAGES_WITHOUT_NEWS - 2)]
+    half = MOST_PAGES_WITHOUT_NEWS - 1
+    served = serve(things("a", cursor="start"), *repeated[:half], things("b", cursor="middle"), *repeated[half:], things("c"))
+    assert [ids for ids in read(served.client) if ids] == [["a"], ["b"], ["c"]]
 
 
 def test_items_keep_every_field(serve: Serve) -> None:
