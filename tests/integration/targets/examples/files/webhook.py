@@ -1,0 +1,26 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A webhook for one message: ``webhook.py PORT_FILE MESSAGE_FILE`` says where it listens, and ends with the message or after a minute."""
+
+from __future__ import annotations
+
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+
+class Webhook(BaseHTTPRequestHandler):
+    """Keeps the body of a POST."""
+
+    def do_POST(self) -> None:
+        """Answer as chat services do, with no content."""
+        Path(sys.argv[2]).write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(204)
+        self.end_headers()
+
+
+with HTTPServer(("127.0.0.1", 0), Webhook) as server:
+    server.timeout = 60
+    Path(sys.argv[1]).write_text(str(server.server_port), encoding="ascii")
+    server.handle_request()
