@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, connection_from
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
@@ -36,8 +35,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class ChangeOptions:
+class ChangeOptions(NamedTuple):
     """What to follow and how; the source's documentation describes each of them."""
 
     connection: Connection

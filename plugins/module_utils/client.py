@@ -8,7 +8,6 @@ It knows nothing of keys, projects or operations.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import uuid
 from collections.abc import Mapping
@@ -64,14 +63,14 @@ class Client:
 
     def with_api_key(self, api_key: str) -> Client:
         """The same service, asked with another key."""
-        return Client(dataclasses.replace(self.connection, api_key=api_key), self.clock)
+        return Client(self.connection._replace(api_key=api_key), self.clock)
 
     def polling(self, seconds_left: Callable[[], float]) -> Client:
         """The same service for a caller with a deadline, who asks again by itself.
 
         Each request is tried once, and takes no longer than C(seconds_left) says when it starts.
         """
-        return Client(dataclasses.replace(self.connection, api_retries=0), self.clock, seconds_left)
+        return Client(self.connection._replace(api_retries=0), self.clock, seconds_left)
 
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), as the latest answer's Date header told it."""

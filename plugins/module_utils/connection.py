@@ -11,8 +11,7 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
@@ -22,16 +21,18 @@ from ansible_collections.clouddb.control.plugins.module_utils.options import sec
 MOST_RETRIES = 100
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(NamedTuple):
     """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds."""
 
     base_url: str
-    api_key: str = field(repr=False)
+    api_key: str
     validate_certs: bool = True
     ca_path: str | None = None
     api_timeout: float = 30.0
     api_retries: int = 5
+
+    def __repr__(self) -> str:
+        return f"Connection({self.base_url!r}, ...)"  # without the key
 
 
 def connection_from(params: Mapping[str, Any]) -> Connection:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
@@ -24,8 +23,7 @@ PAGE_SIZE = 100
 BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """Which operations are wanted; what is None or empty selects all."""
 
     statuses: tuple[str, ...] = ()

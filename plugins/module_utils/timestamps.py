@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?")
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_TIMESTAMP = r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?"
+_AGE = r"(\d+(?:\.\d+)?)\s*([smhdw])"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -18,7 +18,7 @@ def parse_timestamp(text: str) -> datetime:
 
     Digits beyond microseconds are dropped. Raises ValueError.
     """
-    match = _TIMESTAMP.fullmatch(text.strip())
+    match = re.fullmatch(_TIMESTAMP, text.strip())
     if match is None:
         raise ValueError(f"not an ISO 8601 timestamp: {text!r}")
     day, time_of_day, seconds, fraction, offset = match.groups()
@@ -36,7 +36,7 @@ def parse_age(text: str) -> timedelta | None:
 
     Raises ValueError when the age is longer than time itself.
     """
-    match = _AGE.fullmatch(text.strip())
+    match = re.fullmatch(_AGE, text.strip())
     if match is None:
         return None
     try:

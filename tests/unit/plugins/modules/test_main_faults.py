@@ -34,7 +34,7 @@ DECIDING: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "html"}, "unexpected_answer", "it is an HTML page, not JSON; check base_url"),
     ({"kind": "redirect", "location": "https://elsewhere.example.com/"}, "http_status", "the service answered 302 Found to GET"),
     ({"kind": "reset"}, "unreachable", "did not answer GET"),
-    ({"kind": "stall", "seconds": 60}, "unreachable", "no answer within api_timeout"),
+    ({"kind": "stall", "seconds": 60}, "unreachable", "no whole answer within api_timeout"),
     ({"kind": "lost_answer"}, "unreachable", "did not answer GET"),
     ({"kind": "truncate"}, "unreachable", "the connection broke"),
     ({"kind": "malformed"}, "unexpected_answer", "its body is not valid JSON"),
