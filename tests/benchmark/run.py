@@ -1,0 +1,80 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the measurements, all or those named: ``run.py --docs FOLDER [MEASUREMENT...]``, on a stage (see tests/tools/stage.py).
+
+Writes the results below the folder, and from them the figures and the tables of the page there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
+
+PACKAGE = "ansible_collections.clouddb.control.tests.benchmark"
+MEASUREMENTS = ("task_cost", "scale", "rate_limit", "schedules", "waits")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--docs", type=Path, required=True, help="folder of the page performance.rst")
+    parser.add_argument("--report", action="store_true", help="measure nothing: write tables and figures anew")
+    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} (default: all)")
+    options = parser.parse_args()
+    unknown = set(options.measurements) - set(MEASUREMENTS)
+    if unknown:
+        parser.error(f"there is no measurement {', '.join(sorted(unknown))}")
+    file = options.docs / "performance" / "results.json"
+    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if not options.report:
+        measure(results, options.measurements or list(MEASUREMENTS))
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(rounded(results), indent=2) + "\n", encoding="utf-8")
+    write_report(results, options.docs)
+
+
+def measure(results: dict[str, Any], names: list[str]) -> None:
+    """Put new results in the place of those with these names."""
+    here = import_module(f"{PACKAGE}.machine").describe()
+    others = set(results) - {"machine", *names}
+    if others and results["machine"] != here:
+        sys.exit("The other results are from another machine or other versions: run all measurements.")
+    results["machine"] = here
+    for name in names:
+        print(f"=== {name}", flush=True)
+        started = time.monotonic()
+        results[name] = import_module(f"{PACKAGE}.{name}").measure()
+        print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def rounded(value: Any) -> Any:
+    """The same with six digits after the point."""
+    if isinstance(value, dict):
+        return {name: rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def write_report(results: dict[str, Any], docs: Path) -> None:
+    """Tables into the page and as Markdown, and the figures."""
+    tables, report = import_module(f"{PACKAGE}.tables"), import_module(f"{PACKAGE}.report")
+    made = {name: make(results) for name, make in report.TABLES.items()}
+    page = docs / "performance.rst"
+    blocks = {name: "\n\n".join(map(tables.as_rst, each)) for name, each in made.items()}
+    page.write_text(tables.with_blocks(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+    markdown = "\n\n".join(tables.as_markdown(table) for each in made.values() for table in each)
+    (docs / "performance" / "results.md").write_text(markdown + "\n", encoding="utf-8")
+    print(markdown)
+    import_module(f"{PACKAGE}.figures").draw(results, docs / "performance")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Listing much: whole tasks, their module alone, and a bare loop that reads the same pages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ansible_collections.clouddb.control.tests.benchmark import sandbox
+from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, keep_payloads, play
+from ansible_collections.clouddb.control.tests.benchmark.processes import Usage, in_turn, medians, usage_of
+
+RUNS = 3
+OPERATIONS = (1_000, 10_000, 100_000)
+MOST = OPERATIONS[-1]
+PROJECTS = (1_000, 10_000)
+# No operation has it: all pages are read, and nothing is returned.
+NO_STATUS = "cancelling"
+
+
+class Case(NamedTuple):
+    """A list to read whole: by a task, and by the bare loop's arguments (path, field, query).
+
+    Where C(returned) is false, nothing of what was read is returned.
+    """
+
+    list: str
+    items: int
+    page_size: int
+    returned: bool
+    task: Task
+    loop: tuple[str, ...]
+
+
+def measure() -> dict[str, Any]:
+    """Time and memory of each case."""
+    seed = {
+        "projects": [
+            *({"name": f"operations-{number}", "generate_operations": number, "compute": False} for number in OPERATIONS),
+            *({"org_id": f"org-{number}", "compute": False} for number in PROJECTS for _project in range(number)),
+        ]
+    }
+    with sandbox.running(seed) as service, tempfile.TemporaryDirectory() as folder:
+        cases = [*_operation_cases(service), *_project_cases()]
+        variables = {"base_url": service.base_url, "api_key": sandbox.API_KEY}
+        payloads = keep_payloads([case.task for case in cases], variables, Path(folder))
+        return {"runs": RUNS, "cases": [_measure_case(service, case, payload) for case, payload in zip(cases, payloads)]}
+
+
+def _operation_cases(service: sandbox.Sandbox) -> list[Case]:
+    ids = {project["name"]: project["id"] for project in service.projects(search="operations-")}
+    cases = []
+    for number, page_size, returned in (*((number, 100, True) for number in OPERATIONS), (MOST, 1000, True), (MOST, 1000, False)):
+        project_id = ids[f"operations-{number}"]
+        options = {"project_id": project_id, "page_size": page_size, **({} if returned else {"status": [NO_STATUS]})}
+        loop = (f"/projects/{project_id}/operations", "operations", f"limit={page_size}")
+        cases.append(Case("operations", number, page_size, returned, _task("operation_info", options), loop))
+    return cases
+
+
+def _project_cases() -> list[Case]:
+    cases = []
+    for number in PROJECTS:
+        options = {"query": {"org_id": f"org-{number}"}, "page_size": 400}
+        loop = ("/projects", "projects", "limit=400", f"org_id=org-{number}")
+        cases.append(Case("projects", number, 400, True, _task("project_info", options), loop))
+    return cases
+
+
+def _task(module: str, options: dict[str, Any]) -> Task:
+    return {f"clouddb.control.{module}": {"base_url": "{{ base_url }}", "api_key": "{{ api_key }}", **options}}
+
+
+def _measure_case(service: sandbox.Sandbox, case: Case, payload: Path) -> dict[str, Any]:
+    path, *arguments = case.loop
+    program = str(Path(__file__).with_name("bare_loop.py"))
+    env = {**os.environ, "BENCHMARK_API_KEY": sandbox.API_KEY}
+    answering: list[float] = []
+
+    def loop() -> Usage:
+        service.forget_requests()
+        usage = usage_of(sys.executable, program, service.base_url + path, *arguments, env=env)
+        answering.append(sum(entry["seconds"] for entry in service.requests()))
+        return usage
+
+    measures: dict[str, Callable[[], Usage]] = {
+        "loop": loop,
+        "module": partial(usage_of, sys.executable, str(payload)),
+        "task": partial(_play, service, case.task),
+    }
+    usages = {name: medians(each) for name, each in in_turn(RUNS, **measures).items()}
+    requests = len(service.requests())
+    return {
+        **{name: getattr(case, name) for name in ("list", "items", "page_size", "returned")},
+        "requests": requests,
+        "sandbox_share_of_loop": sorted(answering)[len(answering) // 2] / usages["loop"].wall,
+        **{name: usage._asdict() for name, usage in usages.items()},
+    }
+
+
+def _play(service: sandbox.Sandbox, task: Task) -> Usage:
+    played = play([task], {"base_url": service.base_url, "api_key": sandbox.API_KEY})
+    return played.usage._replace(wall=played.tasks[0].seconds)
