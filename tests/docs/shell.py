@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-PATIENCE = 120
+PATIENCE = 300
 
 
 class Shell:
