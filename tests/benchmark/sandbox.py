@@ -67,11 +67,12 @@ def running(seed: dict[str, Any]) -> Iterator[Sandbox]:
         files["seed"].write_text(json.dumps(seed), encoding="utf-8")
         files["api-key-file"].write_text(API_KEY, encoding="utf-8")
         command = [sys.executable, "-m", "clouddb_sandbox", *(f"--{option}={file}" for option, file in files.items())]
-        with subprocess.Popen(command, cwd=SERVER) as process:
+        log = folder / "log"
+        with log.open("wb") as output, subprocess.Popen(command, cwd=SERVER, stderr=output) as process:
             try:
                 while not files["ready-file"].exists():
                     if process.poll() is not None:
-                        raise RuntimeError("the sandbox did not start")
+                        raise RuntimeError(log.read_text(encoding="utf-8"))
                     time.sleep(0.1)
                 yield Sandbox(json.loads(files["ready-file"].read_text(encoding="utf-8"))["base_url"])
             finally:
