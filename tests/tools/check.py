@@ -1,187 +1,49 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the project's checks on a fresh copy of the collection: ``check.py PHASE... [-- ARGUMENT...]``.
+"""Runs the project's checks on fresh copies of the collection: ``check.py PHASE... [-- ARGUMENT...]``.
 
-Many test tools succeed when they skipped the work. So a phase is judged by the results that its tool wrote down:
-what was skipped counts as failed, and so does a phase in which nothing ran.
+As many run side by side as there are cores, each integration target for itself. Then the output of each is shown as a
+whole when it has ended.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
+import io
+import os
 import sys
 import time
-import xml.etree.ElementTree as ET
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from types import SimpleNamespace
 
-from stage import CHECKOUT, Stage, stage
+from phases import Tally, perform
+from stage import CHECKOUT, leave_when_interrupted
 
-PYTHON = ("--python", f"{sys.version_info.major}.{sys.version_info.minor}")
-BUILD = CHECKOUT / ".build"
-COLOR = re.compile(r"\x1b\[[0-9;]*m")
-SKIPPED = re.compile(r"^WARNING: (All targets skipped|Skipping (sanity|tests|unit)|Excluding|Required program)")
-
-# Sanity tests that rightly find nothing to do while the collection has no such file.
-SUBJECTS = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
-
-# Each linter, and what it says when it has really looked at something.
-LINTERS = (
-    (("ansible-lint", "--nocolor"), r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]"),
-    (("antsibull-changelog", "lint"), ""),
-    (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
-    (("mypy", "--cache-dir", str(BUILD / "mypy")), r"no issues found in [1-9]"),
-    (("shellcheck", ".ci/run"), ""),
-)
+TARGETS = CHECKOUT / "tests" / "integration" / "targets"
 
 
-@dataclass
-class Tally:
-    """What passed and what failed in one phase."""
-
-    passed: int = 0
-    failed: list[str] = field(default_factory=list)
-    without_subject: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+def size(folder: Path) -> int:
+    """How much there is to read in a folder: a fair guess at how long it takes to run it."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def run(staged: Stage, program: str, *arguments: str) -> tuple[int, list[str]]:
-    """Run a program, show its output as it comes, return its exit status and its lines."""
-    lines = []
-    with staged.start(program, *arguments, piped=True) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            lines.append(COLOR.sub("", line.rstrip()))
-    return process.returncode, lines
-
-
-def ansible_test(staged: Stage, tally: Tally, *command: str) -> tuple[int, list[str]]:
-    """Run one command of ansible-test; every warning about work left out counts as failed."""
-    status, lines = run(staged, "ansible-test", *command, "--color", "yes" if sys.stdout.isatty() else "no")
-    tally.failed += sorted({line for line in lines if SKIPPED.search(line)})
-    return status, lines
-
-
-def read_junit(
-    staged: Stage, tally: Tally, reports: str, may_skip: Callable[[str], bool] = lambda name: False
-) -> None:
-    """Count the test cases in ansible-test's JUnit files."""
-    for report in sorted((staged.collection / "tests" / "output" / "junit").glob(reports)):
-        for case in ET.parse(report).iter("testcase"):
-            name = case.get("name", "").removesuffix(f"-python-{PYTHON[1]}")
-            outcome = {child.tag for child in case} & {"failure", "error", "skipped"}
-            if not outcome:
-                tally.passed += 1
-            elif outcome == {"skipped"} and may_skip(name):
-                tally.without_subject.append(name)
-            else:
-                tally.failed.append(f"{case.get('classname')}.{name} ({', '.join(sorted(outcome))})")
-
-
-def place_get_pip() -> None:
-    """Put our stand-in where ansible-test keeps the pip bootstrap script that it would download otherwise."""
-    from ansible_test._internal.python_requirements import get_venv_packages
-
-    version = get_venv_packages(SimpleNamespace(version=PYTHON[1]))["pip"]
-    target = Path.home() / ".ansible" / "test" / "cache" / f"get_pip_{version.replace('.', '_')}.py"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(__file__).with_name("get_pip.py"), target)
-
-
-def sanity(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """All of ansible-test's sanity tests."""
-
-    def has_no_subject(test: str) -> bool:
-        return bool(arguments) or test in SUBJECTS and not any(staged.collection.glob(SUBJECTS[test]))
-
-    place_get_pip()
-    status, _lines = ansible_test(staged, tally, "sanity", *PYTHON, "--junit", *arguments)
-    read_junit(staged, tally, "ansible-test-sanity-*.xml", may_skip=has_no_subject)
-    return status
-
-
-def units(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The unit tests."""
-    status, _lines = ansible_test(staged, tally, "units", *PYTHON, "--requirements", *arguments)
-    read_junit(staged, tally, "python*-units.xml")
-    return status
-
-
-def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The integration targets."""
-    options = (*PYTHON, "--local", "--requirements", "--continue-on-error")
-    status, lines = ansible_test(staged, tally, "integration", *options, *arguments)
-    for report in (staged.collection / "tests" / "output" / "data").glob("integration-*.json"):
-        tally.passed += len(json.loads(report.read_text(encoding="utf-8"))["targets"])
-    for number, line in enumerate(lines):
-        if "integration test(s) listed below" in line:
-            tally.failed += lines[number + 1 :]
-    return status
-
-
-def soak(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The integration targets with those of their parts that take minutes."""
-    (staged.collection / "tests" / "integration" / "integration_config.yml").write_text("soak: true\n", encoding="utf-8")
-    return integration(staged, tally, arguments)
-
-
-def lint(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The linters."""
-    for command, proof in LINTERS:
-        print(f"--- {command[0]}", flush=True)
-        status, lines = run(staged, *command)
-        if status or not re.search(proof, "\n".join(lines)):
-            tally.failed.append(command[0])
+def split(phases: list[str], arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The work in parts that can run side by side; the longest come first, so that none is left over in the end."""
+    targets = [folder for folder in TARGETS.iterdir() if not folder.name.startswith("setup_")]
+    for phase in phases:
+        if phase == "integration" and not arguments:
+            yield from (("integration", [target.name]) for target in sorted(targets, key=size, reverse=True))
         else:
-            tally.passed += 1
-    return 0
+            yield phase, arguments
 
 
-def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
-    """The unit tests with the coverage of plugins/, as a table here and as pages in .build/coverage."""
-    status = units(staged, tally, ["--coverage", *arguments])
-    folder = staged.collection / "tests" / "output" / "coverage"
-    # ansible-test reports the files that no test imports apart from the others, so the totals are made here.
-    ansible_test(staged, tally, "coverage", "combine", "--stub")
-    data, only = f"--data-file={folder / 'whole'}", "--include=plugins/*"
-    reports = (
-        ("combine", "--quiet", data, str(folder / "coverage"), str(folder / "coverage=stub-01")),
-        ("html", "--quiet", data, only, f"--directory={BUILD / 'coverage'}"),
-        ("json", "--quiet", data, only, f"-o{folder / 'whole.json'}"),
-        ("report", data, only, "--show-missing", "--skip-covered"),
-    )
-    status = status or max(run(staged, "coverage", *report)[0] for report in reports)
-    if not status:
-        totals = json.loads((folder / "whole.json").read_text(encoding="utf-8"))["totals"]
-        for kind, covered, number in (("line", "lines", "statements"), ("branch", "branches", "branches")):
-            share = 100 * totals[f"covered_{covered}"] / totals[f"num_{number}"]
-            print(f"{kind} coverage: {share:.1f} % ({totals[f'covered_{covered}']} of {totals[f'num_{number}']})")
-    return status
-
-
-PHASES: dict[str, Callable[[Stage, Tally, list[str]], int]] = {
-    phase.__name__: phase for phase in (sanity, units, integration, soak, lint, coverage)
-}
-
-
-def perform(staged: Stage, phase: str, arguments: list[str]) -> Tally:
-    """Run one phase and say what came of it."""
-    print(f"\n=== {phase}", flush=True)
-    started = time.monotonic()
-    tally = Tally()
-    status = PHASES[phase](staged, tally, arguments)
-    if status and not tally.failed:
-        tally.failed.append(f"exit status {status}")
-    if not tally.passed and not tally.failed:
-        tally.failed.append("nothing ran")
-    tally.seconds = time.monotonic() - started
-    return tally
+def show(name: str, tally: Tally) -> None:
+    """Sum up one part."""
+    print(f"=== {name}: {tally.passed} passed, {len(tally.failed)} failed in {tally.seconds:.0f} s", end="")
+    print(f" (no files for {', '.join(tally.without_subject)})" if tally.without_subject else "")
+    for failure in tally.failed:
+        print(f"    {failure}")
 
 
 def main() -> int:
@@ -189,18 +51,28 @@ def main() -> int:
     phases, arguments = sys.argv[1:], []
     if "--" in phases:
         phases, arguments = phases[: phases.index("--")], phases[phases.index("--") + 1 :]
+    parts = {" ".join([phase, *extra]): (phase, extra) for phase, extra in split(phases, arguments)}
 
-    with stage() as staged:
-        tallies = {phase: perform(staged, phase, arguments) for phase in phases}
+    leave_when_interrupted()
+    started = time.monotonic()
+    tallies = {}
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+    try:
+        running = {pool.submit(perform, *part, output=io.StringIO() if len(parts) > 1 else sys.stdout): name for name, part in parts.items()}
+        for ended in as_completed(running):
+            name, tally = running[ended], ended.result()
+            if isinstance(tally.output, io.StringIO):
+                print(f"\n=== {name}", tally.output.getvalue(), sep="\n", flush=True)
+            tallies[name] = tally
+    finally:
+        pool.shutdown(cancel_futures=True)
 
     print()
-    for phase, tally in tallies.items():
-        print(f"=== {phase}: {tally.passed} passed, {len(tally.failed)} failed in {tally.seconds:.0f} s", end="")
-        print(f" (no files for {', '.join(tally.without_subject)})" if tally.without_subject else "")
-        for failure in tally.failed:
-            print(f"    {failure}")
-    failed = sum(len(tally.failed) for tally in tallies.values())
-    print(f"{sum(tally.passed for tally in tallies.values())} passed, {failed} failed")
+    for name in parts:
+        show(name, tallies[name])
+    passed, failed = (sum(count) for count in zip(*((tally.passed, len(tally.failed)) for tally in tallies.values())))
+    print(f"In {time.monotonic() - started:.0f} s:")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 

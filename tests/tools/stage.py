@@ -15,9 +15,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,9 @@ display_skipped_hosts = false
 inventory_unparsed_warning = false
 """
 
+programs: list[subprocess.Popen[str]] = []
+interrupted = threading.Event()
+
 
 class Stage:
     """A copy of the collection in a temporary folder, and the means to run programs there."""
@@ -42,7 +46,6 @@ class Stage:
     def __init__(self, root: Path) -> None:
         """Copy the files that git tracks or would track, as they are in the working tree."""
         self.root = root
-        self.process: subprocess.Popen[str] | None = None
         self.collection = root / "ansible_collections" / "clouddb" / "control"
         self.bin = root / "venv" / "bin"
         self.env = {
@@ -51,8 +54,10 @@ class Stage:
             "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "LC_ALL": "C.UTF-8",
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "TMPDIR": str(root / "tmp"),
         }
 
+        (root / "tmp").mkdir()
         (root / "venv").symlink_to(sys.prefix)
         (root / "ansible.cfg").write_text(ANSIBLE_CFG.format(root=root), encoding="utf-8")
         for name in self._files():
@@ -74,36 +79,65 @@ class Stage:
         with path.open("rb") as file:
             is_script = file.read(2) == b"#!"
         # A script's own first line would name the Python in the checkout, spaces and all.
-        self.process = subprocess.Popen(
+        process = subprocess.Popen(
             [*([str(self.bin / "python")] if is_script else []), str(path), *arguments],
             cwd=self.collection,
             env=self.env,
+            stdin=subprocess.DEVNULL if piped else None,
             stdout=subprocess.PIPE if piped else None,
             stderr=subprocess.STDOUT if piped else None,
+            start_new_session=piped,
             text=True,
             errors="replace",
         )
-        return self.process
+        programs.append(process)
+        if interrupted.is_set():
+            end(process)
+        return process
+
+    def stop_sandboxes(self) -> None:
+        """Stop the sandboxes that were started in folders of the stage and outlived what has started them."""
+        program = CHECKOUT / "roles" / "sandbox" / "files" / "background.py"
+        for file in self.root.rglob("server.json"):
+            subprocess.run([sys.executable, str(program), "stop", str(file.parent)], stdout=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    """Make a stage, and remove it in the end, also after an interrupt."""
+    """Make a stage, and remove it in the end."""
     with tempfile.TemporaryDirectory(prefix="clouddb-control-", ignore_cleanup_errors=True) as folder:
         staged = Stage(Path(folder).resolve())
+        try:
+            yield staged
+        finally:
+            staged.stop_sandboxes()
 
-        def leave(number: int, frame: types.FrameType | None) -> None:
-            if staged.process and number != signal.SIGINT:  # a terminal sends SIGINT to the program too
-                staged.process.terminate()
-            raise SystemExit(128 + number)
 
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, leave)
-        yield staged
+def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
+    """Interrupt a program with all that it has started, as a terminal would; one that shares ours was told by that."""
+    with suppress(ProcessLookupError):
+        if process.poll() is None and os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGINT)
+        elif process.returncode is None and number != signal.SIGINT:
+            process.terminate()
+
+
+def leave_when_interrupted() -> None:
+    """End the programs on all stages when this process is told to end, so that it leaves the stages and they are removed."""
+
+    def leave(number: int, frame: types.FrameType | None) -> None:
+        interrupted.set()
+        for process in programs:
+            end(process, number)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
 
 
 def main() -> int:
     """Run the program named on the command line."""
+    leave_when_interrupted()
     with stage() as staged, staged.start(*sys.argv[1:]) as process:
         return process.wait()
 
