@@ -18,7 +18,7 @@ def parse_timestamp(text: str) -> datetime:
 
     Digits beyond microseconds are dropped. Raises ValueError.
     """
-    match = re.fullmatch(_TIMESTAMP, text.strip())
+    match = re.fullmatch(_TIMESTAMP, text.strip(), re.ASCII)
     if match is None:
         raise ValueError(f"not an ISO 8601 timestamp: {text!r}")
     day, time_of_day, seconds, fraction, offset = match.groups()
@@ -36,7 +36,7 @@ def parse_age(text: str) -> timedelta | None:
 
     Raises ValueError when the age is longer than time itself.
     """
-    match = re.fullmatch(_AGE, text.strip())
+    match = re.fullmatch(_AGE, text.strip(), re.ASCII)
     if match is None:
         return None
     try:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 # Key and certificate of 127.0.0.1, signed by itself and good until 2120; no authority vouches for it.
@@ -66,6 +66,8 @@ def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
     return Reply("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + content)
 
 
+Service = TypeVar("Service", bound="ScriptedService")
+
 HANG_UP = Reply(None)
 RESET = Reply(None, reset=True)
 
@@ -81,6 +83,10 @@ class ScriptedService:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
         if self._tls:
             self._tls.load_cert_chain(CERTIFICATE)
+
+    def answer_to(self, request: Request) -> Reply:
+        """The next one in the script; a script that is too short shows as a plain 599 in the test."""
+        return self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
 
     def serve(self) -> None:
         while True:
@@ -105,8 +111,7 @@ class ScriptedService:
         headers = Parser().parsestr(head)
         method, target, _version = line.split()
         self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-        # A script that is too short shows as a plain 599 in the test.
-        answer = self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
+        answer = self.answer_to(self.requests[-1])
         if answer.raw is not None:
             connection.sendall(answer.raw[: answer.slow_from])
             for byte in answer.raw[answer.slow_from :] if answer.slow_from is not None else b"":
@@ -117,10 +122,10 @@ class ScriptedService:
 
 
 @contextmanager
-def scripted_service(*script: Reply, tls: bool = False) -> Iterator[ScriptedService]:
+def scripted_service(*script: Reply, tls: bool = False, service_class: type[Service] = ScriptedService) -> Iterator[Service]:
     """Serve the script, over TLS on request; fails if a reply was not asked for."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        service = ScriptedService(listener, list(script), tls)
+        service = service_class(listener, list(script), tls)
         thread = threading.Thread(target=service.serve, daemon=True)
         thread.start()
         yield service

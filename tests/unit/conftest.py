@@ -1,0 +1,17 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many examples the tests of properties try: the same few each time, or many new ones (--hypothesis-profile=soak)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No time limits: a busy machine is no fault. What a test's fixtures start serves all of its examples.
+settings.register_profile("quick", max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("soak", settings.get_profile("quick"), max_examples=1000, derandomize=False, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile(config.getoption("--hypothesis-profile") or "quick")

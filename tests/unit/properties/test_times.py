@@ -1,0 +1,93 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Points in time and pauses, from options and from the service: read rightly, or refused; never anything else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils.options import moment
+from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_age, parse_timestamp
+from ansible_collections.clouddb.control.plugins.module_utils.transport import LONGEST_RETRY_AFTER, retry_after_seconds
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, reply
+
+UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zones)
+# Texts that are nearly right are harder than those that are nothing at all.
+near_misses = st.text("0123456789-:.,TtZz+ smhdw", max_size=40)
+any_text = st.text() | near_misses | st.from_regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d*)?[Z+\-]\d*:?\d*") | st.from_regex(r"\d+(\.\d+)?\s*[smhdw]")
+
+
+@given(moments, st.sampled_from("Tt "), st.sampled_from([".", ","]), st.text("0123456789", max_size=12), st.sampled_from(["", " ", "\n"]))
+def test_a_timestamp_is_the_same_however_it_is_written(when: datetime, between: str, point: str, beyond: str, around: str) -> None:
+    """Digits beyond microseconds are dropped."""
+    text = when.strftime("%Y-%m-%d").zfill(10) + between + when.strftime("%H:%M:%S") + point + f"{when.microsecond:06}{beyond}"
+    for offset in (when.strftime("%z"), when.isoformat()[-6:]):
+        read = parse_timestamp(f"{around}{text}{offset}{around}")
+        assert read == when
+        assert read.utcoffset() == timedelta(0)
+
+
+@given(any_text)
+def test_other_text_is_refused(text: str) -> None:
+    try:
+        read = parse_timestamp(text)
+    except ValueError:
+        return
+    assert read.utcoffset() == timedelta(0)
+    assert text.strip().isascii()
+
+
+@given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", " "]))
+def test_an_age_is_so_many_of_its_unit(number: int, unit: str, between: str) -> None:
+    assert parse_age(f"{number}{between}{unit}") == moment({"created_after": f" {number}{unit}"}, "created_after") == number * UNITS[unit]
+
+
+@given(any_text)
+def test_an_option_is_a_moment_an_age_or_a_clear_failure(text: str) -> None:
+    try:
+        read = moment({"created_after": text}, "created_after")
+    except InvalidOption as error:
+        assert str(error).startswith("created_after: must be")
+        return
+    assert text.strip().isascii()
+    assert isinstance(read, datetime) or (isinstance(read, timedelta) and read >= timedelta(0))
+
+
+# What a header can hold: all of latin-1 but line breaks.
+headers = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=50)
+lasting = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seconds=seconds))
+
+
+@given(st.integers(0, 10**30))
+def test_seconds_are_honoured_up_to_a_minute(seconds: int) -> None:
+    assert retry_after_seconds({"Retry-After": f"{seconds}"}) == min(seconds, LONGEST_RETRY_AFTER)
+
+
+@given(lasting)
+def test_a_date_to_come_is_honoured_up_to_a_minute_and_one_gone_by_is_no_pause(away: timedelta) -> None:
+    now = datetime.now(timezone.utc)
+    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}) == LONGEST_RETRY_AFTER
+    assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}) == 0
+
+
+@given(headers | near_misses | st.sampled_from(["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5000, "1e9", "-1", "nan", "0x10"]))
+def test_any_header_leads_to_a_pause_of_a_minute_at_most(service: ScriptedService, header: str) -> None:
+    service.script[:] = [reply({}, 503, Retry_After=header), reply({"done": True})]
+    served = scripted(service)
+    assert served.client.get("things").object() == {"done": True}
+    (pause,) = served.clock.pauses
+    assert 0 <= pause <= LONGEST_RETRY_AFTER
+
+
+def test_the_longest_pause_is_a_minute() -> None:
+    assert LONGEST_RETRY_AFTER == 60
