@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
 from ansible_collections.clouddb.control.plugins.module_utils.bounded_answer import LARGEST_ANSWER
 from ansible_collections.clouddb.control.plugins.module_utils.clock import SYSTEM_CLOCK, Clock
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, is_loopback
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, is_loopback, spellings
 from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, NotFound, RequestFailed, ServiceUnreachable, StatusError, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
 
@@ -102,7 +102,8 @@ class Client:
             )
         except UnicodeError:
             raise ClouddbError(f"{method} {path} can't be sent: a value in it is not valid Unicode") from None
-        except (OSError, transport.HTTPError) as error:
+        except Exception as error:  # pylint: disable=broad-except
+            # Also one that nobody expects: a library's error may quote the request's headers, and is never shown as it is.
             raise self._without_answer(error, method, path, request_id) from None
         self._learn_service_time(response.headers.get("Date"))
         tries: int = response.raw.tries  # type: ignore[union-attr]  # a WholeBody
@@ -119,8 +120,9 @@ class Client:
             return Answer(None, method, path, tries, request_id).unexpected(f"it is larger than {LARGEST_ANSWER // 2**20} MiB")
         trusted = not transport.is_untrusted_certificate(error)
         sent = trusted and not transport.is_never_sent(error)
+        transient = trusted and isinstance(error, (OSError, transport.HTTPError))
         message = f"{self.connection.base_url} did not answer {method} {path}: {transport.describe_fault(error)}{_after(tries)}"
-        return ServiceUnreachable(self._without_key(message), method, path, tries, request_id, sent=sent, transient=trusted)
+        return ServiceUnreachable(self._without_key(message), method, path, tries, request_id, sent=sent, transient=transient)
 
     def _status_error(self, response: transport.requests.Response, method: str, path: str, tries: int, request_id: str) -> StatusError:
         status = response.status_code
@@ -156,7 +158,9 @@ class Client:
         return {field: self._without_key(text)[:LONGEST_SERVICE_TEXT] for field, text in told.items() if isinstance(text, str) and text}
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self.connection.api_key, "********")
+        for spelling in spellings(self.connection.api_key):
+            text = text.replace(spelling, "********")
+        return text
 
     def _learn_service_time(self, date: str | None) -> None:
         try:

@@ -110,7 +110,7 @@ def _checked_api_key(api_key: str) -> str:
 
 def spellings(api_key: str) -> set[str]:
     """The key as texts of programs may spell it: as it is, in JSON, in an address, in Python's notation."""
-    return {api_key, json.dumps(api_key)[1:-1], quote(api_key, safe=""), repr(api_key)[1:-1]}
+    return {api_key, json.dumps(api_key)[1:-1], quote(api_key), quote(api_key, safe=""), repr(api_key)[1:-1]}
 
 
 def is_sendable(api_key: str) -> bool:

@@ -32,6 +32,9 @@ class CreatedKey(NamedTuple):
     secret: str
     public: Key
 
+    def __repr__(self) -> str:
+        return f"CreatedKey({self.public!r})"  # without the secret
+
 
 def list_keys(client: Client) -> list[Key]:
     """The account's active keys, the earliest first (api.md, GET /api_keys)."""

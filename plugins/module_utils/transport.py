@@ -232,6 +232,8 @@ def describe_fault(error: BaseException) -> str:
         return "no whole answer within api_timeout"
     if isinstance(cause, NewConnectionError):
         return f"no connection could be made ({_innermost(cause)})"
+    if not isinstance(error, (OSError, HTTPError)):
+        return f"unexpected {type(error).__name__} ({error})"
     return f"the connection broke ({_innermost(cause)})"
 
 
