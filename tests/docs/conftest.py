@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tests" / "unit" / "support"))
+# tests/tools/stage.py has put it below ansible_collections.
+sys.path.insert(0, str(CHECKOUT.parents[2]))
 
-from sandbox import Sandbox, running_sandbox  # noqa: E402
 from shell import Shell  # noqa: E402
+
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox  # noqa: E402
 
 PROJECTS = [
     {

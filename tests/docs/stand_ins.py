@@ -17,6 +17,9 @@ STAND_INS = {
     ),
 }
 
+# A guide whose blocks are messages; test_troubleshooting.py holds them against the code.
+MESSAGES_GUIDE = "troubleshooting"
+
 # Blocks that are not run: the guide, how the block begins, and the reason.
 NOT_RUN = {
     ("architecture", "  playbook task                                               inventory source"): "A drawing.",

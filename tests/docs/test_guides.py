@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import pytest
 from blocks import Block, blocks_of, guides
-from sandbox import Sandbox
 from shell import Shell
-from stand_ins import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, NOT_RUN, STAND_INS
+from stand_ins import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, MESSAGES_GUIDE, NOT_RUN, STAND_INS
 from transcript import commands_of
+
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
 def is_run(block: Block) -> bool:
-    return (block.guide, block.first_line) not in NOT_RUN
+    return block.guide != MESSAGES_GUIDE and (block.guide, block.first_line) not in NOT_RUN
 
 
 @pytest.mark.parametrize("guide", [guide for guide in guides() if any(map(is_run, blocks_of(guide)))])

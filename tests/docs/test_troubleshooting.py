@@ -1,0 +1,120 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every message in the guide on troubleshooting is one that the collection has."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from functools import partial
+from itertools import chain
+from types import ModuleType
+from typing import Any
+
+import pytest
+from blocks import blocks_of
+from conftest import CHECKOUT, PROJECTS
+from stand_ins import MESSAGES_GUIDE
+from transcript import ANYTHING
+
+from ansible_collections.clouddb.control.plugins.module_utils import module_run, transport
+from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
+
+SHOP = "wispy-lake-12345678"
+GONE = {"operations": [{"id": "op", "project_id": SHOP}]}
+ROLE_FILES = [*CHECKOUT.glob("roles/*/tasks/*.yml"), CHECKOUT / "roles" / "sandbox" / "files" / "background.py"]
+
+
+def shown_messages() -> list[str]:
+    """The guide's messages; line breaks within them are the guide's."""
+    blocks = blocks_of(MESSAGES_GUIDE)
+    assert {block.language for block in blocks} == {"text"}
+    return [" ".join(block.content.split()) for block in blocks]
+
+
+def pattern(message: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, message.split(ANYTHING))))
+
+
+# How the modules come to say it: the module, its options, and a fault of the service.
+CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
+    (project_info, {"base_url": None, "api_key": None}, None),
+    (project_info, {"api_key": " "}, None),
+    (project_info, {"api_key": "two words"}, None),
+    (project_info, {"base_url": "control.example.com/api/v2"}, None),
+    (project_info, {"base_url": "http://control.example.com/api/v2"}, None),
+    (project_info, {"base_url": "http://127.0.0.1:9/api/v2"}, None),
+    (project_info, {"api_timeout": 0.05}, {"kind": "stall", "seconds": 5}),
+    (project_info, {"api_key": "revoked"}, None),
+    (operation_info, {"project_id": "no-such-project"}, None),
+    (project_info, {}, {"kind": "redirect", "location": "https://elsewhere.example.com/"}),
+    (project_info, {}, {"kind": "html"}),
+    (project_info, {}, {"kind": "status", "status": 429}),
+    (project_info, {}, {"kind": "status", "status": 503}),
+    (api_key, {"name": "busy"}, {"kind": "status", "status": 423, "method": "POST"}),
+    (project_info, {}, {"kind": "unavailable_projects", "ids": [SHOP]}),
+    (api_key, {"name": "deploy", "dest": "deploy.key"}, None),
+    (api_key, {"name": "deploy", "dest": "refused.key"}, None),
+    (api_key, {"name": "deploy", "regenerate": "always"}, {"kind": "lost_answer", "method": "POST"}),
+    (api_key, {"name": "deploy", "state": "absent", "second_key": True}, None),
+    (api_key, {"name": "deploy", "second_key": True}, None),
+    (api_key, {"name": "deploy", "dest": "no/folder/deploy.key"}, None),
+    (api_key, {"name": "deploy", "regenerate": "if_lost"}, None),
+    (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
+    (operation_wait, {"timeline": [[0, "failed"]]}, None),
+    (operation_wait, {**GONE, "timeout": 0}, {"kind": "reset"}),
+    (operation_wait, {**GONE, "api_key": "revoked"}, None),
+    (operation_wait, {"operations": [{"id": "op"}]}, None),
+    (operation_info, {"created_after": "yesterday"}, None),
+]
+
+
+def said_by(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None) -> str:
+    """The message and the warnings of a module that meets this trouble."""
+    sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    if options.pop("second_key", False):
+        sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    if timeline := options.pop("timeline", None):
+        sandbox.plan(*timeline, action="create_branch", error="no space left")
+        branch = sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
+        options["operations"] = branch["operations"]
+    if fault:
+        sandbox.fault(**{"times": None, **fault})
+    wanted = {"base_url": sandbox.base_url, "api_key": API_KEY, **options}
+    ended = run_main(module, {name: value for name, value in wanted.items() if value is not None})
+    return "\n".join([ended.result.get("msg", ""), *ended.result.get("warnings", [])])
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """All that modules say in trouble, with no environment but ours, and pauses that take no time."""
+    with ExitStack() as stack:
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        for name in ("CLOUDDB_BASE_URL", "CLOUDDB_API_KEY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+            patched.delenv(name, raising=False)
+        folder = tmp_path_factory.mktemp("files")
+        patched.chdir(folder)
+        patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
+        (folder / "refused.key").write_text("revoked")
+
+        def say(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
+            with running_sandbox(tmp_path_factory.mktemp("sandbox"), projects=PROJECTS) as sandbox:
+                return said_by(sandbox, module, dict(options), fault)
+
+        messages = [say(*case) for case in CASES]
+        untrusted = stack.enter_context(scripted_service(reply({"projects": []}), tls=True))
+        messages.append(say(project_info, {"base_url": untrusted.base_url}))
+        patched.setattr(transport, "REQUESTS_IMPORT_ERROR", "Traceback")
+        return [*messages, say(project_info, {})]
+
+
+@pytest.mark.parametrize("message", shown_messages())
+def test_the_message_is_one_of_ours(message: str, said: list[str]) -> None:
+    in_roles = (" ".join(path.read_text(encoding="utf-8").split()) for path in ROLE_FILES)
+    assert any(pattern(message).search(text) for text in chain(said, in_roles)), "\n".join(said)
