@@ -101,6 +101,7 @@ def waits(results: Results) -> Any:
         axes.set(xscale="log", title=title)
         axes.xaxis.set_major_formatter("{x:g}")
     panels[0].set_yticks(range(len(names)), [f"{operations} × {duration} s" for operations, duration in names])
+    panels[0].set_ylabel("operations × duration")
     panels[0].invert_yaxis()
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
@@ -110,7 +111,7 @@ def schedules(results: Results) -> Any:
     """Requests against lag, for fixed and for growing pauses."""
     measured = results["schedules"]
     figure, (typical, long) = pyplot.subplots(1, 2, figsize=(10, 4.4))
-    for axes, band, quantity, factor in ((typical, "typical", "stretch", 100), (long, "long", "lag", 1)):
+    for axes, band, quantity, factor, side, offset in ((typical, "typical", "stretch", 100, "left", (7, 5)), (long, "long", "lag", 1, "right", (-7, -12))):
         points = {
             kind: [(pauses[band]["requests"], factor * pauses[band][quantity]) for pauses in measured[kind]] for kind in ("growing", "fixed", "ours")
         }
@@ -118,13 +119,13 @@ def schedules(results: Results) -> Any:
         axes.plot(*zip(*points["fixed"]), color=OTHER, marker="s", label="fixed interval")
         axes.scatter(*zip(*points["ours"]), color=OURS, marker="o", s=90, label="operation_wait", zorder=3)
         for pauses, point in zip(measured["fixed"], points["fixed"]):
-            axes.annotate(f"{pauses['first']:g} s", point, xytext=(7, 5), textcoords="offset points", color=OTHER)
+            axes.annotate(f"{pauses['first']:g} s", point, xytext=offset, textcoords="offset points", ha=side, color=OTHER)
         axes.set_xlabel("requests for one wait (mean)")
         axes.set_ylim(bottom=0)
     typical.set(title="Operations of 0.1 s to 30 s", ylabel="task longer by (%, mean)", xlim=(0, None))
-    long.set(title="Operations of 30 s to 5 min", ylabel="lag (s, mean)", xscale="log")
-    long.xaxis.set_major_formatter("{x:g}")
-    long.xaxis.set_minor_formatter("{x:g}")
+    long.set(title="Operations of 30 s to 5 min", ylabel="lag (s, mean)", xscale="log", xlim=(20, 220))
+    long.minorticks_off()
+    long.set_xticks([25, 50, 100, 200], ["25", "50", "100", "200"])
     typical.legend()
     return figure
 

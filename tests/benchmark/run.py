@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,17 @@ def main() -> None:
     file = options.docs / "performance" / "results.json"
     results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     if not options.report:
-        measure(results, options.measurements or list(MEASUREMENTS))
         file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(rounded(results), indent=2) + "\n", encoding="utf-8")
+        for _name in measure(results, options.measurements or list(MEASUREMENTS)):
+            file.write_text(json.dumps(rounded(results), indent=2) + "\n", encoding="utf-8")
     write_report(results, options.docs)
 
 
-def measure(results: dict[str, Any], names: list[str]) -> None:
-    """Put new results in the place of those with these names."""
+def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
+    """Put new results in the place of those with these names, and say each time which."""
     here = import_module(f"{PACKAGE}.machine").describe()
     others = set(results) - {"machine", *names}
-    if others and results["machine"] != here:
+    if others and results.get("machine", here) != here:
         sys.exit("The other results are from another machine or other versions: run all measurements.")
     results["machine"] = here
     for name in names:
@@ -52,6 +53,7 @@ def measure(results: dict[str, Any], names: list[str]) -> None:
         started = time.monotonic()
         results[name] = import_module(f"{PACKAGE}.{name}").measure()
         print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
+        yield name
 
 
 def rounded(value: Any) -> Any:
