@@ -18,18 +18,22 @@ CHECKOUT = SITE.parents[1]
 sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
 
 from links import broken_links  # noqa: E402
-from stage import Stage, stage  # noqa: E402
+from stage import Stage, leave_when_interrupted, stage  # noqa: E402
 
 TARGET = CHECKOUT / ".build" / "docs"
 
 # Where the lists begin on the front page of antsibull-docs: the first section of extra-docs.yml.
 FIRST_LIST = "Guides\n------\n"
 
-# The labels of Ansible's documentation that the plugins' pages link to.
+# The labels and environment variables in Ansible's documentation that the plugins' pages link to.
 ANSIBLE_LABELS = {
+    "action_plugins": "plugins/action.html#action-plugins",
+    "ansible_collections.ansible.builtin.uri_module": "collections/ansible/builtin/uri_module.html",
     "ansible_configuration_settings": "reference_appendices/config.html#ansible-configuration-settings",
     "common_return_values": "reference_appendices/common_return_values.html#common-return-values",
 }
+
+ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
 
 
 def write_sources(staged: Stage, sources: Path) -> None:
@@ -54,8 +58,9 @@ def write_sources(staged: Stage, sources: Path) -> None:
 def write_inventory(path: Path) -> None:
     """An inventory for intersphinx (its format, version 2)."""
     header = "# Sphinx inventory version 2\n# Project: Ansible\n# Version: \n# The remainder of this file is compressed using zlib.\n"
-    entries = "".join(f"{label} std:label -1 {address} {label}\n" for label, address in ANSIBLE_LABELS.items())
-    path.write_bytes(header.encode() + zlib.compress(entries.encode()))
+    labels = [f"{label} std:label -1 {address} {label}\n" for label, address in ANSIBLE_LABELS.items()]
+    variables = [f"{name} std:envvar -1 reference_appendices/config.html#envvar-{name} -\n" for name in ANSIBLE_VARIABLES]
+    path.write_bytes(header.encode() + zlib.compress("".join(labels + variables).encode()))
 
 
 def run(staged: Stage, program: str, *arguments: str) -> None:
@@ -66,6 +71,7 @@ def run(staged: Stage, program: str, *arguments: str) -> None:
 
 
 def main() -> None:
+    leave_when_interrupted()
     with stage() as staged:
         sources, built = staged.root / "sources", staged.root / "built"
         write_sources(staged, sources)

@@ -11,7 +11,9 @@ from pathlib import Path
 from antsibull_docutils.rst_code_finder import CodeBlockDirective, find_code_blocks
 from docutils import nodes
 
-GUIDES = Path(__file__).resolve().parents[2] / "docs" / "docsite" / "rst"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDES = DOCS / "docsite" / "rst"
+FRONT_PAGE = "index"
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ class CaptionedBlock(CodeBlockDirective):
 
 
 def guides() -> list[str]:
-    """The names of all guides."""
-    return sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))
+    """The names of all guides, the front page among them."""
+    return [FRONT_PAGE, *sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))]
 
 
 def blocks_of(guide: str) -> list[Block]:
     """The code blocks of a guide, from top to bottom; those after C(::) have no language."""
-    path = GUIDES / f"{guide}.rst"
+    path = (DOCS / "site" if guide == FRONT_PAGE else GUIDES) / f"{guide}.rst"
     plain: list[Block] = []
 
     def note_plain(line: int | str, _column: int, content: str, _unknown: bool) -> None:

@@ -57,7 +57,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     real = os.environ
     env = {
         **{name: value for name, value in real.items() if not name.startswith(FOREIGN)},
-        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
         # One host after the other: the output has the order that the guides show.
         "ANSIBLE_FORKS": "1",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from blocks import Block, blocks_of, guides
+from conftest import CHECKOUT
 from shell import Shell
 from stand_ins import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, MESSAGES_GUIDE, NOT_RUN, STAND_INS
 from transcript import commands_of
@@ -25,6 +26,10 @@ def test_the_guide_does_what_it_says(guide: str, shell: Shell, sandbox: Sandbox)
         return text.replace(EXAMPLE_BASE_URL, sandbox.base_url).replace(EXAMPLE_API_KEY, sandbox.api_key)
 
     for block in filter(is_run, blocks_of(guide)):
+        if block.caption and (CHECKOUT / block.caption).is_file():
+            shown = (CHECKOUT / block.caption).read_text(encoding="utf-8").removeprefix("---\n")
+            assert block.content == shown, f"{block}: {block.caption} is otherwise"
+            continue
         if block.caption:
             file = shell.folder / block.caption
             file.parent.mkdir(parents=True, exist_ok=True)
