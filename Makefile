@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda docs test-docs benchmark java build clean
+.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda test-awx docs test-docs benchmark java build clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -7,6 +7,7 @@ REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
 # A virtual environment is bound to its path and its Python, so its stamp is too.
 READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
+AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
 
@@ -47,6 +48,9 @@ test-browser: $(READY) ## Look at the account report in headless Chromium, which
 test-eda: java $(EDA_READY) ## Run the event source in the real ansible-rulebook; needs Java 17 or later
 	@.venv-eda/bin/python -m pytest -q -p no:cacheprovider tests/eda $(ARGS)
 
+test-awx: $(AWX_READY) ## Run the AWX files and the examples as jobs in the real ansible-runner
+	@.venv-awx/bin/python -m pytest -q -p no:cacheprovider --numprocesses 2 tests/awx $(ARGS)
+
 docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 	@.venv-docs/bin/python docs/site/build.py
 
@@ -64,13 +68,14 @@ build: $(READY) ## Build the collection's tarball in .build/dist
 	@$(STAGE) ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-docs .venv-eda .venv-benchmark .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .build
 
 $(READY): $(REQUIREMENTS)
+$(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
-$(READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY):
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"
