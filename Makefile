@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda test-awx docs test-docs benchmark java build clean
+.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -10,6 +10,7 @@ EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
+RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 
 STAGE := .venv/bin/python tests/tools/stage.py
 CHECK := .venv/bin/python tests/tools/check.py
@@ -57,6 +58,12 @@ docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" narrows it
 	@.venv-docs/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/docs $(ARGS)
 
+test-matrix: $(RELEASE_READY) ## Run the tests on all supported versions found here; takes hours; ARGS="-s 'controller(2.16-py3.10)' -- units" narrows it
+	@.venv-release/bin/nox $(ARGS)
+
+galaxy: $(RELEASE_READY) ## Make a release as a trial, and have Galaxy's importer look at it
+	@.venv-release/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/release $(ARGS)
+
 benchmark: $(BENCHMARK_READY) ## Measure speed and write the page Performance, in 15 minutes; ARGS=task_cost narrows it
 	@.venv-benchmark/bin/python tests/tools/stage.py python tests/benchmark/run.py --docs "$(CURDIR)/docs/docsite/rst" $(ARGS)
 
@@ -65,7 +72,11 @@ java:
 		|| { echo 'ansible-rulebook needs Java 17 or later, as in the Debian package openjdk-17-jre-headless.' >&2; exit 1; }
 
 build: $(READY) ## Build the collection's tarball in .build/dist
-	@$(STAGE) ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
+	@.venv/bin/python tests/tools/release.py
+
+release: $(READY) ## Build the tarball of VERSION, if the checkout is that release in every respect
+	@test -n "$(VERSION)" || { echo 'Name the version: make release VERSION=1.2.3' >&2; exit 1; }
+	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove everything that the other targets made
 	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .build

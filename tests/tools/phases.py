@@ -75,7 +75,7 @@ def read_junit(
     """Count the test cases in ansible-test's JUnit files."""
     for report in sorted((staged.collection / "tests" / "output" / "junit").glob(reports)):
         for case in ET.parse(report).iter("testcase"):
-            name = case.get("name", "").removesuffix(f"-python-{PYTHON[1]}")
+            name = re.sub(r"-python-[\d.]+$", "", case.get("name", ""))
             outcome = {child.tag for child in case} & {"failure", "error", "skipped"}
             if not outcome:
                 tally.passed += 1
@@ -113,6 +113,19 @@ def units(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     status, _lines = ansible_test(staged, tally, "units", *PYTHON, "--requirements", *arguments)
     read_junit(staged, tally, "python*-units.xml")
     return status
+
+
+def target(staged: Stage, tally: Tally, arguments: list[str]) -> int:
+    """Compile and import tests, and the unit tests of modules, with another Python: that of a target."""
+    controller = ("--controller", f"origin:python={PYTHON[1]}")
+    place_get_pip()
+    compiled, _lines = ansible_test(
+        staged, tally, "sanity", *controller, "--target-python", *arguments, "--test", "compile", "--test", "import", "--junit"
+    )
+    read_junit(staged, tally, "ansible-test-sanity-*.xml")
+    tested, _lines = ansible_test(staged, tally, "units", *controller, "--target-python", f"venv/{arguments[0]}", "--requirements")
+    read_junit(staged, tally, "python*-units.xml")
+    return compiled or tested
 
 
 def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
@@ -168,7 +181,7 @@ def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
 
 
 PHASES: dict[str, Callable[[Stage, Tally, list[str]], int]] = {
-    phase.__name__: phase for phase in (sanity, units, integration, soak, lint, coverage)
+    phase.__name__: phase for phase in (sanity, units, target, integration, soak, lint, coverage)
 }
 
 

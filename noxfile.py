@@ -1,0 +1,59 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks on every supported version of ansible-core and Python: ``make test-matrix``.
+
+What an interpreter is missing for is skipped, and named in nox's summary.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+TOOLS = Path(__file__).parent / "tests" / "tools"
+sys.path.insert(0, str(TOOLS))
+
+from supported import ANSIBLE_CORE, TARGET_PYTHON  # noqa: E402
+
+NEWEST = list(ANSIBLE_CORE)[-1]
+
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_venv = "yes"
+
+if shutil.which("pyenv"):
+    # Its shims are found for every version and run only one: the real interpreters go first.
+    versions = Path(subprocess.run(["pyenv", "root"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), "versions")
+    os.environ["PATH"] = os.pathsep.join([*(str(folder) for folder in versions.glob("3.*/bin")), os.environ["PATH"]])
+
+
+def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
+    """Run check.py with this ansible-core."""
+    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", silent=True)
+    session.run("ansible", "--version")
+    session.run("python", str(TOOLS / "check.py"), *arguments)
+
+
+@nox.session
+@nox.parametrize(
+    "python,ansible_core",
+    [nox.param(python, core, id=f"{core}-py{python}") for core, pythons in ANSIBLE_CORE.items() for python in pythons],
+)
+def controller(session: nox.Session, ansible_core: str) -> None:
+    """Sanity, unit and integration tests, or those named after --, on a controller."""
+    check(session, ansible_core, *(session.posargs or ["sanity", "units", "integration"]))
+
+
+@nox.session(python=ANSIBLE_CORE[NEWEST][0])
+@nox.parametrize("target_python", [nox.param(python, id=f"py{python}") for python in TARGET_PYTHON])
+def target(session: nox.Session, target_python: str) -> None:
+    """Compile and import tests, and the unit tests of modules, on the Python of a target."""
+    if not shutil.which(f"python{target_python}"):
+        session.skip(f"Python {target_python} was not found")
+    check(session, NEWEST, "target", "--", target_python)

@@ -1,0 +1,88 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A repository in which a version has been released as CONTRIBUTING.md says, and clones of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COLLECTION = Path(__file__).parents[2]
+VERSION = "7.8.9"
+
+
+def run(*command: str, cwd: Path) -> str:
+    """Run a program that has to succeed, and return what it prints."""
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+class Repository:
+    """A git repository with the collection."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def git(self, *arguments: str) -> str:
+        return run("git", "-c", "user.name=releaser", "-c", "user.email=releaser@example.com", *arguments, cwd=self.path)
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        file = self.path / name
+        text = file.read_text(encoding="utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+
+    def commit(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message=Release")
+
+    def tag(self) -> None:
+        self.git("tag", "--force", VERSION)
+
+    def release(self) -> subprocess.CompletedProcess[str]:
+        """Do what C(make release) does."""
+        command = [sys.executable, "tests/tools/release.py", VERSION]
+        return subprocess.run(command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+    def tarballs(self) -> list[Path]:
+        return list(self.path.glob(".build/dist/*"))
+
+
+@pytest.fixture(scope="session")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    path = tmp_path_factory.mktemp("released") / "ansible_collections" / "clouddb" / "control"
+    shutil.copytree(COLLECTION, path, ignore=shutil.ignore_patterns(".git", "output"))
+    repository = Repository(path)
+    repository.git("init", "--quiet")
+    for name in ("galaxy.yml", "plugins/module_utils/version.py"):
+        repository.replace(name, "1.0.0", VERSION)
+    run("antsibull-changelog", "release", "--date", "2026-01-31", cwd=path)
+    repository.commit()
+    repository.tag()
+    return repository
+
+
+@pytest.fixture
+def clone(released: Repository, tmp_path: Path) -> Repository:
+    released.git("clone", "--quiet", str(released.path), str(tmp_path / "clone"))
+    return Repository(tmp_path / "clone")
+
+
+@pytest.fixture(scope="session")
+def tarball(released: Repository) -> Path:
+    done = released.release()
+    assert done.returncode == 0, done.stdout
+    (path,) = released.tarballs()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def umask() -> None:
+    os.umask(0o022)

@@ -1,0 +1,50 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tarball holds what its users need, and Galaxy takes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+from pathlib import Path
+
+from .conftest import VERSION, Repository, run
+
+CONTENTS = {
+    *("CHANGELOG.rst", "COPYING", "FILES.json", "MANIFEST.json", "README.md"),
+    *("changelogs", "docs", "extensions", "meta", "playbooks", "plugins", "roles"),
+}
+
+
+def test_it_holds_what_users_need(tarball: Path) -> None:
+    with tarfile.open(tarball) as archive:
+        paths = [Path(name) for name in archive.getnames()]
+    assert {path.parts[0] for path in paths} == CONTENTS
+    assert [path for path in paths if any(part.startswith(".") or part == "__pycache__" for part in path.parts)] == []
+    assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
+
+
+def test_nothing_in_it_tells_who_built_it_and_when(tarball: Path, released: Repository) -> None:
+    committed = int(released.git("log", "-1", "--format=%ct"))
+    with tarfile.open(tarball) as archive:
+        members = archive.getmembers()
+    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {(committed, 0, 0, "", "")}
+    assert {member.mode for member in members} == {0o644, 0o755}
+    assert [member.name for member in members] == sorted(member.name for member in members)
+
+
+def test_ansible_installs_and_verifies_it(tarball: Path, tmp_path: Path) -> None:
+    folder = ("--collections-path", str(tmp_path))
+    run("ansible-galaxy", "collection", "install", "--offline", *folder, str(tarball), cwd=tmp_path)
+    said = run("ansible-galaxy", "collection", "verify", "--offline", *folder, "clouddb.control", cwd=tmp_path)
+    assert f"Successfully verified that checksums for 'clouddb.control:{VERSION}' are internally consistent" in said
+
+
+def test_galaxy_has_nothing_to_find_fault_with(tarball: Path, tmp_path: Path) -> None:
+    said = run(sys.executable, "-m", "galaxy_importer.main", str(tarball), cwd=tmp_path)
+    assert re.findall(r"^(?:WARNING|ERROR).*", said, re.MULTILINE) == []
+    # It says so only if it found its linter.
+    assert "Linting collection via ansible-lint..." in said
+    assert "Importer processing completed successfully" in said
