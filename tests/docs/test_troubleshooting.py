@@ -24,7 +24,7 @@ from ansible_collections.clouddb.control.plugins.modules import api_key, operati
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Sandbox, running_sandbox
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import scripted_service
 
 SHOP = "wispy-lake-12345678"
 GONE = {"operations": [{"id": "op", "project_id": SHOP}]}
@@ -45,13 +45,13 @@ def pattern(message: str) -> re.Pattern[str]:
 # How the modules come to say it: the module, its options, and a fault of the service.
 CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"base_url": None, "api_key": None}, None),
-    (project_info, {"api_key": " "}, None),
+    (project_info, {"api_key": ""}, None),
     (project_info, {"api_key": "two words"}, None),
     (project_info, {"base_url": "control.example.com/api/v2"}, None),
     (project_info, {"base_url": "http://control.example.com/api/v2"}, None),
     (project_info, {"base_url": "http://127.0.0.1:9/api/v2"}, None),
     (project_info, {"api_timeout": 0.05}, {"kind": "stall", "seconds": 5}),
-    (project_info, {"api_key": "revoked"}, None),
+    (project_info, {"api_key": "no-key-of-this-account"}, None),
     (operation_info, {"project_id": "no-such-project"}, None),
     (project_info, {}, {"kind": "redirect", "location": "https://elsewhere.example.com/"}),
     (project_info, {}, {"kind": "html"}),
@@ -69,7 +69,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
     (operation_wait, {**GONE, "timeout": 0}, {"kind": "reset"}),
-    (operation_wait, {**GONE, "api_key": "revoked"}, None),
+    (operation_wait, {**GONE, "api_key": "no-key-of-this-account"}, None),
     (operation_wait, {"operations": [{"id": "op"}]}, None),
     (operation_info, {"created_after": "yesterday"}, None),
 ]
@@ -88,7 +88,7 @@ def said_by(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault
         sandbox.fault(**{"times": None, **fault})
     wanted = {"base_url": sandbox.base_url, "api_key": API_KEY, **options}
     ended = run_main(module, {name: value for name, value in wanted.items() if value is not None})
-    return "\n".join([ended.result.get("msg", ""), *ended.result.get("warnings", [])])
+    return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
                 return said_by(sandbox, module, dict(options), fault)
 
         messages = [say(*case) for case in CASES]
-        untrusted = stack.enter_context(scripted_service(reply({"projects": []}), tls=True))
+        untrusted = stack.enter_context(scripted_service(tls=True))
         messages.append(say(project_info, {"base_url": untrusted.base_url}))
         patched.setattr(transport, "REQUESTS_IMPORT_ERROR", "Traceback")
         return [*messages, say(project_info, {})]
