@@ -1,0 +1,148 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Uses the whole collection, then searches all that it has shown, logged and left for API keys.
+
+    python sweep.py FOLDER BASE_URL API_KEY_FILE SANDBOX_FOLDER SOAK
+
+FOLDER is empty. Ends with 1 and a list when a key is where none should be.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from processes import watched
+from search import known_keys, made_up_keys, spellings
+
+HERE = Path(__file__).parent
+CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
+WRONG_KEY_FILE = "wrong.yml"
+WRONG_KEY = "wrong-key-that-nobody-may-see-0123456789"
+MODULES = ("api_key", "api_key_info", "project_info", "operation_info", "operation_wait")
+
+# Where keys have to be: what the user has given, the files that secrets were written to, the arguments of modules that
+# ANSIBLE_KEEP_REMOTE_FILES keeps, and the environment, which ansible-runner writes down.
+ALLOWED = (
+    *("keys/*", "killed/.clouddb-*", "sandbox/api_key", "sandbox/seed.yml", "runner/artifacts/*/command"),
+    *(f"home/remote/*/AnsiballZ_{name}.py" for name in (*MODULES, "uri")),
+)
+
+
+def main() -> int:
+    base_url, soak = sys.argv[2], sys.argv[5]
+    folder, api_key_file, sandbox = (Path(sys.argv[number]) for number in (1, 3, 4))
+    api_key = api_key_file.read_text(encoding="utf-8").strip()
+    for name in ("home", "tmp", "left", "keys", "killed", "cache"):
+        (folder / name).mkdir()
+    shutil.copytree(HERE / "project", folder / "runner" / "project")
+    environment = environment_in(folder, base_url, api_key)
+    with watched() as command_lines:
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", CANARY], check=True)
+        ends = [run(folder, number, command, {**environment, **extra}) for number, (command, extra) in enumerate(commands(folder, soak))]
+    (folder / "left" / "command_lines").write_bytes(b"\n".join(line for line in command_lines if CANARY.encode() not in line))
+    (folder / "sandbox").symlink_to(sandbox)
+
+    with sqlite3.connect(f"file:{sandbox / 'sandbox.sqlite'}?mode=ro", uri=True) as database:
+        hashes = {row[0] for row in database.execute("SELECT hash FROM api_keys")}
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in files_in(folder)}
+    complaints = [
+        *missing(folder, ends, command_lines, hashes),
+        *(f"{name}: {found}" for name, content in files.items() for found in keys_in(content, (api_key, WRONG_KEY), hashes)),
+    ]
+    size = sum(map(len, files.values())) // 1000
+    print(f"{len(files)} files ({size} kB) and {len(command_lines)} command lines searched for {len(hashes) + 1} keys")
+    print("\n".join(complaints))
+    return 1 if complaints else 0
+
+
+def environment_in(folder: Path, base_url: str, api_key: str) -> dict[str, str]:
+    """The environment of someone who wants to see everything, and keep it in this folder."""
+    home = folder / "home"
+    return {
+        **os.environ,
+        "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(folder / "cache"),
+        "ANSIBLE_DISPLAY_TRACEBACK": "always",
+        "ANSIBLE_HOME": str(home / ".ansible"),
+        "ANSIBLE_KEEP_REMOTE_FILES": "1",
+        "ANSIBLE_LOCAL_TEMP": str(home / "local"),
+        "ANSIBLE_LOG_PATH": str(folder / "left" / "ansible.log"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_REMOTE_TMP": str(home / "remote"),
+        "CLOUDDB_API_KEY": api_key,
+        "CLOUDDB_BASE_URL": base_url,
+        "HOME": str(home),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE / "hooks"), os.environ.get("PYTHONPATH")])),
+        "SECRETS_SYSLOG": str(folder / "left" / "syslog"),
+        "TMPDIR": str(folder / "tmp"),
+    }
+
+
+def commands(folder: Path, soak: str) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """What is run, and what is special in its environment."""
+    project = folder / "runner" / "project"
+    (folder / "keys" / WRONG_KEY_FILE).write_text(f"wrong_key: {WRONG_KEY}\n", encoding="utf-8")
+    options = f"--diff -e folder={folder} -e soak={soak} -e @{folder / 'keys' / WRONG_KEY_FILE}"
+    yield ["ansible-runner", "run", str(folder / "runner"), "-p", "all.yml", "--inventory", str(project / "hosts.yml"), "-vvvv", "--cmdline", options], {}
+    inventory = ["ansible-inventory", "-i", str(project / "account.clouddb.yml"), "--list", "-vvvv"]
+    yield inventory, {}
+    yield [*inventory, "--flush-cache"], {"CLOUDDB_API_KEY": WRONG_KEY}
+    yield [*inventory, "--flush-cache"], {"SECRETS_TROUBLE": "crash"}
+
+
+def run(folder: Path, number: int, command: list[str], environment: dict[str, str]) -> int:
+    """Run one command with its output in a file."""
+    with (folder / "left" / f"output-{number}").open("wb") as output:
+        return subprocess.run(command, env=environment, stdout=output, stderr=output, check=False, timeout=300).returncode
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """All files but those that keys belong in."""
+    for parent, _folders, names in os.walk(folder, followlinks=True):
+        for path in (Path(parent, name) for name in names):
+            if path.is_file() and not any(path.relative_to(folder).match(pattern) for pattern in ALLOWED) and "venv" not in path.parts:
+                yield path
+
+
+def keys_in(content: bytes, known: tuple[str, ...], hashes: set[bytes]) -> Iterator[str]:
+    yield from known_keys(content, known)
+    yield from made_up_keys(content, hashes)
+
+
+def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: set[bytes]) -> Iterator[str]:
+    """What should be there, lest nothing is found because nothing was done, or because the search finds nothing."""
+    left = folder / "left"
+    output, log, syslog = ((left / name).read_text(encoding="utf-8", errors="replace") for name in ("output-0", "ansible.log", "syslog"))
+    secrets = [path.read_bytes().strip() for path in (folder / "keys").glob("[!.]*") if path.name != WRONG_KEY_FILE]
+    kept = {path.name for path in (folder / "home" / "remote").rglob("AnsiballZ_*.py")}
+    half_written = [(path.name[:9], stat.S_IMODE(path.stat().st_mode)) for path in (folder / "killed").iterdir()]
+    checks = {
+        "good ends where they can be": ends[:2] == [0, 0],
+        "a crash of each module": output.count("unexpected RuntimeError (can't send Authorization: ('Bearer ********',)") >= len(MODULES),
+        "censored arguments on the screen": "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER" in output,
+        "an invocation in syslog for each run of a module": syslog.count("api_key=NOT_LOGGING_PARAMETER") > 20,
+        "the log": "TASK [Wait for them, too short]" in log,
+        "kept files of each module": kept >= {f"AnsiballZ_{name}.py" for name in MODULES},
+        "job events": len(list((folder / "runner" / "artifacts").rglob("job_events/*.json"))) > 100,
+        "a cache": any((folder / "cache").iterdir()),
+        "secrets in their files": len(secrets) >= 6 and all(list(made_up_keys(secret, hashes)) for secret in secrets),
+        "one half-written file, for its owner only": half_written == [(".clouddb-", 0o600)],
+        "the canary in the process list": any(CANARY.encode() in line for line in command_lines),
+        "modules in the process list": any(b"AnsiballZ_api_key.py" in line for line in command_lines),
+        "every spelling to be found": all(list(known_keys(b"x" + spelling + b"y", [CANARY])) for spelling in spellings(CANARY).values()),
+        "made-up keys to be found": all(list(made_up_keys(b"x " + base64.b64encode(lead + secrets[0]), hashes)) for lead in (b"", b":", b"::")),
+    }
+    yield from (f"expected {what}" for what, is_there in checks.items() if not is_there)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
