@@ -1,0 +1,127 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs job templates as AWX does: ansible-runner, with what the credential type injects in the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ansible_runner
+import yaml
+from jinja2 import StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+FOREIGN = ("ANSIBLE_", "AWX_", "CLOUDDB_", "CONTROLLER_", "TOWER_")
+
+# ansible-runner writes the environment of what it starts into this file. That is its own doing: AWX takes no part of the
+# environment from there, and censors what it keeps of it.
+WITH_ENVIRONMENT = "command"
+
+
+class Job(NamedTuple):
+    """How a job went; the artifacts are what ansible-runner wrote down about it."""
+
+    status: str
+    events: list[dict[str, Any]]
+    artifacts: Path
+
+    def results(self, task: str) -> list[dict[str, Any]]:
+        """The results of the task of this name, one of each host."""
+        ended = ("runner_on_ok", "runner_on_failed")
+        data = [event["event_data"] for event in self.events if event["event"] in ended]
+        return [each["res"] for each in data if each["task"] == task]
+
+    def failed_hosts(self) -> list[str]:
+        """The hosts that failed or could not be reached, by the job's last event."""
+        [stats] = [event["event_data"] for event in self.events if event["event"] == "playbook_on_stats"]
+        return sorted({*stats["failures"], *stats["dark"]})
+
+    def files_with(self, secret: str) -> list[str]:
+        """The artifacts that hold this secret."""
+        files = [path for path in self.artifacts.rglob("*") if path.is_file()]
+        return [str(path.relative_to(self.artifacts)) for path in files if secret.encode() in path.read_bytes()]
+
+
+class Controller:
+    """Programs of Ansible, in an environment that names nothing but the given collections."""
+
+    def __init__(self, root: Path, collections: list[Path]) -> None:
+        self.root = root
+        self.collection = collections[0] / "ansible_collections" / "clouddb" / "control"
+        self.files = self.collection / "extensions" / "awx"
+        self._bin = root / "venv" / "bin"
+        programs = root / "bin"
+        programs.mkdir()
+        for name in ("ansible-builder", "ansible-galaxy", "ansible-inventory", "ansible-playbook"):
+            # A script's own first line would name the Python in the checkout, whose path may have spaces.
+            (programs / name).write_text(f'#!/bin/sh\nexec {self._bin / "python"} {self._bin / name} "$@"\n', encoding="utf-8")
+            (programs / name).chmod(0o755)
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)},
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
+            "ANSIBLE_HOME": str(root / "home"),
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+            "LC_ALL": "C.UTF-8",
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def run(self, *command: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+        """Run a program that has to succeed; what it printed."""
+        done = subprocess.run(command, env={**self.env, **(env or {})}, cwd=cwd, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def settings(self, file: str) -> Any:
+        """What one of the AWX files says, its templates as they are."""
+        return yaml.safe_load((self.files / file).read_text(encoding="utf-8"))
+
+    def template(self, name: str) -> dict[str, Any]:
+        """The job template of this name."""
+        [found] = [each for each in self.settings("configuration/job_templates.yml")["controller_templates"] if each["name"] == name]
+        return dict(found)
+
+    def injected(self, credential: dict[str, str]) -> dict[str, str]:
+        """The environment that the credential type makes of a credential's inputs."""
+        jinja = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+        env = self.settings("credential_type/injectors.yml")["env"]
+        return {name: jinja.from_string(template).render(credential) for name, template in env.items()}
+
+    def launch(
+        self,
+        template: str,
+        folder: Path,
+        credential: dict[str, str] | None = None,
+        answers: dict[str, Any] | None = None,
+        inventory: dict[str, Any] | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Job:
+        """Run a job template to its end; C(answers) are those of its survey."""
+        playbook = self.template(template)["playbook"]
+        return self.play(playbook, folder, {**(self.injected(credential) if credential else {}), **(env or {})}, answers, inventory)
+
+    def play(
+        self,
+        playbook: str,
+        folder: Path,
+        env: dict[str, str],
+        extra_vars: dict[str, Any] | None = None,
+        inventory: dict[str, Any] | None = None,
+    ) -> Job:
+        """Run a playbook of the example project as a job."""
+        (folder / "inventory").mkdir(parents=True)
+        (folder / "inventory" / "hosts.json").write_text(json.dumps(inventory or {"all": {}}), encoding="utf-8")
+        (folder / "project").symlink_to(self.collection / "examples")
+        runner = ansible_runner.run(
+            private_data_dir=str(folder),
+            playbook=playbook,
+            extravars=extra_vars or {},
+            envvars={**self.env, **env},
+            quiet=True,
+        )
+        return Job(runner.status, list(runner.events), Path(runner.config.artifact_dir))

@@ -1,0 +1,70 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""configure.yml, carried out by the modules of awx.awx on a stand-in for AWX."""
+
+from __future__ import annotations
+
+import re
+
+from awx_api import TOKEN, Awx
+from jobs import Controller
+
+KEY = "a-key-that-nobody-may-see"
+
+
+def configure(controller: Controller, awx: Awx) -> str:
+    env = {
+        "ANSIBLE_NOCOLOR": "1",
+        "CLOUDDB_API_KEY": KEY,
+        "CLOUDDB_BASE_URL": "https://control.example.com/api/v2",
+        "CONTROLLER_HOST": awx.host,
+        "CONTROLLER_OAUTH_TOKEN": TOKEN,
+    }
+    return controller.run("ansible-playbook", "-vvv", str(controller.files / "configure.yml"), env=env)
+
+
+def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, awx: Awx) -> None:
+    awx.add("credentials", {"name": "awx"})
+    first = configure(controller, awx)
+
+    [kind] = awx.objects["credential_types"]
+    assert kind["inputs"] == controller.settings("credential_type/inputs.yml")
+    assert kind["injectors"] == controller.settings("credential_type/injectors.yml")
+    assert kind["kind"] == "cloud"
+
+    credential = awx.one("credentials", "clouddb")
+    assert credential["credential_type"] == kind["id"]
+    assert credential["inputs"] == {"base_url": "https://control.example.com/api/v2", "api_key": KEY}
+
+    project = awx.one("projects", "clouddb automation")
+    [source] = awx.objects["inventory_sources"]
+    assert source["source_project"] == project["id"]
+    assert source["credential"] == credential["id"]
+    assert source["inventory"] == awx.one("inventories", "clouddb projects")["id"]
+    assert source["overwrite"] and source["update_on_launch"]
+
+    for wanted in controller.settings("configuration/job_templates.yml")["controller_templates"]:
+        template = awx.one("job_templates", wanted["name"])
+        assert template["playbook"] == wanted["playbook"]
+        assert template["project"] == project["id"]
+        assert template["inventory"] == awx.one("inventories", wanted["inventory"])["id"]
+        assert template["_credentials"] if wanted.get("credentials") else not template.get("_credentials")
+        assert template["allow_simultaneous"] == wanted.get("allow_simultaneous", False)
+        assert template["survey_enabled"] == ("survey_spec" in wanted)
+    drain = awx.one("job_templates", "clouddb drain projects")
+    assert drain["_survey_spec"] == controller.settings("surveys/drain_projects.yml")
+    assert drain["ask_limit_on_launch"] and drain["ask_job_slice_count_on_launch"]
+
+    for wanted in controller.settings("configuration/schedules.yml")["controller_schedules"]:
+        schedule = awx.one("schedules", wanted["name"])
+        assert schedule["rrule"] == wanted["rrule"]
+        assert schedule["unified_job_template"] == awx.one("job_templates", wanted["unified_job_template"])["id"]
+
+    # A newer key that a rotation has put there stays.
+    credential["inputs"]["api_key"] = "newer"
+    second = configure(controller, awx)
+    assert re.search(r"localhost +: ok=8 +changed=0 ", second), second
+    assert credential["inputs"]["api_key"] == "newer"
+
+    assert KEY not in first + second

@@ -1,0 +1,28 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The execution environment, as far as ansible-builder gets without building an image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from jobs import Controller
+
+
+def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path: Path) -> None:
+    definition = str(controller.files / "execution-environment.yml")
+    controller.run("ansible-builder", "create", "--file", definition, "--context", str(tmp_path), "--output-filename", "Containerfile")
+    image = (tmp_path / "Containerfile").read_text(encoding="utf-8")
+    assert "fedora:42" in image and "ansible-core>=2.16 ansible-runner" in image
+    galaxy = yaml.safe_load((tmp_path / "_build" / "requirements.yml").read_text(encoding="utf-8"))
+    assert [each["name"] for each in galaxy["collections"]] == ["clouddb.control", "awx.awx"]
+
+
+def test_ansible_builder_finds_what_the_installed_collection_needs(controller: Controller, tmp_path: Path) -> None:
+    collections = str(controller.collection.parents[2])
+    written = {kind: tmp_path / kind for kind in ("pip", "bindep")}
+    controller.run("ansible-builder", "introspect", collections, "--write-pip", str(written["pip"]), "--write-bindep", str(written["bindep"]))
+    assert [line.partition("#")[0].strip() for line in written["pip"].read_text(encoding="utf-8").splitlines()] == ["requests>=2.28"]
+    assert not written["bindep"].exists()

@@ -1,0 +1,119 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The AWX files by themselves: what AWX accepts, and that they fit each other and the example project."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from jinja2 import meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jobs import Controller
+
+VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+FIELD_KEYS = {"id", "type", "label", "help_text", "format", "secret", "multiline", "choices", "default", "ask_at_runtime"}
+QUESTION_TYPES = {"text": str, "textarea": str, "password": str, "integer": int, "float": float, "multiplechoice": str, "multiselect": str}
+SURVEYS = ("surveys/branch_with_database.yml", "surveys/drain_projects.yml")
+
+
+def test_the_inputs_are_what_awx_accepts(controller: Controller) -> None:
+    inputs = controller.settings("credential_type/inputs.yml")
+    assert set(inputs) == {"fields", "required"}
+    for field in inputs["fields"]:
+        assert {"id", "label", "type"} <= set(field) <= FIELD_KEYS
+        assert VARIABLE.fullmatch(field["id"]) and field["id"] != "tower"
+        assert field["type"] in ("string", "boolean")
+        assert field.get("format", "url") in ("url", "ssh_private_key")
+    ids = [field["id"] for field in inputs["fields"]]
+    assert sorted(set(ids)) == sorted(ids)
+    assert set(inputs["required"]) <= set(ids)
+
+
+def test_only_the_key_is_a_secret(controller: Controller) -> None:
+    fields = controller.settings("credential_type/inputs.yml")["fields"]
+    assert [field["id"] for field in fields if field.get("secret")] == ["api_key"]
+
+
+def test_the_injectors_are_what_awx_accepts(controller: Controller) -> None:
+    injectors = controller.settings("credential_type/injectors.yml")
+    assert set(injectors) <= {"env", "extra_vars", "file"}
+    fields = {field["id"] for field in controller.settings("credential_type/inputs.yml")["fields"]}
+    used = set()
+    for name, template in injectors["env"].items():
+        assert VARIABLE.fullmatch(name) and not name.startswith("ANSIBLE_") and template.isascii()
+        used |= meta.find_undeclared_variables(ImmutableSandboxedEnvironment().parse(template))
+    assert used == fields
+
+
+def test_the_injected_variables_are_those_of_the_collection(controller: Controller) -> None:
+    fragment = (controller.collection / "plugins" / "doc_fragments" / "connection.py").read_text(encoding="utf-8")
+    env = controller.injected({"base_url": "https://control.example.com/api/v2", "api_key": "s3cret"})
+    assert env == {"CLOUDDB_BASE_URL": "https://control.example.com/api/v2", "CLOUDDB_API_KEY": "s3cret"}
+    assert all(name in fragment for name in env)
+
+
+@pytest.mark.parametrize("file", SURVEYS)
+def test_a_survey_is_what_awx_accepts(controller: Controller, file: str) -> None:
+    survey = controller.settings(file)
+    assert set(survey) == {"name", "description", "spec"}
+    for question in survey["spec"]:
+        assert {"type", "question_name", "question_description", "variable", "required"} <= set(question)
+        assert VARIABLE.fullmatch(question["variable"])
+        assert isinstance(question["required"], bool)
+        assert question["default"] == "" or isinstance(question["default"], QUESTION_TYPES[question["type"]])
+        assert isinstance(question["min"], int) and isinstance(question["max"], int)
+    variables = [question["variable"] for question in survey["spec"]]
+    assert len(set(variables)) == len(variables)
+
+
+@pytest.mark.parametrize("file", SURVEYS)
+def test_a_survey_asks_for_what_its_playbook_uses(controller: Controller, file: str) -> None:
+    [playbook] = [each["playbook"] for each in templates(controller) if file in each.get("survey_spec", "")]
+    text = (controller.collection / "examples" / playbook).read_text(encoding="utf-8")
+    for question in controller.settings(file)["spec"]:
+        assert re.search(rf"{{[{{%][^}}]*\b{question['variable']}\b", text), question["variable"]
+
+
+def test_every_name_that_is_referred_to_exists(controller: Controller) -> None:
+    def names(file: str, variable: str) -> set[str]:
+        return {each["name"] for each in controller.settings(f"configuration/{file}.yml")[variable]}
+
+    projects = names("projects", "controller_projects")
+    inventories = names("inventories", "controller_inventories")
+    environments = names("execution_environments", "controller_execution_environments")
+    # The README asks for the second one, which is of a type that AWX brings.
+    credentials = names("credentials", "controller_credentials") | {"awx"}
+    examples = controller.collection / "examples"
+    for template in templates(controller):
+        assert template["project"] in projects
+        assert template["inventory"] in inventories
+        assert set(template.get("credentials", ())) <= credentials
+        assert (examples / template["playbook"]).is_file()
+    for source in controller.settings("configuration/inventories.yml")["controller_inventory_sources"]:
+        assert source["inventory"] in inventories and source["source_project"] in projects
+        assert source["credential"] in credentials and source["execution_environment"] in environments
+        assert (examples / source["source_path"]).is_file()
+    for project in controller.settings("configuration/projects.yml")["controller_projects"]:
+        assert project["default_environment"] in environments
+    for credential in controller.settings("configuration/credentials.yml")["controller_credentials"]:
+        assert credential["credential_type"] in names("credentials", "controller_credential_types")
+    for schedule in controller.settings("configuration/schedules.yml")["controller_schedules"]:
+        assert schedule["unified_job_template"] in {template["name"] for template in templates(controller)}
+
+
+def test_the_project_asks_for_the_collections_that_its_playbooks_use(controller: Controller) -> None:
+    examples = controller.collection / "examples"
+    listed = yaml.safe_load((examples / "collections" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
+    used: set[str] = set()
+    for playbook in examples.rglob("*.yml"):
+        used |= set(re.findall(r"\b([a-z]+\.[a-z]+)\.[a-z_]+:?$", playbook.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {each["name"] for each in listed} == used - {"ansible.builtin"}
+
+
+def templates(controller: Controller) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = controller.settings("configuration/job_templates.yml")["controller_templates"]
+    return found
