@@ -130,7 +130,9 @@ def _loss(client: Client, dest: SecretFile) -> str | None:
 def _kept(existing: Sequence[Key], dest: SecretFile | None) -> Result:
     result = _result(dest is not None and dest.set_attributes(dest.path), existing, existing, existing[0], [])
     if len(existing) > 1:
-        result["warnings"] = [f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}); none was changed."]
+        interrupted = "After a task that was interrupted, nobody has the secret of one of them"
+        way_out = "revoke by its id what nobody uses, or set regenerate: always to replace all of them by one"
+        result["warnings"] = [f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}); none was changed. {interrupted}: {way_out}."]
     return result
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import os
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from io import FileIO
 from typing import Callable, NamedTuple
 
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError
+
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".clouddb-", ".tmp"
 
 
 class SecretFile(NamedTuple):
@@ -56,7 +59,7 @@ class SecretFile(NamedTuple):
         it and renames it into place. Raises SecretFileError; nothing is left lying about.
         """
         try:
-            descriptor, temporary = tempfile.mkstemp(prefix=".clouddb-", dir=self._folder())
+            descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, self._folder())
         except OSError as error:
             raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
 
@@ -71,6 +74,9 @@ class SecretFile(NamedTuple):
                     with open(self.path, "wb", buffering=0) as mounted:
                         _write(mounted, secret)
             except OSError as error:
+                # Where the folder is out of reach now, the temporary file can't be removed, but it can be emptied.
+                with suppress(OSError):
+                    file.truncate(0)
                 raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
             # The file is there now, and some file systems sync no folders.
             with suppress(OSError):
@@ -87,14 +93,22 @@ class SecretFile(NamedTuple):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other tasks that write secrets into the same folder waiting; without effect where folders take no locks."""
+        """Keep other tasks that write secrets into the same folder waiting; without effect where folders take no locks.
+
+        Nobody else being at work there, temporary files are of tasks that were killed, and are removed.
+        """
         descriptor = os.open(self._folder(), os.O_RDONLY)
         try:
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+                self._remove_left_behind()
             yield
         finally:
             os.close(descriptor)
+
+    def _remove_left_behind(self) -> None:
+        for path in glob.glob(os.path.join(glob.escape(self._folder()), f"{TEMPORARY_PREFIX}????????{TEMPORARY_SUFFIX}")):
+            os.unlink(path)
 
     def _folder(self) -> str:
         return os.path.dirname(os.path.abspath(self.path))
@@ -108,5 +122,8 @@ class SecretFile(NamedTuple):
 
 
 def _write(file: FileIO, secret: str) -> None:
-    file.write(secret.encode())
+    left = secret.encode()
+    while left:
+        # A disk that is nearly full takes a part, and says what is wrong when it is offered the rest.
+        left = left[file.write(left) :]
     os.fsync(file.fileno())

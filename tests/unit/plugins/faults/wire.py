@@ -84,6 +84,16 @@ class Wire:
         targets = [request.target for request in self.requests if request.method == method]
         return targets.count(targets[0]) if targets else 0
 
+    def settle(self) -> None:
+        """Wait until all requests that were sent are dealt with, also those whose sender has gone."""
+        if not self._closed.is_set():
+            # Connections are taken in their order: once this one is closed, those before it are being dealt with.
+            with socket.create_connection(("127.0.0.1", self._port)) as last, suppress(OSError):
+                last.shutdown(socket.SHUT_WR)
+                last.recv(1)
+        for thread in self._threads:
+            thread.join(10)
+
     def serve(self) -> None:
         """Take connections until the wire is closed."""
         while not self._closed.is_set():
@@ -100,8 +110,7 @@ class Wire:
     def close(self) -> None:
         self._closed.set()
         self._stop_listening()
-        for thread in self._threads:
-            thread.join(10)
+        self.settle()
 
     def _refuse_now(self) -> None:
         if self._until_refusal == 0:

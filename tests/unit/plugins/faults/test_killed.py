@@ -1,0 +1,129 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key killed by SIGKILL at the lines of its code, from the creation on: what is there then, and what the next run says and does."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.own_process import run_until_killed
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.wire import Wire
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+# Otherwise one line in so many, to be quick.
+STRIDE = 8
+
+
+@pytest.fixture
+def stride(request: pytest.FixtureRequest) -> int:
+    """Each line counts in the long run (--hypothesis-profile=soak)."""
+    return 1 if request.config.getoption("--hypothesis-profile", None) == "soak" else STRIDE
+
+
+class Scene:
+    """A folder and a name for each kill, and what there is to be seen of it."""
+
+    def __init__(self, sandbox: Sandbox, wire: Wire, tmp_path: Path):
+        self.sandbox, self.wire, self.folder = sandbox, wire, tmp_path / "secrets"
+        self.dest = self.folder / "deploy.key"
+        self.folder.mkdir()
+
+    @property
+    def key_ids(self) -> list[int]:
+        return ids(self.sandbox.keys("deploy"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"base_url": self.wire.base_url, "api_key": self.sandbox.api_key, "name": "deploy", "dest": str(self.dest)}
+
+    def run(self, **options: Any) -> Ended:
+        return run_main(api_key, {**self.options, **options})
+
+    def kill(self, lines: int, **options: Any) -> str:
+        """Where the task was killed; empty when it came to its end."""
+        place = run_until_killed(api_key, {**self.options, **options}, "create_key", lines)
+        # What the task has sent is carried out, whether or not somebody waits for the answer.
+        self.wire.settle()
+        assert {mode_of(self.folder / name) for name in os.listdir(self.folder)} <= {0o600}, place
+        assert not self.dest.exists() or self.sandbox.accepts(self.dest.read_text()), f"{place}: no whole secret"
+        return place
+
+    def assert_one_key_with_its_secret(self) -> None:
+        assert len(self.key_ids) == 1
+        assert self.sandbox.accepts(self.dest.read_text())
+        assert os.listdir(self.folder) == ["deploy.key"]
+
+    def clean(self) -> None:
+        """Revoke the keys past the module, so that no later run has more to read than this one."""
+        for key_id in self.key_ids:
+            self.sandbox.api("DELETE", f"/api_keys/{key_id}")
+        self.dest.unlink()
+
+
+@pytest.fixture
+def scene(sandbox: Sandbox, wire: Wire, tmp_path: Path) -> Scene:
+    return Scene(sandbox, wire, tmp_path)
+
+
+def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(scene: Scene, stride: int) -> None:
+    outcomes: Counter[str] = Counter()
+    for lines in count(1, stride):
+        place = scene.kill(lines)
+        if not place:
+            break
+        existing, has_secret = scene.key_ids, scene.dest.exists()
+        assert len(existing) <= 1, place
+
+        after = scene.run()
+        if existing and not has_secret:
+            outcomes["lost"] += 1
+            assert (after.failure["kind"], after.failure["key_ids"]) == ("key_lost", existing), place
+            assert f"(id {existing[0]})" in after.result["msg"]
+            assert "set regenerate: if_lost to replace the key" in after.result["msg"]
+            assert os.listdir(scene.folder) == []
+            assert ids(scene.run(regenerate="if_lost").success["revoked"]) == existing
+        else:
+            outcomes["kept" if existing else "not created"] += 1
+            assert after.success["changed"] is not has_secret, place
+        scene.assert_one_key_with_its_secret()
+        scene.clean()
+    print(f"killed at one of {stride} lines, {lines} in all: {dict(outcomes)}")
+    assert set(outcomes) == {"not created", "lost", "kept"}
+
+
+def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(scene: Scene, stride: int) -> None:
+    outcomes: Counter[str] = Counter()
+    for lines in count(1, stride):
+        created = scene.run().success["api_key"]["id"]
+        place = scene.kill(lines, regenerate="always")
+        if not place:
+            break
+        existing = scene.key_ids
+        assert scene.dest.exists(), place
+
+        after = scene.run()
+        assert not after.success["changed"]
+        # A warning is in the result, or on the screen when Ansible takes this process for the controller.
+        shown = " ".join(after.printed.split())
+        if len(existing) == 1:
+            outcomes["not replaced" if existing == [created] else "replaced"] += 1
+            assert "are named" not in shown, place
+        else:
+            outcomes["both there"] += 1
+            assert f"2 keys are named 'deploy' (ids {created}, {existing[1]})" in shown, place
+            assert "set regenerate: always" in shown
+        assert ids(scene.run(regenerate="always").success["revoked"]) == existing
+        scene.assert_one_key_with_its_secret()
+        scene.clean()
+    print(f"killed at one of {stride} lines, {lines} in all: {dict(outcomes)}")
+    assert set(outcomes) == {"not replaced", "both there", "replaced"}
