@@ -134,7 +134,7 @@ def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: se
         "kept files of each module": kept >= {f"AnsiballZ_{name}.py" for name in MODULES},
         "job events": len(list((folder / "runner" / "artifacts").rglob("job_events/*.json"))) > 100,
         "a cache": any((folder / "cache").iterdir()),
-        "secrets in their files": len(secrets) >= 6 and all(list(made_up_keys(secret, hashes)) for secret in secrets),
+        "secrets in their files": len(secrets) >= 5 and all(list(made_up_keys(secret, hashes)) for secret in secrets),
         "one half-written file, for its owner only": half_written == [(".clouddb-", 0o600)],
         "the canary in the process list": any(CANARY.encode() in line for line in command_lines),
         "modules in the process list": any(b"AnsiballZ_api_key.py" in line for line in command_lines),
