@@ -25,6 +25,7 @@ pyplot.rcParams.update({
     "figure.facecolor": "white",
     "figure.constrained_layout.use": True,
     "font.size": 11,
+    "lines.linewidth": 1.8,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#dddddd",
@@ -40,7 +41,7 @@ def task_cost(results: Results) -> Any:
     names = ["ping", "uri", "project_info"]
     imports = measured["import_seconds"]
     whole = {name: measured["tasks"]["default"][name]["median"] for name in names}
-    process = {name: measured["processes"][name]["median"] for name in names}
+    process = {name: measured["processes"][name]["wall"] for name in names}
     parts = {
         "Ansible on the controller": ([whole[name] - process[name] for name in names], "#bbbbbb"),
         "imports: Ansible's basics": ([imports[name]["ansible"] for name in names], FOURTH),
@@ -64,23 +65,21 @@ def task_cost(results: Results) -> Any:
 
 
 def scale(results: Results) -> Any:
-    """Time and memory by the number of operations."""
+    """Processor time and memory by the number of operations."""
     cases = [case for case in results["scale"]["cases"] if case["list"] == "operations" and case["page_size"] == 100]
     items = [case["items"] for case in cases]
-    figure, (time, memory) = pyplot.subplots(1, 2, figsize=(10, 4.2))
-    for program, label, colour, marker in (("task", "whole task", GREY, "^"), ("module", "the module alone", OURS, "o"), ("loop", "bare requests loop", OTHER, "s")):
-        time.plot(items, [case[program]["wall"] for case in cases], color=colour, marker=marker, label=label)
-        memory.plot(items, [case[program]["peak_mib"] for case in cases], color=colour, marker=marker, label=label)
-    linear = [cases[-1]["loop"]["wall"] * number / items[-1] for number in items]
-    time.plot(items, linear, color="black", linestyle=":", label="in proportion")
-    for axes, title, unit in ((time, "Time", "seconds"), (memory, "Peak memory", "MiB")):
-        axes.set(xscale="log", title=title, xlabel="operations listed, 100 a page", ylabel=unit)
-        axes.set_xticks(items, [f"{number:,}" for number in items])
-        axes.minorticks_off()
-    time.set_yscale("log")
-    time.yaxis.set_major_formatter("{x:g}")
-    memory.set_ylim(bottom=0)
-    time.legend()
+    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.2))
+    quantities = {"cpu": ("Processor time", "seconds"), "peak_mib": ("Peak memory", "MiB")}
+    for axes, (quantity, (title, unit)) in zip(panels, quantities.items()):
+        for program, label, colour, marker in (
+            ("task", "whole task", GREY, "^"),
+            ("module", "the module alone", OURS, "o"),
+            ("loop", "bare requests loop", OTHER, "s"),
+        ):
+            axes.plot(items, [case[program][quantity] for case in cases], color=colour, marker=marker, label=label)
+        axes.set(title=title, xlabel="operations listed, 100 a page", ylabel=unit, xlim=(0, None), ylim=(0, None))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    panels[0].legend()
     return figure
 
 

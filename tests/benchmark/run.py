@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
     results["machine"] = here
     for name in names:
         print(f"=== {name}", flush=True)
+        load, cores = os.getloadavg()[0], os.cpu_count() or 1
+        if load > cores / 2:
+            print(f"The machine is busy (load {load:.1f} on {cores} cores): only the ratios will tell something.", flush=True)
         started = time.monotonic()
         results[name] = import_module(f"{PACKAGE}.{name}").measure()
         print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)

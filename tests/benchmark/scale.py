@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, 
 from ansible_collections.clouddb.control.tests.benchmark.processes import Usage, in_turn, medians, usage_of
 
 RUNS = 3
-OPERATIONS = (1_000, 10_000, 100_000)
+OPERATIONS = (1_000, 10_000, 30_000, 100_000)
 MOST = OPERATIONS[-1]
 PROJECTS = (1_000, 10_000)
 # No operation has it: all pages are read, and nothing is returned.

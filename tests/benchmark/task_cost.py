@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.clouddb.control.tests.benchmark import sandbox
 from ansible_collections.clouddb.control.tests.benchmark.import_times import import_times
 from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, keep_payloads, play
-from ansible_collections.clouddb.control.tests.benchmark.processes import in_turn, usage_of
+from ansible_collections.clouddb.control.tests.benchmark.processes import in_turn, medians, usage_of
 
 ROUNDS = 30
 PROCESS_ROUNDS = 15
@@ -40,7 +40,7 @@ def measure() -> dict[str, Any]:
                 "pipelining": _task_seconds(variables, ANSIBLE_PIPELINING="1"),
             },
             "process_rounds": PROCESS_ROUNDS,
-            "processes": _process_seconds(payloads),
+            "processes": _processes(payloads),
             "payload_bytes": {name: payload.stat().st_size for name, payload in payloads.items()},
             "import_seconds": {name: import_times(payload) for name, payload in payloads.items()},
         }
@@ -57,10 +57,10 @@ def _task_seconds(variables: dict[str, Any], **environment: str) -> dict[str, di
     return {"ratios": ratios, **{name: _summary(each) for name, each in seconds.items()}}
 
 
-def _process_seconds(payloads: dict[str, Path]) -> dict[str, dict[str, float]]:
+def _processes(payloads: dict[str, Path]) -> dict[str, dict[str, float]]:
     measures = {name: partial(usage_of, sys.executable, str(payload)) for name, payload in payloads.items()}
     usages = in_turn(PROCESS_ROUNDS, python=partial(usage_of, sys.executable, "-c", "pass"), **measures)
-    return {name: _summary([usage.wall for usage in each]) for name, each in usages.items()}
+    return {name: medians(each)._asdict() for name, each in usages.items()}
 
 
 def _summary(seconds: list[float]) -> dict[str, float]:
