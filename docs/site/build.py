@@ -25,6 +25,9 @@ TARGET = CHECKOUT / ".build" / "docs"
 # Where the lists begin on the front page of antsibull-docs: the first section of extra-docs.yml.
 FIRST_LIST = "Guides\n------\n"
 
+# What these lists leave out.
+LAST_LIST = "\n.. toctree::\n   :hidden:\n\n   environment_variables\n"
+
 # The labels and environment variables in Ansible's documentation that the plugins' pages link to.
 ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
@@ -49,10 +52,10 @@ def write_sources(staged: Stage, sources: Path) -> None:
         shutil.copy(figure, target)
     # Its front page begins with facts from galaxy.yml; ours says what the collection is for, and its lists follow.
     front = sources / "index.rst"
-    head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
+    _head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
     if not first_list:
         sys.exit(f"The front page of antsibull-docs has changed: it has no {FIRST_LIST!r}.")
-    front.write_text((SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists, encoding="utf-8")
+    front.write_text((SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists + LAST_LIST, encoding="utf-8")
 
 
 def write_inventory(path: Path) -> None:

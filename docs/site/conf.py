@@ -20,13 +20,12 @@ intersphinx_mapping = {"ansible": ("https://docs.ansible.com/ansible/latest/", "
 html_theme = "sphinx_ansible_theme"
 html_theme_options = {
     "collapse_navigation": False,
-    "documentation_home_url": "index.html",
     "navigation_depth": 2,
     "show_extranav": False,
     "show_rtd_ethical_ads": False,
-    "topbar_links": {},
 }
 html_title = "clouddb.control"
+templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
