@@ -49,6 +49,10 @@ LONGEST_BACKOFF = 20.0
 LONGEST_RETRY_AFTER = 60.0
 
 
+# OpenSSL's codes for: not yet valid, no longer valid, another host's, another address's.
+WRONG_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
+
+
 class TriedInVain(MaxRetryError):
     """The last of some tries has failed; C(reason) is its error."""
 
@@ -190,20 +194,31 @@ def root_cause(error: BaseException) -> BaseException:
 
 
 def is_never_sent(error: BaseException) -> bool:
-    """Whether the connection was never made, so that the service can't have seen the request."""
-    return isinstance(root_cause(error), ConnectTimeoutError)
+    """Whether the connection was never made, also by a proxy, so that the service can't have seen the request."""
+    cause = root_cause(error)
+    return isinstance(cause, ConnectTimeoutError) or str(cause).startswith("Tunnel connection failed")
 
 
 def is_untrusted_certificate(error: BaseException) -> bool:
     """Whether the service's certificate was refused, or there is no bundle to judge it by, which no further try would change."""
-    cause = root_cause(error)
-    reasons = [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
     return is_missing_bundle(error) or any(
         isinstance(reason, ssl.SSLCertVerificationError)
         or (isinstance(reason, ssl.SSLError) and reason.library == "X509")
         or type(reason).__name__ == "CertificateError"
-        for reason in reasons
+        for reason in _tls_reasons(error)
     )
+
+
+def is_wrong_certificate(error: BaseException) -> bool:
+    """Whether the certificate is out of date or another host's, so that no bundle would make it a good one."""
+    return any(
+        getattr(reason, "verify_code", None) in WRONG_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError" for reason in _tls_reasons(error)
+    )
+
+
+def _tls_reasons(error: BaseException) -> list[Any]:
+    cause = root_cause(error)
+    return [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
 
 
 def is_too_large(error: BaseException) -> bool:
@@ -225,7 +240,8 @@ def describe_fault(error: BaseException) -> str:
     """One phrase, without addresses of Python objects, that says what went wrong."""
     cause = root_cause(error)
     if is_untrusted_certificate(error):
-        return f"its certificate is not trusted ({_innermost(cause)}); set ca_path (or REQUESTS_CA_BUNDLE) to the bundle of the authority that signed it"
+        advice = "" if is_wrong_certificate(error) else "; set ca_path (or REQUESTS_CA_BUNDLE) to the bundle of the authority that signed it"
+        return f"its certificate is not trusted ({_innermost(cause)}){advice}"
     if isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError):
         return "no connection within api_timeout"
     if isinstance(cause, ReadTimeoutError):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -29,7 +30,7 @@ def serve() -> Iterator[Serve]:
     """Start a service that follows a script, and a client of it."""
     with ExitStack() as running:
 
-        def start(*script: Reply, tls: bool = False, **options: Any) -> Scripted:
+        def start(*script: Reply, tls: bool | ssl.SSLContext = False, **options: Any) -> Scripted:
             return scripted(running.enter_context(scripted_service(*script, tls=tls)), **options)
 
         yield start

@@ -73,15 +73,16 @@ RESET = Reply(None, reset=True)
 
 
 class ScriptedService:
-    """C(base_url) to send requests to; C(requests) that came."""
+    """C(base_url) to send requests to; C(requests) that came. With C(tls) it has the certificate above, or that of a context."""
 
-    def __init__(self, listener: socket.socket, script: list[Reply], tls: bool = False):
+    def __init__(self, listener: socket.socket, script: list[Reply], tls: bool | ssl.SSLContext = False):
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
         self._listener = listener
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
-        if self._tls:
+        self._tls = tls
+        if tls is True:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._tls.load_cert_chain(CERTIFICATE)
 
     def answer_to(self, request: Request) -> Reply:
@@ -122,7 +123,7 @@ class ScriptedService:
 
 
 @contextmanager
-def scripted_service(*script: Reply, tls: bool = False, service_class: type[Service] = ScriptedService) -> Iterator[Service]:
+def scripted_service(*script: Reply, tls: bool | ssl.SSLContext = False, service_class: type[Service] = ScriptedService) -> Iterator[Service]:
     """Serve the script, over TLS on request; fails if a reply was not asked for."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         service = service_class(listener, list(script), tls)

@@ -1,0 +1,31 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An authority of the test's own, and the certificates that it signs."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import trustme
+
+DAY = timedelta(days=1)
+
+
+class Authority:
+    """C(bundle) is the file that makes a client trust it."""
+
+    def __init__(self, folder: Path):
+        self._authority = trustme.CA()
+        self.bundle = str(folder / "authority.pem")
+        self._authority.cert_pem.write_to_path(self.bundle)
+
+    def server(self, name: str = "127.0.0.1", valid: tuple[timedelta, timedelta] = (-DAY, DAY)) -> ssl.SSLContext:
+        """What a server of this name needs; its certificate is good from and until so long from now."""
+        now = datetime.now(timezone.utc)
+        certificate = self._authority.issue_cert(name, not_before=now + valid[0], not_after=now + valid[1])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        return context

@@ -1,0 +1,21 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Authorities for each test file."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Another authority, which has signed none of the certificates."""
+    return Authority(tmp_path_factory.mktemp("stranger"))

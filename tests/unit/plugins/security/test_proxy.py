@@ -1,0 +1,189 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tasks behind a real proxy. The names of hosts lead to this machine: in the proxy by its plugin, in the task by a stub."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_key, project_info
+from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import Authority
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
+
+HOST = "control.example.com"
+GUARDED_HOST = "guarded.example.com"
+CREDENTIALS = "somebody:proxy-password"
+
+
+class Proxy:
+    """C(address) for the environment; what it has seen so far."""
+
+    def __init__(self, port: int, record: Path):
+        self.address = f"127.0.0.1:{port}"
+        self._record = record
+
+    def seen(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._record.read_text(encoding="utf-8").splitlines()]
+
+    def forget(self) -> None:
+        self._record.write_text("", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def running_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("proxy")
+    record, port_file = folder / "record", folder / "port"
+    record.touch()
+    options = {"hostname": "127.0.0.1", "port": 0, "port-file": port_file, "num-acceptors": 1, "num-workers": 1, "data-dir": folder}
+    options.update({"plugins": "recording_proxy.RecordingProxy", "log-file": folder / "log"})
+    command = [sys.executable, "-m", "proxy", *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PROXY_RECORD": str(record)}
+    with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            while not (port_file.exists() and port_file.read_text(encoding="ascii").strip()):
+                assert process.poll() is None, (folder / "log").read_text(encoding="utf-8")
+                time.sleep(0.05)
+            yield Proxy(int(port_file.read_text(encoding="ascii")), record)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def proxy(running_proxy: Proxy) -> Proxy:
+    running_proxy.forget()
+    return running_proxy
+
+
+@pytest.fixture(autouse=True)
+def all_names_lead_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *args, **kwargs: look_up("127.0.0.1", *args, **kwargs))
+
+
+def task(served: Scripted, host: str, module: HasMain = project_info, **options: Any) -> Ended:
+    """A task whose base_url has this host instead of the address."""
+    base_url = served.service.base_url.replace("127.0.0.1", host)
+    return run_main(module, {"base_url": base_url, "api_key": API_KEY, "api_retries": 0, **options})
+
+
+def assert_asked(served: Scripted) -> None:
+    assert [request.headers.get_all("Authorization") for request in served.requests] == [[f"Bearer {API_KEY}"]]
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_the_way_leads_through_the_proxy_which_sees_no_more_than_the_host(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv(variable, f"http://{proxy.address}")
+    served = serve(page("projects", []), tls=authority.server(HOST))
+    assert not task(served, HOST, ca_path=authority.bundle).failed
+    assert_asked(served)
+    [seen] = proxy.seen()
+    assert (seen["method"], seen["host"]) == ("CONNECT", HOST)
+    assert "authorization" not in seen["headers"]
+    assert API_KEY not in str(seen)
+
+
+def test_the_certificate_has_to_be_the_service_s_behind_a_proxy_too(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
+    served = serve(tls=authority.server("elsewhere.example.com"))
+    ended = task(served, HOST, ca_path=authority.bundle)
+    assert "its certificate is not trusted (Hostname mismatch" in ended.result["msg"]
+    assert served.requests == []
+
+
+@pytest.mark.parametrize("no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"])
+def test_no_proxy_is_honoured(serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, no_proxy: str) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    served = serve(page("projects", []), tls=authority.server(HOST))
+    assert not task(served, HOST, ca_path=authority.bundle).failed
+    assert_asked(served)
+    assert proxy.seen() == []
+
+
+def test_no_proxy_of_another_host_means_nothing(serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
+    monkeypatch.setenv("NO_PROXY", "other.example.com,example.org")
+    served = serve(page("projects", []), tls=authority.server(HOST))
+    assert not task(served, HOST, ca_path=authority.bundle).failed
+    assert len(proxy.seen()) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_what_stays_on_this_machine_goes_past_the_proxy(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, host: str, tls: bool
+) -> None:
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(variable, f"http://{proxy.address}")
+    served = serve(page("projects", []), tls=authority.server(host) if tls else False)
+    assert not task(served, host, ca_path=authority.bundle).failed
+    assert_asked(served)
+    assert proxy.seen() == []
+
+
+def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
+    served = serve(page("projects", []))
+    assert task(served, HOST).failure == {"kind": "invalid_option", "option": "base_url"}
+    assert proxy.seen() == served.requests == []
+    assert not task(served, HOST, allow_http=True).failed
+    assert API_KEY in proxy.seen()[0]["headers"]["authorization"]
+
+
+@pytest.mark.parametrize(("credentials", "is_let_in"), [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)], ids=["right", "none", "wrong"])
+def test_a_proxy_that_asks_for_a_password(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, credentials: str, is_let_in: bool
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{credentials}{proxy.address}")
+    served = serve(*([page("projects", [])] if is_let_in else []), tls=authority.server(GUARDED_HOST))
+    ended = task(served, GUARDED_HOST, ca_path=authority.bundle)
+    assert ended.failed is not is_let_in
+    assert "407" in ended.printed or is_let_in
+    assert "password@" not in ended.printed and "-password" not in ended.printed
+
+
+def test_what_a_proxy_refuses_was_never_sent_so_nothing_is_left_over(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of keys arrives by the direct way; then the environment changes, and the POST meets the proxy."""
+    served = serve(page("projects", []), tls=authority.server(GUARDED_HOST), base_url=f"https://{GUARDED_HOST}", ca_path=authority.bundle)
+    port = served.service.base_url.rpartition(":")[2].partition("/")[0]
+    client = serve(base_url=f"https://{GUARDED_HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
+    client.get("projects")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
+    with pytest.raises(Exception, match="407") as error:
+        client.post("api_keys", body={"key_name": "deploy"})
+    assert (error.value.tries, error.value.may_have_acted) == (3, False)  # type: ignore[attr-defined]
+    assert len(proxy.seen()) == 3
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["nobody there", "bad port", "malformed"])
+@pytest.mark.parametrize("module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"])
+def test_a_proxy_that_is_not_there_is_told_without_its_password(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], where: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{CREDENTIALS}@{where}")
+    ended = task(serve(tls=True), HOST, module, **options)
+    assert ended.failure["kind"] == "unreachable"
+    assert "proxy-password" not in ended.printed
