@@ -46,7 +46,7 @@ class Shell:
         assert self._process.stdout
         descriptor = self._process.stdout.fileno()
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([descriptor], [], [], max(0, end - time.monotonic()))
+            ready = select.select([descriptor], [], [], max(0, end - time.monotonic()))[0]
             piece = os.read(descriptor, 100) if ready else b""
             if not piece:
                 raise TimeoutError((self._files / "printed").read_text(errors="replace"))

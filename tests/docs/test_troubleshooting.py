@@ -24,7 +24,7 @@ from ansible_collections.clouddb.control.plugins.modules import api_key, operati
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Sandbox, running_sandbox
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import scripted_service
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
 
 SHOP = "wispy-lake-12345678"
 GONE = {"operations": [{"id": "op", "project_id": SHOP}]}
@@ -108,7 +108,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
                 return said_by(sandbox, module, dict(options), fault)
 
         messages = [say(*case) for case in CASES]
-        untrusted = stack.enter_context(scripted_service(tls=True))
+        untrusted: ScriptedService = stack.enter_context(scripted_service(tls=True))
         messages.append(say(project_info, {"base_url": untrusted.base_url}))
         patched.setattr(transport, "REQUESTS_IMPORT_ERROR", "Traceback")
         return [*messages, say(project_info, {})]
