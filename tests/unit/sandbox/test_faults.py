@@ -137,6 +137,14 @@ class TestConnections:
         service.get("projects")
         assert [entry["status"] for entry in service.log()] == [None, 200]
 
+    def test_what_was_sent_is_carried_out_after_the_delay_though_the_client_has_gone(self, service):
+        service.fault("delay", seconds=0.2)
+        with pytest.raises(requests.ReadTimeout):
+            requests.post(f"{service.base_url}/api_keys", json={"key_name": "ci"}, headers=service.session.headers, timeout=0.1)
+        service.fault("delay", seconds=0.4)
+        service.get("projects")
+        assert names(service) == ["sandbox", "ci"]
+
     def test_other_connections_stay(self, service):
         other = service.as_key("k" * 64)
         other.get("projects")

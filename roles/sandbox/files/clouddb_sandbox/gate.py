@@ -92,6 +92,7 @@ class Gate:
             for fault in self.sandbox.faults.draw(scope["method"], scope["path"].removeprefix(BASE_PATH)):
                 match fault:
                     case DelayFault():
+                        receive = await read_first(receive)
                         await asyncio.sleep(fault.seconds)
                     case PageLimitFault():
                         scope["state"]["page_limit"] = fault.items
@@ -112,6 +113,18 @@ class Gate:
                 return False
             platform_activity.catch_up(tx)
             return True
+
+
+async def read_first(receive: Receive) -> Receive:
+    """Read the request now, so that it can be carried out later even if the client has gone by then."""
+    messages = [await receive()]
+    while messages[-1].get("more_body"):
+        messages.append(await receive())
+
+    async def replay() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return replay
 
 
 def below(base: str, path: str) -> bool:
