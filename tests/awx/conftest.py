@@ -42,10 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
         Path(folder).mkdir()
 
 
-@pytest.fixture(scope="session")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
-    """Ansible and the collection, built and installed, in a folder whose path has no spaces."""
-    root = tmp_path_factory.mktemp("controller")
+def installed(root: Path) -> Controller:
+    """Ansible and the collection, built and installed, in a new folder whose path must not have spaces."""
+    root.mkdir(exist_ok=True)
     with stage() as staged:
         with staged.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
             assert build.wait() == 0
@@ -54,6 +53,11 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
     [tarball] = root.glob("*.tar.gz")
     controller.run("ansible-galaxy", "collection", "install", "--offline", "--collections-path", str(root / "collections"), str(tarball))
     return controller
+
+
+@pytest.fixture(scope="session")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
+    return installed(tmp_path_factory.mktemp("controller"))
 
 
 @pytest.fixture

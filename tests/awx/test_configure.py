@@ -64,7 +64,7 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
     # A newer key that a rotation has put there stays.
     credential["inputs"]["api_key"] = "newer"
     second = configure(controller, awx)
-    assert re.search(r"localhost +: ok=8 +changed=0 ", second), second
+    assert re.search(r"localhost +: ok=9 +changed=0 ", second), second
     assert credential["inputs"]["api_key"] == "newer"
 
     assert KEY not in first + second

@@ -29,7 +29,7 @@ def assert_hidden(job: Job, *secrets: str) -> None:
 def test_the_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) -> None:
     # That of the tests has what the sandbox needs, which saves its installation.
     venv = {"sandbox_virtualenv": str(controller.root / "venv")}
-    job = controller.launch("clouddb quickstart", tmp_path / "job", answers=venv)
+    job = controller.play("clouddb.control.quickstart", tmp_path / "job", {}, venv)
     assert job.status == "successful" and job.failed_hosts() == []
     [wait] = job.results("4. Wait for the operations of that response")
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}

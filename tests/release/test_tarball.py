@@ -14,7 +14,7 @@ from .conftest import VERSION, Repository, run
 
 CONTENTS = {
     *("CHANGELOG.rst", "COPYING", "FILES.json", "MANIFEST.json", "README.md"),
-    *("changelogs", "docs", "extensions", "meta", "playbooks", "plugins", "roles"),
+    *("changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles"),
 }
 
 
