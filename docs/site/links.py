@@ -26,8 +26,8 @@ class PageParser(HTMLParser):
         self.anchors: set[str] = set()
         self.feed(page.read_text(encoding="utf-8"))
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        for name, value in attributes:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.add(value)
             elif name in ("id", "name") and value:

@@ -70,35 +70,36 @@ seealso:
 """
 
 EXAMPLES = r"""
-# The smallest file, for example production.clouddb.yml, with CLOUDDB_BASE_URL and CLOUDDB_API_KEY in the environment.
+# The smallest file, for example production.clouddb.yml, with CLOUDDB_BASE_URL and CLOUDDB_API_KEY in the environment, is its first line.
 plugin: clouddb.control.projects
 
----
-# Groups by region and version, cached for an hour.
-plugin: clouddb.control.projects
+# Address and key can be in the file as well.
 base_url: https://control.example.com/api/v2
 api_key: "{{ lookup('ansible.builtin.file', '/run/secrets/clouddb.key') }}"
+
+# Groups by region and version.
 keyed_groups:
   - key: clouddb_region_id
     prefix: region
   - key: clouddb_pg_version | string
     prefix: postgres
-groups:
-  locked: clouddb_locked
-compose:
-  ansible_host: clouddb_proxy_host
-cache: true
-cache_plugin: ansible.builtin.jsonfile
-cache_connection: ~/.cache/ansible-inventory
-cache_timeout: 3600
 
----
-# What is going on or went wrong today.
-plugin: clouddb.control.projects
+# Groups by what is going on or went wrong today, and one of the locked projects.
 operations: true
 groups:
   busy: clouddb_operations | rejectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   broken: clouddb_operations | selectattr('status', 'equalto', 'failed') | list | length > 0
+  locked: clouddb_locked
+
+# Where to connect to.
+compose:
+  ansible_host: clouddb_proxy_host
+
+# The projects are read once an hour.
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: ~/.cache/ansible-inventory
+cache_timeout: 3600
 """
 
 import hashlib

@@ -43,7 +43,8 @@ logger = logging.getLogger("clouddb.control.operations")
 class EventQueue(Protocol):
     """What a rulebook gives an event source to put its events in."""
 
-    async def put(self, event: Any, /) -> None: ...
+    async def put(self, event: Any, /) -> None:
+        """Put one event there."""
 
 
 class PacedClient(Client):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from unittest import mock
 import pytest
 import yaml
 from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS
+from ansible.release import __version__ as ansible_version
 
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
 from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
@@ -22,6 +24,8 @@ from ansible_collections.clouddb.control.plugins.module_utils.version import COL
 
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
+SUPPORTED = runpy.run_path(str(ROOT / "tests" / "tools" / "supported.py"))
+ANSIBLE_CORE, TARGET_PYTHON = SUPPORTED["ANSIBLE_CORE"], SUPPORTED["TARGET_PYTHON"]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
 CONNECTION = connection_argument_spec()
 each_module = pytest.mark.parametrize("name", MODULES)
@@ -29,6 +33,11 @@ each_module = pytest.mark.parametrize("name", MODULES)
 
 def read_yaml(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def words(path: str) -> str:
+    """A document's text without its line breaks."""
+    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
 
 
 def module(name: str) -> Any:
@@ -144,26 +153,66 @@ def test_the_user_agent_tells_the_version_of_the_collection() -> None:
     assert COLLECTION_VERSION == read_yaml("galaxy.yml")["version"]
 
 
-def test_the_readme_tells_the_supported_versions() -> None:
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    ansible = re.fullmatch(r">=(\d+\.\d+)\.0", read_yaml("meta/runtime.yml")["requires_ansible"])
-    python = re.fullmatch(r">=(\d+\.\d+)", read_yaml("tests/config.yml")["modules"]["python_requires"])
-    assert ansible and f"ansible-core {ansible.group(1)} and later" in text
-    assert python and f"Python {python.group(1)} and later where the modules run" in text
+def test_the_metadata_tells_the_oldest_supported_versions() -> None:
+    assert read_yaml("meta/runtime.yml")["requires_ansible"] == f">={min(ANSIBLE_CORE, key=number)}.0"
+    assert read_yaml("tests/config.yml")["modules"]["python_requires"] == f">={min(TARGET_PYTHON, key=number)}"
+
+
+def number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
+def test_the_documents_tell_which_versions_are_tested(path: str) -> None:
+    ansible, python = (f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON))
+    assert f"tested with ansible-core {ansible} and Python {python}" in words(path)
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
+def test_the_front_pages_tell_the_oldest_supported_versions(path: str) -> None:
+    ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)
+    expected = f"supports ansible-core {ansible} and later on the controller, and Python {python} and later where the modules run."
+    assert expected in words(path)
+
+
+def test_ansible_core_runs_on_the_pythons_that_are_tested_with_it() -> None:
+    version = ".".join(ansible_version.split(".")[:2])
+    known = importlib.import_module("ansible_test._util.target.common.constants")
+    assert ANSIBLE_CORE[version] == known.CONTROLLER_PYTHON_VERSIONS
+
+
+def test_the_workflow_runs_on_every_supported_version() -> None:
+    matrix = read_yaml(".github/workflows/test.yml")["jobs"]["matrix"]["strategy"]["matrix"]
+    assert matrix["ansible-core"] == list(ANSIBLE_CORE)
+
+
+def test_the_documentation_site_shows_every_guide() -> None:
+    shown = {guide for section in read_yaml("docs/docsite/extra-docs.yml")["sections"] for guide in section["toctree"]}
+    assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
+
+
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
+def test_links_to_files_lead_somewhere(path: str) -> None:
+    links = re.findall(r"\]\(([^):#]+)\)", (ROOT / path).read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_the_readme_lists_the_plugins_and_roles() -> None:
-    listed = {tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("What is in it")}
-    # An action plugin is a part of the module of its name.
-    plugins = {(kind, path.stem) for kind in ("inventory", "filter") for path in (ROOT / "plugins" / kind).glob("[!_]*.py")}
-    roles = {("role", path.parents[1].name) for path in ROOT.glob("roles/*/meta/argument_specs.yml")}
-    assert listed == {("module", name) for name in MODULES} | plugins | roles | {("event source", "operations")}
+    listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("What is in it")]
+    # An action plugin is a part of the module of its name; the others are parts of plugins.
+    unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
+    files = [path for path in (ROOT / "plugins").glob("*/[!_]*.py") if path.parent.name not in unlisted]
+    plugins = [(path.parent.name.removesuffix("s"), path.stem) for path in files]
+    sources = [("event source", path.stem) for path in (ROOT / "extensions" / "eda" / "plugins" / "event_source").glob("[!_]*.py")]
+    roles = [("role", path.parents[1].name) for path in ROOT.glob("roles/*/tasks/main.yml")]
+    assert sorted(listed) == sorted(plugins + sources + roles)
 
 
 # The direction of dependency: modules and plugins, domain logic, client, requests
 
 
-CLIENT = {"answer", "client", "clock", "connection", "errors", "options", "timestamps", "transport", "version"}
+CLIENT = {"answer", "bounded_answer", "client", "clock", "connection", "errors", "options", "timestamps", "transport", "version"}
 BRIDGE = {"argument_spec", "module_run"}
 MODULE_UTILS = {path.stem: path for path in (ROOT / "plugins" / "module_utils").glob("[!_]*.py")}
 DOMAIN = set(MODULE_UTILS) - CLIENT - BRIDGE

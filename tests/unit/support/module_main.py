@@ -55,7 +55,8 @@ class HasMain(Protocol):
     """A module, or what stands in for one."""
 
     @property
-    def main(self) -> Callable[[], object]: ...
+    def main(self) -> Callable[[], object]:
+        """What runs it."""
 
 
 def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Ended:
