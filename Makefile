@@ -58,7 +58,7 @@ docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" narrows it
 	@.venv-docs/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/docs $(ARGS)
 
-test-matrix: $(RELEASE_READY) ## Run the tests on all supported versions found here; takes hours; ARGS="-s 'controller(2.16-py3.10)' -- units" narrows it
+test-matrix: $(RELEASE_READY) ## Run the tests on all supported versions found here; takes hours
 	@.venv-release/bin/nox $(ARGS)
 
 galaxy: $(RELEASE_READY) ## Make a release as a trial, and have Galaxy's importer look at it
@@ -79,14 +79,15 @@ release: $(READY) ## Build the tarball of VERSION, if the checkout is that relea
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY):
+$(RELEASE_READY): tests/release/requirements.txt
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(RELEASE_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"
