@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.modules import api_key, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import Authority
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main
@@ -151,7 +152,9 @@ def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(serve
     assert API_KEY in proxy.seen()[0]["headers"]["authorization"]
 
 
-@pytest.mark.parametrize(("credentials", "is_let_in"), [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)], ids=["right", "none", "wrong"])
+@pytest.mark.parametrize(
+    ("credentials", "is_let_in"), [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)], ids=["right", "none", "wrong"]
+)
 def test_a_proxy_that_asks_for_a_password(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, credentials: str, is_let_in: bool
 ) -> None:
@@ -166,15 +169,15 @@ def test_a_proxy_that_asks_for_a_password(
 def test_what_a_proxy_refuses_was_never_sent_so_nothing_is_left_over(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list of keys arrives by the direct way; then the environment changes, and the POST meets the proxy."""
-    served = serve(page("projects", []), tls=authority.server(GUARDED_HOST), base_url=f"https://{GUARDED_HOST}", ca_path=authority.bundle)
+    """The first request goes the direct way; then the environment changes, and the POST meets the proxy."""
+    served = serve(page("projects", []), tls=authority.server(GUARDED_HOST))
     port = served.service.base_url.rpartition(":")[2].partition("/")[0]
     client = serve(base_url=f"https://{GUARDED_HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
     client.get("projects")
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
-    with pytest.raises(Exception, match="407") as error:
+    with pytest.raises(ServiceUnreachable, match="407") as error:
         client.post("api_keys", body={"key_name": "deploy"})
-    assert (error.value.tries, error.value.may_have_acted) == (3, False)  # type: ignore[attr-defined]
+    assert (error.value.tries, error.value.may_have_acted) == (3, False)
     assert len(proxy.seen()) == 3
 
 
