@@ -55,6 +55,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a user who has installed the collection as it would be published."""
     folder = tmp_path_factory.mktemp("user")
     real = os.environ
+    write_programs(folder / "bin")
     env = {
         **{name: value for name, value in real.items() if not name.startswith(FOREIGN)},
         # One host after the other: the output has the order that the guides show.
@@ -64,6 +65,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "ANSIBLE_NOCOLOR": "true",
         "COLUMNS": "160",
         "HOME": str(folder),
+        "PATH": os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), real["PATH"]]),
         # pip goes on with the package index and the downloads of whoever runs the tests.
         "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
@@ -73,6 +75,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     tarball = next(folder.glob("*.tar.gz"))
     subprocess.run([*galaxy, "install", "--offline", str(tarball)], env=env, check=True, stdout=subprocess.DEVNULL)
     return {**env, "COLLECTION_TARBALL": str(tarball)}
+
+
+def write_programs(folder: Path) -> None:
+    """Ansible's programs, run by a Python whose path has no spaces even if that of the checkout does."""
+    folder.mkdir()
+    for program in Path(sys.executable).parent.glob("ansible*"):
+        (folder / program.name).write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n', encoding="utf-8")
+        (folder / program.name).chmod(0o755)
 
 
 @pytest.fixture
