@@ -31,32 +31,51 @@ def run_apart(module: HasMain, options: dict[str, Any], prepare: Callable[[], ob
     return Ended(*json.loads(_in_child(run)))
 
 
-def run_until_killed(module: HasMain, options: dict[str, Any], function: str, lines: int) -> str:
-    """Call main() in a child process, killed before line C(lines) of all of plugins/ that it executes once it has entered C(function).
+def lines_since(module: HasMain, options: dict[str, Any], function: str) -> list[str]:
+    """The lines of plugins/ that main() executes in a child process from when it enters C(function)."""
 
-    The place where that was; empty when it ended before.
+    def run(tell: Callable[[str], object]) -> None:
+        _trace(function, lambda place: tell(f"{place}\n"))
+        run_main(module, options)
+
+    return _in_child(run).splitlines()
+
+
+def run_until_killed(module: HasMain, options: dict[str, Any], function: str, line: int) -> str:
+    """Call main() in a child process that gets SIGKILL just before so many-th line since C(function).
+
+    The line; empty when main() came to its end.
     """
 
     def run(tell: Callable[[str], object]) -> None:
-        left = lines
-        has_entered = False
+        places: list[str] = []
 
-        def trace(frame: FrameType, event: str, argument: object) -> Any:
-            nonlocal left, has_entered
-            if not frame.f_code.co_filename.startswith(PLUGINS):
-                return None
-            has_entered = has_entered or frame.f_code.co_name == function
-            if has_entered and event == "line":
-                left -= 1
-                if not left:
-                    tell(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}")
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return trace
+        def look(place: str) -> None:
+            places.append(place)
+            if len(places) > line:
+                tell(place)
+                os.kill(os.getpid(), signal.SIGKILL)
 
-        sys.settrace(trace)
+        _trace(function, look)
         run_main(module, options)
 
     return _in_child(run)
+
+
+def _trace(function: str, look: Callable[[str], object]) -> None:
+    """Have all lines of plugins/ looked at just before they are executed, from when C(function) is entered."""
+    entered = False
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal entered
+        if not frame.f_code.co_filename.startswith(PLUGINS):
+            return None
+        entered = entered or frame.f_code.co_name == function
+        if entered and event == "line":
+            look(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+        return trace
+
+    sys.settrace(trace)
 
 
 def _in_child(run: Callable[[Callable[[str], object]], None]) -> str:

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.modules import api_key
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.own_process import run_until_killed
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.own_process import lines_since, run_until_killed
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.wire import Wire
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-# Otherwise one line in so many, to be quick.
-STRIDE = 8
+# Where the file is written, each line counts. Of the others, one in so many is enough to be quick.
+NEAR = "secret_file.py"
+STRIDE = 16
 
 
 @pytest.fixture
-def stride(request: pytest.FixtureRequest) -> int:
-    """Each line counts in the long run (--hypothesis-profile=soak)."""
-    return 1 if request.config.getoption("--hypothesis-profile", None) == "soak" else STRIDE
+def is_soak(request: pytest.FixtureRequest) -> bool:
+    """Whether it may last (--hypothesis-profile=soak): then each line counts."""
+    return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
 
 
 class Scene:
@@ -49,9 +49,16 @@ class Scene:
     def run(self, **options: Any) -> Ended:
         return run_main(api_key, {**self.options, **options})
 
-    def kill(self, lines: int, **options: Any) -> str:
-        """Where the task was killed; empty when it came to its end."""
-        place = run_until_killed(api_key, {**self.options, **options}, "create_key", lines)
+    def lines(self, is_soak: bool, **options: Any) -> list[int]:
+        """At which lines to kill it, the first being 0."""
+        places = lines_since(api_key, {**self.options, **options}, "create_key")
+        self.clean()
+        assert len(places) > 200
+        return [line for line, place in enumerate(places) if is_soak or place.startswith(NEAR) or not line % STRIDE]
+
+    def kill(self, line: int, **options: Any) -> str:
+        """Kill the task just before this line; says which it is."""
+        place = run_until_killed(api_key, {**self.options, **options}, "create_key", line)
         # What the task has sent is carried out, whether or not somebody waits for the answer.
         self.wire.settle()
         assert {mode_of(self.folder / name) for name in os.listdir(self.folder)} <= {0o600}, place
@@ -75,12 +82,10 @@ def scene(sandbox: Sandbox, wire: Wire, tmp_path: Path) -> Scene:
     return Scene(sandbox, wire, tmp_path)
 
 
-def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(scene: Scene, stride: int) -> None:
+def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(scene: Scene, is_soak: bool) -> None:
     outcomes: Counter[str] = Counter()
-    for lines in count(1, stride):
-        place = scene.kill(lines)
-        if not place:
-            break
+    for line in scene.lines(is_soak):
+        place = scene.kill(line)
         existing, has_secret = scene.key_ids, scene.dest.exists()
         assert len(existing) <= 1, place
 
@@ -97,17 +102,16 @@ def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_
             assert after.success["changed"] is not has_secret, place
         scene.assert_one_key_with_its_secret()
         scene.clean()
-    print(f"killed at one of {stride} lines, {lines} in all: {dict(outcomes)}")
+    print(f"{sum(outcomes.values())} kills: {dict(outcomes)}")
     assert set(outcomes) == {"not created", "lost", "kept"}
 
 
-def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(scene: Scene, stride: int) -> None:
+def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(scene: Scene, is_soak: bool) -> None:
     outcomes: Counter[str] = Counter()
-    for lines in count(1, stride):
+    scene.run()
+    for line in scene.lines(is_soak, regenerate="always"):
         created = scene.run().success["api_key"]["id"]
-        place = scene.kill(lines, regenerate="always")
-        if not place:
-            break
+        place = scene.kill(line, regenerate="always")
         existing = scene.key_ids
         assert scene.dest.exists(), place
 
@@ -125,5 +129,5 @@ def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the
         assert ids(scene.run(regenerate="always").success["revoked"]) == existing
         scene.assert_one_key_with_its_secret()
         scene.clean()
-    print(f"killed at one of {stride} lines, {lines} in all: {dict(outcomes)}")
+    print(f"{sum(outcomes.values())} kills: {dict(outcomes)}")
     assert set(outcomes) == {"not replaced", "both there", "replaced"}
