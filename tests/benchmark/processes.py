@@ -37,6 +37,11 @@ def medians(usages: list[Usage]) -> Usage:
     return Usage(*(median(figures) for figures in zip(*usages)))
 
 
+def quickest(usages: list[Usage]) -> Usage:
+    """The least of each figure."""
+    return Usage(*map(min, zip(*usages)))
+
+
 def in_turn(runs: int, **measures: Callable[[], Usage]) -> dict[str, list[Usage]]:
     """Every measure once, then every measure again, and so on: the machine's moods hit all of them alike."""
     usages: dict[str, list[Usage]] = {name: [] for name in measures}

@@ -70,9 +70,9 @@ def rounded(value: Any) -> Any:
 
 
 def write_report(results: dict[str, Any], docs: Path) -> None:
-    """Tables into the page and as Markdown, and the figures."""
+    """Tables into the page and as Markdown, and the figures, of whatever was measured."""
     tables, report = import_module(f"{PACKAGE}.tables"), import_module(f"{PACKAGE}.report")
-    made = {name: make(results) for name, make in report.TABLES.items()}
+    made = {name: make(results) for name, make in report.TABLES.items() if name in results}
     page = docs / "performance.rst"
     blocks = {name: "\n\n".join(map(tables.as_rst, each)) for name, each in made.items()}
     page.write_text(tables.with_blocks(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")

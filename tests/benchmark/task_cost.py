@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.clouddb.control.tests.benchmark import sandbox
 from ansible_collections.clouddb.control.tests.benchmark.import_times import import_times
 from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, keep_payloads, play
-from ansible_collections.clouddb.control.tests.benchmark.processes import in_turn, medians, usage_of
+from ansible_collections.clouddb.control.tests.benchmark.processes import in_turn, quickest, usage_of
 
 ROUNDS = 30
 PROCESS_ROUNDS = 15
@@ -60,7 +60,7 @@ def _task_seconds(variables: dict[str, Any], **environment: str) -> dict[str, di
 def _processes(payloads: dict[str, Path]) -> dict[str, dict[str, float]]:
     measures = {name: partial(usage_of, sys.executable, str(payload)) for name, payload in payloads.items()}
     usages = in_turn(PROCESS_ROUNDS, python=partial(usage_of, sys.executable, "-c", "pass"), **measures)
-    return {name: medians(each)._asdict() for name, each in usages.items()}
+    return {name: quickest(each)._asdict() for name, each in usages.items()}
 
 
 def _summary(seconds: list[float]) -> dict[str, float]:
