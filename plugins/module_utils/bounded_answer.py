@@ -21,12 +21,23 @@ class AnswerTooLarge(OSError):
     """More than LARGEST_ANSWER bytes have come."""
 
 
+class PackedAnswer(OSError):
+    """The answer is compressed, so that nobody knows how large it is."""
+
+
 class BoundedAnswer(HTTPResponse):
     """An answer whose status line, headers and body have to come within the timeout that the socket has when it begins."""
 
     def __init__(self, sock: Any, *args: Any, **kwargs: Any):
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_BoundedStream(sock, self.fp.detach()))
+
+    def begin(self) -> None:
+        super().begin()
+        packing = self.headers.get("Content-Encoding", "identity")
+        if packing.lower() != "identity":
+            # Few bytes may unpack to any number; the request has asked for plain ones.
+            raise PackedAnswer(f"the answer is compressed with {packing}, though plain JSON was asked for")
 
 
 class _BoundedStream(io.RawIOBase):

@@ -81,6 +81,7 @@ MATRIX: dict[str, Row] = {
     "headers that drip without end": _broken(LATE, acted=True),
     "a body that drips without end": _broken(LATE, acted=True),
     "a body without end": _not_understood("it is larger than 64 MiB", acted=True),
+    "a compressed answer, which nobody asked for": _broken("the answer is compressed with gzip", acted=True),
     "an empty body": _not_understood("its body is empty"),
     "HTML with 200": _not_understood("it is an HTML page, not JSON"),
     "malformed JSON": _not_understood(NOT_JSON, acted=True),
@@ -118,8 +119,6 @@ COLUMNS = {
 }
 
 PAGE = """\
-:orphan:
-
 ..
   Copyright (c) clouddb.control contributors
   GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import struct
@@ -129,6 +130,12 @@ def endless(exchange: Exchange) -> None:
         exchange.connection.sendall(b" " * MEBIBYTE)
 
 
+def packed(exchange: Exchange) -> None:
+    """A few thousand bytes that unpack to many millions."""
+    exchange.carry_out()
+    exchange.connection.sendall(message(gzip.compress(b" " * MEBIBYTE) * 64, headers={"Content-Encoding": "gzip"}))
+
+
 def in_half_a_minute() -> str:
     return formatdate(time.time() + 30, usegmt=True)
 
@@ -151,6 +158,7 @@ PLAYS: dict[str, Play] = {
     "headers that drip without end": dripping(b"HTTP/1.1 200 OK\r\nX-Filler: "),
     "a body that drips without end": dripping(message(b"[", length=MEBIBYTE)),
     "a body without end": endless,
+    "a compressed answer, which nobody asked for": packed,
     "an empty body": instead(b""),
     "HTML with 200": instead(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", Content_Type="text/html"),
     "malformed JSON": malformed,
