@@ -45,6 +45,8 @@ except ImportError:
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
+# A rate limit counts by the minute; short pauses would use up all tries before it lets anything through.
+FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
 LONGEST_BACKOFF = 20.0
 LONGEST_RETRY_AFTER = 60.0
 
@@ -64,7 +66,8 @@ class TriedInVain(MaxRetryError):
 class FaultRetry(Retry):
     """Sends GET and DELETE again after transient faults, POST only when the service surely did not act.
 
-    Pauses grow exponentially with full jitter; Retry-After (seconds or a date) is honoured up to a minute.
+    Pauses grow exponentially with full jitter, and are longer at a rate limit; Retry-After (seconds or a date) is
+    honoured up to a minute.
     """
 
     def __init__(self, *args: Any, sleep: Callable[[float], None], **kwargs: Any):
@@ -99,7 +102,9 @@ class FaultRetry(Retry):
     def sleep(self, response: Any = None) -> None:
         pause = self.get_retry_after(response) if response is not None else None
         if pause is None:
-            pause = random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (len(self.history) - 1)))
+            limited = self.history[-1].status == 429
+            longest = min(LONGEST_BACKOFF, (FIRST_BACKOFF_AT_RATE_LIMIT if limited else FIRST_BACKOFF) * 2 ** (len(self.history) - 1))
+            pause = random.uniform(longest / 2 if limited else 0, longest)
         self._sleep(pause)
 
 

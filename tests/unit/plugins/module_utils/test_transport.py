@@ -261,6 +261,12 @@ def test_pauses_double_with_full_jitter_up_to_their_bound(serve: Serve, full_jit
     assert served.clock.pauses == [bound for _low, bound in full_jitter]
 
 
+def test_pauses_at_a_rate_limit_last_until_it_lets_requests_through(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
+    served = serve(*[reply({}, 429)] * 4, HANG_UP, GOOD)
+    served.client.get("projects")
+    assert full_jitter == [(2.5, 5.0), (5.0, 10.0), (10.0, 20.0), (10.0, 20.0), (0, 8.0)]
+
+
 @pytest.mark.parametrize("status", [423, 429, 500, 503])
 @pytest.mark.parametrize(
     "retry_after, pause",
