@@ -51,7 +51,7 @@ def main() -> int:
     phases, arguments = sys.argv[1:], []
     if "--" in phases:
         phases, arguments = phases[: phases.index("--")], phases[phases.index("--") + 1 :]
-    parts = {" ".join([phase, *extra]): (phase, extra) for phase, extra in split(phases, arguments)}
+    parts = {" ".join([phase, *part]) if part != arguments else phase: (phase, part) for phase, part in split(phases, arguments)}
 
     leave_when_interrupted()
     started = time.monotonic()
