@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage test-soak test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help quickstart test sanity units integration lint coverage test-soak test-properties test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -10,6 +10,7 @@ EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
+MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 
 STAGE := .venv/bin/python tests/tools/stage.py
@@ -17,7 +18,7 @@ CHECK := .venv/bin/python tests/tools/check.py
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
-		printf '  make %-12s %s\n' "$$target" "$$text"; done
+		printf '  make %-15s %s\n' "$$target" "$$text"; done
 
 quickstart: $(READY) ## Show the collection at work against a local sandbox
 	@$(STAGE) ansible-playbook clouddb.control.quickstart $(ARGS)
@@ -42,6 +43,13 @@ coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit t
 
 test-soak: $(READY) ## Run the integration tests with those parts that take minutes; ARGS=role_api_key_rotation narrows it
 	@$(CHECK) soak -- $(ARGS)
+
+test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour
+	@$(STAGE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
+		tests/unit/properties tests/unit/sandbox $(ARGS)
+
+test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="*.paging.*" narrows it
+	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
 test-browser: $(READY) ## Look at the account report in headless Chromium, which has to be installed
 	@$(STAGE) pytest -p no:cacheprovider tests/browser $(ARGS)
@@ -79,15 +87,16 @@ release: $(READY) ## Build the tarball of VERSION, if the checkout is that relea
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-release .nox .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-mutants .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
+$(MUTANTS_READY): tests/mutants/requirements.txt tests/unit/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(RELEASE_READY):
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(RELEASE_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,10 +18,17 @@ from pathlib import Path
 import background
 import pytest
 import requests
+import yaml
 from clouddb_sandbox.__main__ import first_key, main
 from clouddb_sandbox.lock import held
+from clouddb_sandbox.server import Server
+from hypothesis import settings
 
 SERVER = Path(background.__file__).parent
+# How many times a sandbox is killed among writes: more with more examples.
+CRASHES = max(2, settings().max_examples // 25)
+# These may have been started by the platform itself.
+PLATFORM = ("start_compute", "suspend_compute", "check_availability")
 
 
 @pytest.fixture
@@ -191,6 +199,66 @@ class TestKill:
         assert {service.operation(operation)["status"] for operation in created["operations"]} == {"finished"}
         assert service.as_key(revoked["key"]).get("projects").status_code == 401
 
+    @pytest.mark.parametrize("crash", range(CRASHES))
+    def test_every_write_is_there_once_and_whole(self, control, service_of, tmp_path, crash):
+        """Killed at any moment of any writes: what was answered is there, what was not is whole or not there at all."""
+        found = started(control)
+        answered, enough = {"keys": [], "revoked": [], "projects": [], "branches": []}, threading.Event()
+
+        def write_keys(own):
+            key = own.create_key("ci")
+            answered["keys"].append(key["id"])
+            own.ok("DELETE", f"api_keys/{key['id']}")
+            answered["revoked"].append(key["id"])
+
+        def write_projects(own):
+            name = f"shop-{len(answered['projects'])}"
+            project = own.ok("POST", "projects", json={"project": {"name": name}})["project"]
+            answered["projects"].append(name)
+            own.advance(60)
+            own.ok("POST", f"projects/{project['id']}/branches", json={"branch": {"name": f"dev-{name}"}})
+            answered["branches"].append(f"dev-{name}")
+
+        def keep(write):
+            own = service_of(found)
+            try:
+                while True:
+                    write(own)
+                    if all(len(names) > 3 + crash % 7 for names in answered.values()):
+                        enough.set()
+            except requests.ConnectionError:
+                pass
+
+        writers = [threading.Thread(target=keep, args=[write]) for write in (write_keys, write_projects)]
+        for writer in writers:
+            writer.start()
+        assert enough.wait(20)
+        kill(found)
+        for writer in writers:
+            writer.join(10)
+
+        service = service_of(started(control))
+        with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        keys = {key["id"] for key in service.keys()}
+        assert keys.isdisjoint(answered["revoked"])
+        assert {key for key in answered["keys"] if key not in answered["revoked"]} <= keys | {max(answered["keys"])}
+        projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
+        names = sorted(project["name"] for project in projects)
+        assert names == sorted(set(names))
+        assert len(set(names) - set(answered["projects"])) <= 1
+        assert set(answered["projects"]) <= set(names)
+        branches = []
+        for project in projects:
+            here = service.ok("GET", f"projects/{project['id']}/branches")["branches"]
+            requested = [item for item in service.operations(project["id"]) if item["action"] not in PLATFORM]
+            actions = sorted(item["action"] for item in requested)
+            assert actions == sorted(["create_timeline", *["create_branch"] * (len(here) - 1)])
+            branches += [branch["name"] for branch in here if not branch["default"]]
+        assert branches == list(dict.fromkeys(branches))
+        assert set(answered["branches"]) <= set(branches)
+
 
 class TestCommandLine:
     @pytest.fixture
@@ -218,6 +286,18 @@ class TestCommandLine:
         process.send_signal(signal.SIGTERM)
         _out, rest = process.communicate(timeout=5)
         assert "Traceback" not in rest
+
+    def test_only_this_machine_reaches_it_unless_told_otherwise(self, arguments, monkeypatch, capsys):
+        """Loopback by default; at another address it says that others can reach it."""
+        addresses = []
+        monkeypatch.setattr(Server, "run", lambda self, sockets: addresses.append(sockets[0].getsockname()[0]))
+        assert main(arguments) == main([*arguments, "--host", "localhost"]) == 0
+        assert (addresses, capsys.readouterr().err) == (["127.0.0.1", "127.0.0.1"], "")
+        # Bound, but nobody listens there.
+        assert main([*arguments, "--host", "0.0.0.0"]) == 0
+        assert "Warning: the sandbox listens on 0.0.0.0, where other machines may reach it." in capsys.readouterr().err
+        defaults = yaml.safe_load((SERVER.parent / "defaults" / "main.yml").read_text())
+        assert defaults["sandbox_host"] == "127.0.0.1"
 
     def test_one_process_to_a_database(self, tmp_path, arguments, capsys):
         with held(tmp_path / "a.sqlite"):

@@ -8,13 +8,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .bodies import ControlBody, HeaderValue
 
 
-class Rule(BaseModel):
+class Rule(ControlBody):
     """Which requests a fault hits. `path` is a glob on the path below the base path; its `*` also matches `/`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     method: str | None = None
     path: str = "*"
@@ -38,7 +38,7 @@ class StatusFault(Deciding):
 
     kind: Literal["status"]
     status: int = Field(ge=200, le=599)
-    retry_after: str | int | None = None
+    retry_after: HeaderValue | int | None = None
     body: Any = Field(default=None, description="sent as JSON, or as text if it is a string; default: an error body")
 
 
@@ -52,7 +52,7 @@ class RedirectFault(Deciding):
     """Answers 302; the request is not carried out."""
 
     kind: Literal["redirect"]
-    location: str
+    location: HeaderValue
 
 
 class ResetFault(Deciding):

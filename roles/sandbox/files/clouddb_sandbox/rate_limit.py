@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .bodies import ControlBody
 
 
-class RateLimit(BaseModel):
+class RateLimit(ControlBody):
     """So many requests a minute in the long run, and so many at once after a pause; by default the public service's."""
-
-    model_config = ConfigDict(extra="forbid")
 
     per_minute: int = Field(default=700, ge=1)
     burst: int = Field(default=40, ge=1)

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, HTTPException
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path
 from pydantic import Field
 
 from .. import keys
+from ..bodies import LARGEST_INTEGER, Body
 from ..resources import ApiKey, CreatedApiKey, RevokedApiKey
 from ..sandbox import SandboxOfRequest
-from .parameters import Body, errors
+from .parameters import errors
 
 router = APIRouter(tags=["API keys"])
 
@@ -35,7 +38,7 @@ def list_api_keys(sandbox: SandboxOfRequest) -> list[ApiKey]:
 
 
 @router.delete("/api_keys/{key_id}", responses=errors(400, 404))
-def revoke_api_key(sandbox: SandboxOfRequest, key_id: int) -> RevokedApiKey:
+def revoke_api_key(sandbox: SandboxOfRequest, key_id: Annotated[int, Path(le=LARGEST_INTEGER)]) -> RevokedApiKey:
     """Revokes a key: at once, and for good."""
     with sandbox.store.transaction() as tx:
         revoked = keys.revoke(tx, key_id)

@@ -11,9 +11,10 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from .. import operations, platform_activity, projects
+from ..bodies import Body
 from ..resources import BranchList, CreatedBranch, CreatedDatabase, DatabaseList
 from ..sandbox import SandboxOfRequest
-from .parameters import Body, errors
+from .parameters import errors
 
 router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
 

@@ -13,8 +13,9 @@ import sqlite3
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..bodies import LARGEST_INTEGER, ControlBody
 from ..clock import timestamp
 from ..faults import Fault
 from ..lifecycle import ACTIONS, Timeline, check_timeline
@@ -34,21 +35,24 @@ def check_action(action: str) -> str:
     return action
 
 
-class OperationPlan(BaseModel):
-    """How the next operations go that fit: of this action, or any that a request starts; in this project, or any."""
+def pairs(timeline: Any) -> Any:
+    """JSON has no tuples."""
+    return [tuple(entry) if isinstance(entry, list) else entry for entry in timeline] if isinstance(timeline, list) else timeline
 
-    model_config = ConfigDict(extra="forbid")
+
+class OperationPlan(ControlBody):
+    """How the next operations go that fit: of this action, or any that a request starts; in this project, or any."""
 
     action: Annotated[str, AfterValidator(check_action)] | None = None
     project_id: str | None = None
-    times: int | None = Field(default=1, ge=1, description="how many operations follow it; null: all, until cleared")
-    timeline: Annotated[Timeline, AfterValidator(check_timeline)]
+    times: int | None = Field(
+        default=1, ge=1, le=LARGEST_INTEGER, description="how many operations follow it; null: all, until cleared"
+    )
+    timeline: Annotated[Timeline, BeforeValidator(pairs), AfterValidator(check_timeline)]
     error: str | None = Field(default=None, description="the text of `error` while the operation is failed")
 
 
-class ClockChange(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ClockChange(ControlBody):
     speed: float | None = Field(default=None, ge=0, le=100_000, description="sandbox seconds in a real second")
     advance: float = Field(default=0, ge=0, le=TEN_YEARS, description="seconds to leap ahead")
 

@@ -8,16 +8,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
-from pydantic import BaseModel, ConfigDict
 
 from ..resources import Error
-
-
-class Body(BaseModel):
-    """A request's body: nothing is taken for a number or a text that is none; unknown fields do no harm."""
-
-    model_config = ConfigDict(strict=True)
-
 
 Cursor = Annotated[str | None, Query(description="the cursor of the previous page")]
 

@@ -11,9 +11,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from .. import operations, projects
+from ..bodies import Body
 from ..resources import ChangedProject, CreatedProject, OneProject, ProjectPage
 from ..sandbox import SandboxOfRequest
-from .parameters import Body, Cursor, ForcedLimit, errors, page_size
+from .parameters import Cursor, ForcedLimit, errors, page_size
 
 router = APIRouter(prefix="/projects", tags=["Projects"])
 
