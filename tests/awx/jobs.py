@@ -41,6 +41,10 @@ class Job(NamedTuple):
         [stats] = [event["event_data"] for event in self.events if event["event"] == "playbook_on_stats"]
         return sorted({*stats["failures"], *stats["dark"]})
 
+    def failures(self) -> list[Any]:
+        """What the tasks said that failed."""
+        return [event["event_data"]["res"].get("msg") for event in self.events if event["event"] == "runner_on_failed"]
+
     def files_with(self, secret: str) -> list[str]:
         """The artifacts that hold this secret."""
         files = [path for path in self.artifacts.rglob("*") if path.is_file()]

@@ -30,7 +30,7 @@ def test_the_quickstart_needs_no_credential(controller: Controller, tmp_path: Pa
     # That of the tests has what the sandbox needs, which saves its installation.
     venv = {"sandbox_virtualenv": str(controller.root / "venv")}
     job = controller.play("clouddb.control.quickstart", tmp_path / "job", {}, venv)
-    assert job.status == "successful" and job.failed_hosts() == []
+    assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
     [wait] = job.results("4. Wait for the operations of that response")
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}
     [refusal] = job.results("Show that it is of no use any more")
@@ -44,7 +44,7 @@ def test_a_survey_is_answered(controller: Controller, sandbox: Sandbox, tmp_path
     answers = {question["variable"]: question["default"] for question in controller.settings("surveys/branch_with_database.yml")["spec"]}
     answers |= {"project_name": "shop", "branch_name": "pr-42"}
     job = controller.launch("clouddb branch with database", tmp_path / "job", credential(sandbox), answers)
-    assert job.status == "successful" and job.failed_hosts() == []
+    assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
     [wait] = job.results("Wait until the branch is there and its compute has started")
     assert sorted(operation["action"] for operation in wait["operations"]) == ["create_branch", "start_compute"]
 
@@ -73,7 +73,7 @@ def test_a_credential_is_rotated_week_by_week(controller: Controller, sandbox: S
     secrets = [API_KEY]
     for week in (1, 2):
         job = rotate(controller, awx, stored["inputs"], tmp_path / f"job{week}")
-        assert job.status == "successful" and job.failed_hosts() == []
+        assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
         secrets.append(stored["inputs"]["api_key"])
         assert_hidden(job, *secrets)
         assert sandbox.accepts(secrets[-1])
@@ -113,7 +113,7 @@ def test_an_application_gets_a_new_key_week_by_week(controller: Controller, sand
     secrets = []
     for week in (1, 2):
         job = controller.play("rotate_key.yml", tmp_path / f"job{week}", controller.injected(credential(sandbox)), settings, inventory)
-        assert job.status == "successful" and job.failed_hosts() == []
+        assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
         secrets.append(key_file.read_text(encoding="utf-8").strip())
         assert_hidden(job, API_KEY, *secrets)
         sandbox.advance(WEEK - 3600)
