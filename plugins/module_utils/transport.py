@@ -100,11 +100,18 @@ class FaultRetry(Retry):
         return retry_after_seconds(response.headers)
 
     def sleep(self, response: Any = None) -> None:
-        pause = self.get_retry_after(response) if response is not None else None
-        if pause is None:
-            limited = self.history[-1].status == 429
-            longest = min(LONGEST_BACKOFF, (FIRST_BACKOFF_AT_RATE_LIMIT if limited else FIRST_BACKOFF) * 2 ** (len(self.history) - 1))
-            pause = random.uniform(longest / 2 if limited else 0, longest)
+        tries = len(self.history)
+        limited = self.history[-1].status == 429
+        longest = min(LONGEST_BACKOFF, (FIRST_BACKOFF_AT_RATE_LIMIT if limited else FIRST_BACKOFF) * 2 ** (tries - 1))
+        backoff = random.uniform(longest / 2 if limited else 0, longest)
+        told = self.get_retry_after(response) if response is not None else None
+        if told is None:
+            pause = backoff
+        elif limited and tries > 1:
+            # Others come back at the moment that they were told as well, and once more there is not enough for all.
+            pause = told + backoff
+        else:
+            pause = told
         self._sleep(pause)
 
 
