@@ -22,8 +22,5 @@ def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argu
     # Imported where it is needed: most tasks send their requests one by one.
     from concurrent.futures import ThreadPoolExecutor
 
-    executor = ThreadPoolExecutor(min(workers, len(arguments)))
-    try:
+    with ThreadPoolExecutor(min(workers, len(arguments))) as executor:
         return list(executor.map(function, arguments))
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)

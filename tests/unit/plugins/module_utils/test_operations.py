@@ -196,6 +196,7 @@ def test_fetches_one_operation(serve: Serve) -> None:
         {"operation": []},
         {"operation": {}},
         {"operation": {"id": "o"}},
+        {"operation": {"status": "running"}},
         {"operation": {"id": "o", "status": None}},
         {"operation": {"id": 7, "status": "running"}},
         {"operation": {"id": "another", "status": "running"}},

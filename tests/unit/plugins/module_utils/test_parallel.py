@@ -43,13 +43,16 @@ def test_a_single_call_at_a_time_needs_no_thread(workers: int, arguments: int) -
 
 
 def test_an_error_of_a_call_is_raised_after_those_under_way_have_ended() -> None:
-    begun, ended = threading.Event(), []
+    both_begun, failing, ended = threading.Barrier(2), [], []
 
     def call(number: int) -> None:
         if number == 0:
-            assert begun.wait(10)
+            failing.append(threading.current_thread())
+            both_begun.wait(10)
             raise Interrupted
-        begun.set()
+        both_begun.wait(10)
+        # The thread of the other call goes when its error is known and no more calls are to come.
+        failing[0].join(10)
         ended.append(number)
 
     with pytest.raises(Interrupted):

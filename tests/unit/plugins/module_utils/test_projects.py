@@ -112,6 +112,8 @@ def test_query_parameters_that_can_not_be_sent_are_refused(query: dict[str, Any]
 def test_an_empty_filter_is_refused(option: str) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_filters({option: " "})
+    with pytest.raises(InvalidOption, match=f"{option}: must be a string, not 7"):
+        checked_filters({option: 7})
     assert error.value.details == {"option": option}
 
 
