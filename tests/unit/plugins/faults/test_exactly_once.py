@@ -37,8 +37,9 @@ def dest() -> Iterator[Path]:
         yield secrets / "deploy.key"
 
 
-def be_ordinary() -> None:
-    """Root may write wherever it likes."""
+def be_ordinary(options: dict[str, Any]) -> None:
+    """Root may write wherever it likes. What an ordinary user may not be able to import is imported before."""
+    run_main(api_key, options, check_mode=True)
     if os.geteuid() == 0:
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
@@ -83,7 +84,8 @@ def test_a_disk_that_is_full(sandbox: Sandbox, wire: Wire, dest: Path, room: int
 
 def test_a_folder_that_turns_read_only(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
-    ended = run_apart(api_key, options_of(wire, sandbox, dest), be_ordinary)
+    options = options_of(wire, sandbox, dest)
+    ended = run_apart(api_key, options, lambda: be_ordinary(options))
     assert ended.failure["kind"] == "secret_file"
     assert ended.result["msg"] == f"dest: {dest} can't be written: Permission denied"
     assert sandbox.keys("deploy") == []
@@ -94,7 +96,8 @@ def test_a_folder_that_turns_read_only(sandbox: Sandbox, wire: Wire, dest: Path)
 def test_a_folder_that_turns_read_only_and_a_key_that_can_not_be_revoked(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
     sandbox.fault("status", status=503, method="DELETE", times=None)
-    ended = run_apart(api_key, options_of(wire, sandbox, dest, api_retries=0), be_ordinary)
+    options = options_of(wire, sandbox, dest, api_retries=0)
+    ended = run_apart(api_key, options, lambda: be_ordinary(options))
     [orphan] = sandbox.keys("deploy")
     assert (ended.failure["kind"], ended.failure["key_ids"]) == ("key_left_over", [orphan["id"]])
     assert "Permission denied" in ended.result["msg"]
