@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
+from clouddb_sandbox import clock
 from clouddb_sandbox.seed import check_seed
+from clouddb_sandbox.store import Store
 
 PROJECT = "wispy-lake-12345678"
 
@@ -34,6 +39,13 @@ class TestAccount:
         sandbox, old, new = (moment(key["created_at"]) for key in service.keys())
         assert timedelta(days=30) <= new - old < timedelta(days=30, seconds=1)
         assert sandbox < new
+
+    def test_nothing_ages_while_it_is_made_if_the_clock_is_to_stand(self, monkeypatch, tmp_path):
+        hours = itertools.count(step=3600)
+        monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(hours), time_ns=time.time_ns))
+        store = Store(tmp_path / "sandbox.sqlite", speed=0)
+        assert store.clock.now() == store.clock.now()
+        store.close()
 
     def test_every_field_of_a_project(self, serve):
         fields = {

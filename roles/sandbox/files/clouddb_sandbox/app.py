@@ -27,7 +27,7 @@ FIRST_KEY = "sandbox"
 
 def create_app(settings: Settings) -> FastAPI:
     seed = check_seed(settings.seed or {})
-    store = Store(settings.database)
+    store = Store(settings.database, settings.speed)
     with store.transaction() as tx:
         if store.is_new:
             create_tables(tx)

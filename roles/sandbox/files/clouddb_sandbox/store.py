@@ -81,7 +81,8 @@ def create_tables(tx: Transaction) -> None:
 class Store:
     """One connection behind one lock: a sandbox has few clients, and each transaction is short."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, speed: float | None) -> None:
+        """At this speed from the very beginning, so that nothing ages while the account is made if the clock is to stand."""
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -92,7 +93,7 @@ class Store:
         if version not in (0, SCHEMA_VERSION):
             raise ValueError(f"{path} was made by another version of the sandbox; remove it to start anew")
         self.is_new = version == 0
-        self.clock = Clock(real_now(), 1.0) if self.is_new else self._resumed_clock()
+        self.clock = Clock(real_now(), 1.0 if speed is None else speed) if self.is_new else self._resumed_clock()
 
     def _resumed_clock(self) -> Clock:
         """Sandbox time goes on while the sandbox is down, and never back, whatever the machine's clock does."""
