@@ -64,7 +64,7 @@ docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 	@.venv-docs/bin/python docs/site/build.py
 
 test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" narrows it
-	@.venv-docs/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/docs $(ARGS)
+	@.venv-docs/bin/python tests/tools/stage.py pytest -q -n auto -p no:cacheprovider tests/docs $(ARGS)
 
 test-matrix: $(RELEASE_READY) ## Run the tests on all supported versions found here; takes hours
 	@.venv-release/bin/nox $(ARGS)
