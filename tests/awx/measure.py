@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import conftest
-from jobs import Controller, Job
+from jobs import Job
 from sandbox import API_KEY, Sandbox, running_sandbox
 from test_slices import account, slices
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

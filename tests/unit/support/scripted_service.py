@@ -129,7 +129,9 @@ def scripted_service(*script: Reply, tls: bool | ssl.SSLContext = False, service
         service = service_class(listener, list(script), tls)
         thread = threading.Thread(target=service.serve, daemon=True)
         thread.start()
-        yield service
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        try:
+            yield service
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
     assert not service.script, f"replies that nobody asked for: {service.script}"
