@@ -11,18 +11,17 @@ from __future__ import annotations
 import io
 import socket
 import time
+import zlib
 from http.client import HTTPResponse
 from typing import Any
 
 LARGEST_ANSWER = 64 * 2**20
+# As zlib calls gzip's format.
+GZIP = 16 + zlib.MAX_WBITS
 
 
 class AnswerTooLarge(OSError):
-    """More than LARGEST_ANSWER bytes have come."""
-
-
-class PackedAnswer(OSError):
-    """The answer is compressed, so that nobody knows how large it is."""
+    """It has more than LARGEST_ANSWER bytes, as it came or unpacked."""
 
 
 class BoundedAnswer(HTTPResponse):
@@ -32,12 +31,24 @@ class BoundedAnswer(HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_BoundedStream(sock, self.fp.detach()))
 
-    def begin(self) -> None:
-        super().begin()
-        packing = self.headers.get("Content-Encoding", "identity")
-        if packing.lower() != "identity":
-            # Few bytes may unpack to any number; the request has asked for plain ones.
-            raise PackedAnswer(f"the answer is compressed with {packing}, though plain JSON was asked for")
+
+def unpacked(body: bytes, encoding: str | None) -> bytes:
+    """The body without its Content-Encoding, of which gzip is asked for. Raises ValueError, or AnswerTooLarge."""
+    if not body or encoding in (None, "identity"):
+        return body
+    if encoding != "gzip":
+        raise ValueError(f"the answer is compressed with {encoding}, though only gzip was asked for")
+    unpacker = zlib.decompressobj(GZIP)
+    try:
+        plain = unpacker.decompress(body, LARGEST_ANSWER + 1)
+    except zlib.error as error:
+        raise ValueError(f"the answer can't be unpacked: {error}") from error
+    if len(plain) > LARGEST_ANSWER:
+        # A few bytes may unpack to any number of them.
+        raise AnswerTooLarge(f"more than {LARGEST_ANSWER} bytes")
+    if not unpacker.eof:
+        raise ValueError("the answer can't be unpacked: it ends too early")
+    return plain
 
 
 class _BoundedStream(io.RawIOBase):

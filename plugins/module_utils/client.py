@@ -185,7 +185,7 @@ def _bearer(api_key: str) -> Callable[[transport.requests.PreparedRequest], tran
 def _session(connection: Connection, clock: Clock) -> transport.requests.Session:
     session = transport.StayingSession()
     session.auth = _bearer(connection.api_key)
-    session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"})
+    session.headers.update({"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"})
     retries = transport.FaultRetry.with_tries(connection.api_retries, clock.sleep)
     adapter = transport.WholeBodyAdapter(pool_maxsize=MOST_WORKERS, max_retries=retries)
     session.mount("https://", adapter)

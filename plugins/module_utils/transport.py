@@ -14,7 +14,7 @@ import ssl
 import traceback
 from typing import TYPE_CHECKING, Any, Callable
 
-from ansible_collections.clouddb.control.plugins.module_utils.bounded_answer import AnswerTooLarge, BoundedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils.bounded_answer import AnswerTooLarge, BoundedAnswer, unpacked
 from ansible_collections.clouddb.control.plugins.module_utils.errors import REFUSED_STATUSES, TRANSIENT_STATUSES
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -25,7 +25,6 @@ try:
     from urllib3 import HTTPConnectionPool, disable_warnings
     from urllib3.exceptions import (
         ConnectTimeoutError,
-        DecodeError,
         HTTPError,
         InsecureRequestWarning,
         InvalidHeader,
@@ -140,11 +139,13 @@ _SEND = "url" + "open"
 
 
 def _send_for_whole_body(pool: Any, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Has the body read while urllib3 still retries, so that a broken body is a fault like others."""
-    kwargs.update(preload_content=True, decode_content=True, enforce_content_length=True)
+    """Has the body read and unpacked while urllib3 still retries, so that a broken body is a fault like others."""
+    kwargs.update(preload_content=True, decode_content=False, enforce_content_length=True)
     try:
-        return getattr(HTTPConnectionPool, _SEND)(pool, method, url, body, headers, retries, *args, **kwargs)
-    except (DecodeError, InvalidHeader) as error:
+        response = getattr(HTTPConnectionPool, _SEND)(pool, method, url, body, headers, retries, *args, **kwargs)
+        response.plain_data = unpacked(response.data, response.headers.get("Content-Encoding"))
+        return response
+    except (ValueError, AnswerTooLarge, InvalidHeader) as error:
         # urllib3 does not count these among the faults to retry.
         left = retries.increment(method, url, error=ProtocolError("Connection broken.", error), _pool=pool)
         left.sleep()
@@ -183,7 +184,7 @@ class WholeBodyAdapter(HTTPAdapter):
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
         response = super().build_response(req, resp)
-        response.raw = WholeBody(resp.data, len(resp.retries.history) + 1)
+        response.raw = WholeBody(resp.plain_data, len(resp.retries.history) + 1)
         return response
 
 

@@ -81,7 +81,7 @@ MATRIX: dict[str, Row] = {
     "headers that drip without end": _broken(LATE, acted=True),
     "a body that drips without end": _broken(LATE, acted=True),
     "a body without end": _not_understood("it is larger than 64 MiB", acted=True),
-    "a compressed answer, which nobody asked for": _broken("the answer is compressed with gzip", acted=True),
+    "a few bytes that unpack without end": _not_understood("it is larger than 64 MiB", acted=True),
     "an empty body": _not_understood("its body is empty"),
     "HTML with 200": _not_understood("it is an HTML page, not JSON"),
     "malformed JSON": _not_understood(NOT_JSON, acted=True),

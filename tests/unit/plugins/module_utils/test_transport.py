@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import random
 import socket
@@ -334,6 +335,37 @@ def test_creating_honours_retry_after_too(serve: Serve) -> None:
 )
 def test_reads_a_whole_body_however_it_comes(serve: Serve, raw: bytes) -> None:
     assert serve(Reply(raw)).client.get("projects").json == {"good": True}
+
+
+def test_reads_a_compressed_body(serve: Serve) -> None:
+    served = serve(reply(gzip.compress(b'{"good": true}'), Content_Encoding="gzip"))
+    assert served.client.get("projects").json == {"good": True}
+    assert served.requests[0].headers["Accept-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    "body, encoding, says",
+    [
+        (gzip.compress(b'{"good": true}')[:-9], "gzip", "it ends too early"),
+        (b'{"good": true}', "gzip", "incorrect header check"),
+        (b'{"good": true}', "br", "the answer is compressed with br, though only gzip was asked for"),
+    ],
+    ids=["half", "not compressed", "another encoding"],
+)
+def test_a_body_that_can_not_be_unpacked_is_a_broken_one(serve: Serve, body: bytes, encoding: str, says: str) -> None:
+    broken = reply(body, Content_Encoding=encoding)
+    assert serve(broken, GOOD).client.get("projects").tries == 2
+    error = fails(serve(broken), "POST")
+    assert says in str(error)
+    assert isinstance(error, ServiceUnreachable)
+
+
+def test_a_few_bytes_that_unpack_to_too_many_are_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 2**20)
+    served = serve(reply(gzip.compress(b" " * (2**20 + 1)), Content_Encoding="gzip"))
+    error = fails(served, "GET")
+    assert isinstance(error, UnexpectedAnswer)
+    assert (error.tries, len(served.requests)) == (1, 1)
 
 
 def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
