@@ -24,6 +24,8 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if transport.REQUESTS_IMPORT_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=transport.REQUESTS_IMPORT_ERROR)
+    # A blank key is no secret, and would be censored wherever there is white space.
+    module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.

@@ -98,8 +98,10 @@ class Stage:
     def stop_sandboxes(self) -> None:
         """Stop the sandboxes that were started in folders of the stage and outlived what has started them."""
         program = CHECKOUT / "roles" / "sandbox" / "files" / "background.py"
-        for file in self.root.rglob("server.json"):
-            subprocess.run([sys.executable, str(program), "stop", str(file.parent)], stdout=subprocess.DEVNULL, check=False)
+        # Unlike Path.rglob, os.walk takes it well when somebody else is just removing a folder.
+        for folder, _folders, files in os.walk(self.root):
+            if "server.json" in files:
+                subprocess.run([sys.executable, str(program), "stop", folder], stdout=subprocess.DEVNULL, check=False)
 
 
 @contextmanager

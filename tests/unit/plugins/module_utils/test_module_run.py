@@ -177,3 +177,7 @@ def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.Monk
 
 def test_the_key_is_censored_in_warnings_too() -> None:
     assert OPTIONS["api_key"] not in ended(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed
+
+
+def test_a_blank_key_leaves_its_error_readable() -> None:
+    assert ended(never, api_key=" ").result["msg"] == "api_key: the key is empty; set api_key or the environment variable CLOUDDB_API_KEY"
