@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,11 +20,10 @@ from ansible.release import __version__ as ansible_version
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
 from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
+from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, TARGET_PYTHON
 
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
-SUPPORTED = runpy.run_path(str(ROOT / "tests" / "tools" / "supported.py"))
-ANSIBLE_CORE, TARGET_PYTHON = SUPPORTED["ANSIBLE_CORE"], SUPPORTED["TARGET_PYTHON"]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
 CONNECTION = connection_argument_spec()
 each_module = pytest.mark.parametrize("name", MODULES)
