@@ -36,6 +36,8 @@ display_skipped_hosts = false
 inventory_unparsed_warning = false
 """
 
+SECONDS_TO_END = 10
+
 programs: list[subprocess.Popen[str]] = []
 interrupted = threading.Event()
 
@@ -119,9 +121,15 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
     """Interrupt a program with all that it has started, as a terminal would; one that shares ours was told by that."""
     with suppress(ProcessLookupError):
         if process.poll() is None and os.getpgid(process.pid) == process.pid:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, signal.SIGKILL if number == signal.SIGKILL else signal.SIGINT)
         elif process.returncode is None and number != signal.SIGINT:
             process.terminate()
+
+
+def end_all(number: int) -> None:
+    """Make all programs end."""
+    for process in programs:
+        end(process, number)
 
 
 def leave_when_interrupted() -> None:
@@ -129,8 +137,11 @@ def leave_when_interrupted() -> None:
 
     def leave(number: int, frame: types.FrameType | None) -> None:
         interrupted.set()
-        for process in programs:
-            end(process, number)
+        end_all(number)
+        # ansible-test can hang in the middle of its own end.
+        late = threading.Timer(SECONDS_TO_END, end_all, [signal.SIGKILL])
+        late.daemon = True
+        late.start()
         raise SystemExit(128 + number)
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
