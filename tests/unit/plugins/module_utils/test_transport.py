@@ -193,7 +193,7 @@ def test_an_answer_that_drips_in_ends_with_api_timeout(serve: Serve, method: str
 
 
 def test_a_slow_answer_that_comes_in_time_is_taken(serve: Serve) -> None:
-    slow = Reply(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"good": true}', slow_from=50)
+    slow = Reply(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\nConnection: close\r\n\r\n{"good": true}', slow_from=60)
     served = serve(slow, GOOD)
     assert [served.client.get("projects").tries for _request in range(2)] == [1, 1]
 
