@@ -98,7 +98,7 @@ def test_a_refused_creation_is_sent_again_and_makes_one_key(sandbox: Sandbox, cl
     result = task(client, name="deploy")
     assert sandbox.keys("deploy") == [result["api_key"]]
     assert writes(sandbox) == ["POST /api_keys"] * 3
-    assert clock.pauses == [7, 7]
+    assert (len(clock.pauses), min(clock.pauses)) == (2, 7)
 
 
 @pytest.mark.parametrize("status", [*SURELY_NOT_DONE, 400, 403])
