@@ -39,13 +39,12 @@ class Proxy:
     def seen(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._record.read_text(encoding="utf-8").splitlines()]
 
-    def forget(self) -> None:
-        self._record.write_text("", encoding="utf-8")
 
-
-@pytest.fixture(scope="module")
-def running_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    folder = tmp_path_factory.mktemp("proxy")
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[Proxy]:
+    """One for each test: ansible-test runs each in a process of its own, which ends without what a module's fixtures do at last."""
+    folder = tmp_path / "proxy"
+    folder.mkdir()
     record, port_file = folder / "record", folder / "port"
     record.touch()
     options = {"hostname": "127.0.0.1", "port": 0, "port-file": port_file, "num-acceptors": 1, "num-workers": 1, "data-dir": folder}
@@ -60,12 +59,6 @@ def running_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
             yield Proxy(int(port_file.read_text(encoding="ascii")), record)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def proxy(running_proxy: Proxy) -> Proxy:
-    running_proxy.forget()
-    return running_proxy
 
 
 @pytest.fixture(autouse=True)
