@@ -56,7 +56,7 @@ options:
       - Further tries after a transient failure of a request, at most 100; V(0) means a single try.
       - Reading and revoking are tried again after connection faults, broken answers and the HTTP statuses 423, 429, 500, 502, 503 and 504.
         Creating is tried again only when the service surely did not act, which is when no connection could be made, and after 423, 429 and 503.
-      - The pauses between tries grow, with jitter, to 20 seconds; at a rate limit they are at least 2.5 seconds.
+      - The pauses between tries grow, with jitter, to 20 seconds; at a rate limit they are longer, more than a minute together.
         A C(Retry-After) of the service is honoured up to 60 seconds; who is refused again after it waits longer.
     type: int
     default: 5

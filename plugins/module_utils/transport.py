@@ -44,8 +44,9 @@ except ImportError:
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
-# A rate limit counts by the minute; short pauses would use up all tries before it lets anything through.
+# A rate limit counts by the minute, so the pauses of a request with the default of api_retries last longer than one together.
 FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
+LONGEST_BACKOFF_AT_RATE_LIMIT = 30.0
 LONGEST_BACKOFF = 20.0
 LONGEST_RETRY_AFTER = 60.0
 
@@ -101,8 +102,11 @@ class FaultRetry(Retry):
     def sleep(self, response: Any = None) -> None:
         tries = len(self.history)
         limited = self.history[-1].status == 429
-        longest = min(LONGEST_BACKOFF, (FIRST_BACKOFF_AT_RATE_LIMIT if limited else FIRST_BACKOFF) * 2 ** (tries - 1))
-        backoff = random.uniform(longest / 2 if limited else 0, longest)
+        if limited:
+            longest = min(LONGEST_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (tries - 1))
+        else:
+            longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (tries - 1))
+        backoff = random.uniform(longest * 3 / 4 if limited else 0, longest)
         told = self.get_retry_after(response) if response is not None else None
         if told is None:
             pause = backoff

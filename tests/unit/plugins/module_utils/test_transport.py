@@ -265,13 +265,13 @@ def test_pauses_double_with_full_jitter_up_to_their_bound(serve: Serve, full_jit
 def test_pauses_at_a_rate_limit_last_until_it_lets_requests_through(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
     served = serve(*[reply({}, 429)] * 4, HANG_UP, GOOD)
     served.client.get("projects")
-    assert full_jitter == [(2.5, 5.0), (5.0, 10.0), (10.0, 20.0), (10.0, 20.0), (0, 8.0)]
+    assert full_jitter == [(3.75, 5.0), (7.5, 10.0), (15.0, 20.0), (22.5, 30.0), (0, 8.0)]
 
 
 def test_who_is_refused_again_at_the_time_it_was_told_stays_away_longer(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
     served = serve(*[reply({}, 429, Retry_After="1")] * 4, GOOD)
     served.client.get("projects")
-    assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 20]
+    assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
 
 
 @pytest.mark.parametrize("status", [423, 429, 500, 503])
