@@ -44,12 +44,11 @@ except ImportError:
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
+LONGEST_BACKOFF = 20.0
 # A rate limit counts by the minute, so the pauses of a request with the default of api_retries last longer than one together.
 FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
 LONGEST_BACKOFF_AT_RATE_LIMIT = 30.0
-LONGEST_BACKOFF = 20.0
 LONGEST_RETRY_AFTER = 60.0
-
 
 # OpenSSL's codes for: not yet valid, no longer valid, another host's, another address's.
 WRONG_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
@@ -102,20 +101,21 @@ class FaultRetry(Retry):
     def sleep(self, response: Any = None) -> None:
         tries = len(self.history)
         limited = self.history[-1].status == 429
-        if limited:
-            longest = min(LONGEST_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (tries - 1))
-        else:
-            longest = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (tries - 1))
-        backoff = random.uniform(longest * 3 / 4 if limited else 0, longest)
         told = self.get_retry_after(response) if response is not None else None
-        if told is None:
-            pause = backoff
-        elif limited and tries > 1:
-            # Others come back at the moment that they were told as well, and once more there is not enough for all.
-            pause = told + backoff
-        else:
-            pause = told
+        pause = told or 0.0
+        # Others come back at the moment that they were told as well, and once more the rate limit is not enough for all.
+        if told is None or (limited and tries > 1):
+            pause += _backoff_at_rate_limit(tries) if limited else _backoff(tries)
         self._sleep(pause)
+
+
+def _backoff(tries: int) -> float:
+    return random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (tries - 1)))
+
+
+def _backoff_at_rate_limit(tries: int) -> float:
+    longest = min(LONGEST_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (tries - 1))
+    return random.uniform(longest * 3 / 4, longest)
 
 
 def retry_after_seconds(headers: Any) -> float | None:

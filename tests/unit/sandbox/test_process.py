@@ -64,6 +64,16 @@ def kill(found):
     os.waitpid(found["pid"], 0)
 
 
+def kill_amid(writers, enough, found, within):
+    """Let the threads write, kill the process as soon as it was enough, and see them end."""
+    for writer in writers:
+        writer.start()
+    assert enough.wait(within)
+    kill(found)
+    for writer in writers:
+        writer.join(10)
+
+
 class TestBackground:
     def test_start_status_stop(self, control, service_of):
         assert control("status") == (0, {"changed": False, "is_usable": True, "pid": None}, "")
@@ -171,12 +181,7 @@ class TestKill:
                 pass
 
         writers = [threading.Thread(target=write) for _writer in range(4)]
-        for writer in writers:
-            writer.start()
-        assert enough.wait(10)
-        kill(found)
-        for writer in writers:
-            writer.join(10)
+        kill_amid(writers, enough, found, within=10)
         again = started(control)
         assert again["base_url"] == found["base_url"]
         listed = [key["id"] for key in service.keys()][1:]
@@ -230,12 +235,7 @@ class TestKill:
                 pass
 
         writers = [threading.Thread(target=keep, args=[write]) for write in (write_keys, write_projects)]
-        for writer in writers:
-            writer.start()
-        assert enough.wait(20)
-        kill(found)
-        for writer in writers:
-            writer.join(10)
+        kill_amid(writers, enough, found, within=20)
 
         service = service_of(started(control))
         with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
