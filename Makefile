@@ -12,6 +12,7 @@ DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
 MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
+MATRIX_READY := $(subst .venv/,.venv-matrix/,$(READY))
 
 STAGE := .venv/bin/python tests/tools/stage.py
 CHECK := .venv/bin/python tests/tools/check.py
@@ -66,8 +67,8 @@ docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" narrows it
 	@.venv-docs/bin/python tests/tools/stage.py pytest -q -n auto -p no:cacheprovider tests/docs $(ARGS)
 
-test-matrix: $(RELEASE_READY) ## Run the tests on all supported versions found here; takes hours
-	@.venv-release/bin/nox $(ARGS)
+test-matrix: $(MATRIX_READY) ## Run the tests on all supported versions found here; takes hours
+	@.venv-matrix/bin/nox $(ARGS)
 
 galaxy: $(RELEASE_READY) ## Make a release as a trial, and have Galaxy's importer look at it
 	@.venv-release/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/release $(ARGS)
@@ -87,7 +88,7 @@ release: $(READY) ## Build the tarball of VERSION, if the checkout is that relea
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove everything that the other targets made
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-mutants .venv-release .nox .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
@@ -96,7 +97,8 @@ $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
 $(MUTANTS_READY): tests/mutants/requirements.txt tests/unit/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(RELEASE_READY):
+$(MATRIX_READY): tests/matrix/requirements.txt
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"
