@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -23,6 +24,22 @@ from .settings import Settings
 from .store import Store, create_tables
 
 FIRST_KEY = "sandbox"
+
+
+class SandboxApp(FastAPI):
+    """FastAPI, with an OpenAPI document that says what really happens: a bearer key is needed, and bad requests get 400."""
+
+    def openapi(self) -> dict[str, Any]:
+        if not self.openapi_schema:
+            document = super().openapi()
+            for item in document["paths"].values():
+                for operation in item.values():
+                    operation["responses"].pop("422", None)
+            for name in ("HTTPValidationError", "ValidationError"):
+                document["components"]["schemas"].pop(name, None)
+            document["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+            document["security"] = [{"bearer": []}]
+        return self.openapi_schema or {}
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -43,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
         store.close()
 
     # No pages for browsers: they would load scripts from elsewhere, and the sandbox never needs the network.
-    app = FastAPI(title="clouddb sandbox", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app = SandboxApp(title="clouddb sandbox", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     app.state.sandbox = sandbox
     app.add_middleware(Gate, sandbox=sandbox)
     for module in (api_keys, projects, branches, operations):

@@ -180,11 +180,16 @@ def test_of_eight_hosts_one_changes_something_and_one_key_stays(sandbox: Sandbox
     all_have_listed = Barrier(8)
     results: list[dict[str, Any]] = []
 
-    def host() -> None:
-        client = Client(Connection(sandbox.base_url, sandbox.api_key))
-        before(monkeypatch, client, "post", lambda: all_have_listed.wait(30))
-        results.append(task(client, name="deploy"))
+    post = Client.post
 
+    def post_when_all_have_listed(*args: Any, **kwargs: Any) -> Any:
+        all_have_listed.wait(30)
+        return post(*args, **kwargs)
+
+    def host() -> None:
+        results.append(task(Client(Connection(sandbox.base_url, sandbox.api_key)), name="deploy"))
+
+    monkeypatch.setattr(Client, "post", post_when_all_have_listed)
     threads = [Thread(target=host) for _host in range(8)]
     for thread in threads:
         thread.start()
