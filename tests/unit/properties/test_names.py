@@ -43,7 +43,8 @@ HOSTILE = [
     "\ufeffmark",
     "x" * 300,
 ]
-names = (st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300) | st.sampled_from(HOSTILE)).filter(str.strip)
+# From Python 3.13 on, Ansible itself fails to log the arguments of a module if they have a NUL.
+names = (st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=300) | st.sampled_from(HOSTILE)).filter(str.strip)
 
 
 @pytest.fixture(scope="module")

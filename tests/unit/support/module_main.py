@@ -17,8 +17,10 @@ from ansible.module_utils import basic
 from ansible.module_utils.common import warnings
 
 try:
+    from ansible.module_utils import _internal
     from ansible.module_utils.testing import patch_module_args
 except ImportError:  # ansible-core up to 2.18
+    _internal = None
 
     @contextmanager
     def patch_module_args(args: dict[str, Any] | None = None) -> Iterator[None]:
@@ -68,6 +70,9 @@ def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False,
         kept.clear()
     with ExitStack() as stack:
         stack.enter_context(patch_module_args(args))
+        if _internal:
+            # Once Ansible's controller was imported here, warnings would be shown instead of returned.
+            stack.enter_context(mock.patch.object(_internal, "is_controller", False))
         stack.enter_context(redirect_stdout(output))
         stack.enter_context(redirect_stderr(output))
         ended = stack.enter_context(pytest.raises(SystemExit))

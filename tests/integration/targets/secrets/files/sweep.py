@@ -17,6 +17,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,10 +39,16 @@ ALLOWED = (
 
 
 def main() -> int:
-    base_url, soak = sys.argv[2], sys.argv[5]
-    folder, api_key_file, sandbox = (Path(sys.argv[number]) for number in (1, 3, 4))
-    api_key = api_key_file.read_text(encoding="utf-8").strip()
-    for name in ("home", "tmp", "left", "keys", "killed", "cache"):
+    # Ansible makes a socket in the folder for temporary files, and a socket's path may not be long.
+    with tempfile.TemporaryDirectory() as short:
+        (Path(sys.argv[1]) / "tmp").symlink_to(short)
+        return sweep(*sys.argv[1:])
+
+
+def sweep(where: str, base_url: str, api_key_file: str, sandbox_folder: str, soak: str) -> int:
+    folder, sandbox = Path(where), Path(sandbox_folder)
+    api_key = Path(api_key_file).read_text(encoding="utf-8").strip()
+    for name in ("home", "left", "keys", "killed", "cache"):
         (folder / name).mkdir()
     shutil.copytree(HERE / "project", folder / "runner" / "project")
     environment = environment_in(folder, base_url, api_key)
@@ -61,6 +68,8 @@ def main() -> int:
     size = sum(map(len, files.values())) // 1000
     print(f"{len(files)} files ({size} kB) and {len(command_lines)} command lines searched for {len(hashes) + 1} keys")
     print("\n".join(complaints))
+    if any(ends[:2]):
+        print((folder / "left" / "output-0").read_text(encoding="utf-8", errors="replace")[-5000:])
     return 1 if complaints else 0
 
 
@@ -72,6 +81,7 @@ def environment_in(folder: Path, base_url: str, api_key: str) -> dict[str, str]:
         "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(folder / "cache"),
         "ANSIBLE_DISPLAY_TRACEBACK": "always",
         "ANSIBLE_HOME": str(home / ".ansible"),
+        "ANSIBLE_INJECT_INVOCATION": "1",
         "ANSIBLE_KEEP_REMOTE_FILES": "1",
         "ANSIBLE_LOCAL_TEMP": str(home / "local"),
         "ANSIBLE_LOG_PATH": str(folder / "left" / "ansible.log"),
@@ -83,7 +93,7 @@ def environment_in(folder: Path, base_url: str, api_key: str) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE / "hooks"), os.environ.get("PYTHONPATH")])),
         "SECRETS_SYSLOG": str(folder / "left" / "syslog"),
-        "TMPDIR": str(folder / "tmp"),
+        "TMPDIR": os.path.realpath(folder / "tmp"),
     }
 
 
@@ -121,7 +131,8 @@ def keys_in(content: bytes, known: tuple[str, ...], hashes: set[bytes]) -> Itera
 def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: set[bytes]) -> Iterator[str]:
     """What should be there, lest nothing is found because nothing was done, or because the search finds nothing."""
     left = folder / "left"
-    output, log, syslog = ((left / name).read_text(encoding="utf-8", errors="replace") for name in ("output-0", "ansible.log", "syslog"))
+    texts = {path.name: path.read_text(encoding="utf-8", errors="replace") for path in left.iterdir() if path.is_file()}
+    output, log, syslog = (texts.get(name, "") for name in ("output-0", "ansible.log", "syslog"))
     secrets = [path.read_bytes().strip() for path in (folder / "keys").glob("[!.]*") if path.name != WRONG_KEY_FILE]
     kept = {path.name for path in (folder / "home" / "remote").rglob("AnsiballZ_*.py")}
     half_written = [(path.name[:9], stat.S_IMODE(path.stat().st_mode)) for path in (folder / "killed").iterdir()]
@@ -139,7 +150,9 @@ def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: se
         "the canary in the process list": any(CANARY.encode() in line for line in command_lines),
         "modules in the process list": any(b"AnsiballZ_api_key.py" in line for line in command_lines),
         "every spelling to be found": all(list(known_keys(b"x" + spelling + b"y", [CANARY])) for spelling in spellings(CANARY).values()),
-        "made-up keys to be found": all(list(made_up_keys(b"x " + base64.b64encode(lead + secrets[0]), hashes)) for lead in (b"", b":", b"::")),
+        "made-up keys to be found": all(
+            list(made_up_keys(b"x " + base64.b64encode(lead + secret), hashes)) for secret in secrets[:1] for lead in (b"", b":", b"::")
+        ),
     }
     yield from (f"expected {what}" for what, is_there in checks.items() if not is_there)
 
