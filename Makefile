@@ -49,7 +49,7 @@ test-properties: $(READY) ## Try many more examples of hostile input, requests o
 	@$(STAGE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
 		tests/unit/properties tests/unit/sandbox $(ARGS)
 
-test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="*.paging.*" narrows it
+test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="paging keys" narrows it
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
 test-browser: $(READY) ## Look at the account report in headless Chromium, which has to be installed

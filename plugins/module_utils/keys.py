@@ -80,8 +80,8 @@ def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], 
     else:
         way_out = "no new key of that name is to be seen: run the task again"
         if ids:
-            which = "a new key of that name" if len(ids) == 1 else "new keys of that name, one of them this task's"
-            way_out = f"since then there is {which}; unless another host made it, nobody has its secret: revoke it {_by_id(ids)}, then run the task again"
+            which = "is a new key of that name" if len(ids) == 1 else "are new keys of that name, one of them this task's"
+            way_out = f"since then there {which}; unless another host made it, nobody has its secret: revoke it {_by_id(ids)}, then run the task again"
     return KeyLeftOver(f"{problem}; {way_out}", ids, fault)
 
 

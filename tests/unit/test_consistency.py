@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
 CONNECTION = connection_argument_spec()
+ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback"}
 each_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -94,6 +95,7 @@ def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> No
     documented = documentation(name)["options"]
     assert set(documented) == set(spec)
     for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
+        assert "type" in spec[option] and set(spec[option]) <= ARGUMENT_FIELDS
         for field, otherwise in [("type", "str"), ("default", None), ("required", False), ("choices", None), ("elements", None)]:
             assert documented[option].get(field, otherwise) == spec[option].get(field, otherwise), f"{field} of {option}"
 

@@ -39,8 +39,18 @@ def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(san
         task(client, name="deploy")
     [orphan] = sandbox.keys("deploy")
     assert writes(sandbox) == ["POST /api_keys"]
-    assert f"state=absent and id={orphan['id']}" in str(error.value)
+    way_out = f"revoke it with state=absent and id={orphan['id']}, then run the task again"
+    assert str(error.value).endswith(f"; since then there is a new key of that name; unless another host made it, nobody has its secret: {way_out}")
     assert error.value.details["key_ids"] == [orphan["id"]]
+
+
+def test_of_an_orphan_and_the_key_of_another_host_both_are_named(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
+    sandbox.fault("lost_answer", method="POST", skip=1)
+    with pytest.raises(KeyLeftOver, match="there are new keys of that name, one of them this task's; unless another host made it") as error:
+        task(client, name="deploy")
+    theirs, ours = ids(sandbox.keys("deploy"))
+    assert f"state=absent and id={theirs} or id={ours}, then" in str(error.value)
 
 
 @one_key
@@ -68,7 +78,7 @@ def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Clie
 )
 def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(sandbox: Sandbox, client: Client, fault: dict[str, Any]) -> None:
     sandbox.fault(method="POST", **fault)
-    with pytest.raises(KeyLeftOver, match="no new key of that name is to be seen: run the task again") as error:
+    with pytest.raises(KeyLeftOver, match="could have made a second key; no new key of that name is to be seen: run the task again$") as error:
         task(client, name="deploy")
     assert error.value.details["key_ids"] == []
     assert writes(sandbox) == ["POST /api_keys"]
@@ -118,9 +128,8 @@ def test_the_later_creator_takes_its_key_back(sandbox: Sandbox, client: Client, 
 
     [theirs] = sandbox.keys("deploy")
     assert (result["changed"], result["api_key"]) == (False, theirs)
-    [warning] = result["warnings"]
-    assert f"Key {theirs['id']} of the same name" in warning
-    assert f"{dest} was not written" in warning
+    yielded = f"Key {theirs['id']} of the same name was created a moment earlier by somebody else; key {theirs['id'] + 1}, made by this task"
+    assert result["warnings"] == [f"{yielded}, was revoked again and {dest} was not written."]
     assert os.listdir(tmp_path) == []
     assert writes(sandbox)[1:] == [f"DELETE /api_keys/{theirs['id'] + 1}"]
 
@@ -131,6 +140,8 @@ def test_the_later_creator_returns_no_secret(sandbox: Sandbox, client: Client, m
     assert "key" not in result
     assert result["revoked"] == []
     assert len(sandbox.keys("deploy")) == 1
+    [warning] = result["warnings"]
+    assert warning.endswith(", made by this task, was revoked again.")
 
 
 def test_the_earlier_creator_keeps_its_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
