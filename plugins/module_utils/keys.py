@@ -22,8 +22,8 @@ class KeyLeftOver(ClouddbError):
 
     kind = "key_left_over"
 
-    def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError | None = None, result: dict[str, Any] | None = None):
-        super().__init__(message, {**(cause.details if cause else {}), "key_ids": list(key_ids)}, result)
+    def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError, result: dict[str, Any] | None = None):
+        super().__init__(message, {**cause.details, "key_ids": list(key_ids)}, result)
 
 
 class CreatedKey(NamedTuple):

@@ -141,3 +141,19 @@ def test_without_lookback_all_of_the_history_counts(serve: Serve) -> None:
 def test_lookback_counts_by_the_clock_of_the_service(serve: Serve) -> None:
     answer = page("operations", [aged(1), aged(3)], Date=(EPOCH - timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT"))
     assert [each["id"] for each in unfinished_operations(serve(answer).client, "p", 3600)] == ["1h", "3h"]
+
+
+@pytest.mark.parametrize(
+    "fields, counts",
+    [
+        ({"updated_at": (EPOCH - timedelta(seconds=60)).isoformat()}, True),
+        ({"updated_at": (EPOCH - timedelta(seconds=60.001)).isoformat()}, False),
+        ({"updated_at": "yesterday"}, False),
+        ({"updated_at": None}, False),
+        ({}, False),
+    ],
+    ids=["just within", "just before", "no timestamp", "null", "missing"],
+)
+def test_a_recent_failure_counts_when_its_time_is_known(serve: Serve, fields: dict[str, Any], counts: bool) -> None:
+    served = serve(page("operations", [operation("a", "failed", **fields)]))
+    assert bool(unfinished_operations(served.client, "p", 0, failed_within=60)) is counts

@@ -68,8 +68,11 @@ def test_warns_of_several_keys_and_shows_the_earliest(sandbox: Sandbox, client: 
     later, earlier = sandbox.keys("deploy")
     result = task(client, name="deploy")
     assert (result["changed"], result["api_key"]) == (False, earlier)
-    [warning] = result["warnings"]
-    assert f"ids {earlier['id']}, {later['id']}" in warning
+    assert result["warnings"] == [
+        f"2 keys are named 'deploy' (ids {earlier['id']}, {later['id']}); none was changed. "
+        "After a task that was interrupted, nobody has the secret of one of them: "
+        "revoke by its id what nobody uses, or set regenerate: always to replace all of them by one."
+    ]
     assert writes(sandbox) == []
 
 
@@ -264,7 +267,10 @@ def test_shows_a_key_that_has_no_id_and_no_secret_yet(client: Client) -> None:
 
 @one_key
 def test_fails_for_a_lost_secret_too(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
-    with pytest.raises(KeyLost):
+    with pytest.raises(KeyLost, match="deploy.key does not exist"):
+        task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
+    (tmp_path / "deploy.key").touch()
+    with pytest.raises(KeyLost, match=r"its secret is lost: .*/deploy.key is empty\."):
         task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
     assert writes(sandbox) == []
 

@@ -165,8 +165,17 @@ def test_a_wrong_value_is_named(module: ModuleType, options: dict[str, Any], opt
         (project_info, {"query": "a word"}, ["'query'", "dict"]),
         (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
         (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),
-        (operation_info, {"project_id": "p", "operation_id": "a", "status": ["failed"]}, ["mutually exclusive: operation_id|status"]),
-        (operation_info, {"project_id": "p", "operation_id": "a", "max_results": 1}, ["mutually exclusive: operation_id|max_results"]),
+        *(
+            (operation_info, {"project_id": "p", "operation_id": "a", option: value}, [f"mutually exclusive: operation_id|{option}"])
+            for option, value in [
+                ("status", ["failed"]),
+                ("action", ["create_branch"]),
+                ("branch_id", "b"),
+                ("endpoint_id", "e"),
+                ("created_after", "1h"),
+                ("max_results", 1),
+            ]
+        ),
         (operation_wait, {}, ["one of the following is required: operations, project_id"]),
         (operation_wait, {"operation_id": ["a"]}, ["operations, project_id"]),
         (operation_wait, {"operations": [], "project_id": "p"}, ["mutually exclusive: operations|project_id"]),

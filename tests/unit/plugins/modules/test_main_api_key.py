@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import basic
 
 from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, mode_of, no_space, one_key, writes
@@ -29,6 +30,22 @@ def dest(tmp_path: Path) -> Path:
 @pytest.fixture
 def options(sandbox: Sandbox, dest: Path) -> dict[str, Any]:
     return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy", "dest": str(dest)}
+
+
+def test_file_attributes_are_set_once_the_file_is_in_its_place(options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, dict[str, Any]]] = []
+
+    def set_attributes(module: basic.AnsibleModule, wanted: dict[str, Any], changed: bool, *args: Any, **kwargs: Any) -> bool:
+        given.append((wanted["path"], {name: wanted[name] for name in ("mode", "attributes")}))
+        return changed
+
+    monkeypatch.setattr(basic.AnsibleModule, "set_fs_attributes_if_different", set_attributes)
+    assert run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
+    (temporary, at_first), in_place = given
+    assert Path(temporary).parent == dest.parent and temporary != str(dest)
+    assert at_first == {"mode": "0600", "attributes": None}
+    assert in_place == (str(dest), {"mode": "0600", "attributes": "+i"})
+    assert not run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
 
 
 def test_the_secret_is_in_the_file_and_nowhere_else(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
