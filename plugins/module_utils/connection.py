@@ -40,13 +40,13 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
 
     Raises InvalidOption, which names the option and never quotes the key.
     """
-    ca_path = params.get("ca_path")
+    ca_path = params["ca_path"]
     if ca_path:
         _check_bundle(ca_path)
     return Connection(
-        base_url=_checked_base_url(params["base_url"], bool(params.get("allow_http"))),
+        base_url=_checked_base_url(params["base_url"], params["allow_http"]),
         api_key=_checked_api_key(params["api_key"]),
-        validate_certs=params.get("validate_certs", True),
+        validate_certs=params["validate_certs"],
         ca_path=ca_path,
         api_timeout=seconds(params, "api_timeout", zero=False),
         api_retries=whole(params, "api_retries", 0, MOST_RETRIES),
@@ -96,7 +96,7 @@ def is_loopback(host: str) -> bool:
 
 def _is_host(host: str) -> bool:
     labels = host.rstrip(".").split(".")
-    return ":" in host or all(0 < len(label) < 64 and "*" not in label for label in labels)
+    return all(0 < len(label) < 64 and "*" not in label for label in labels)
 
 
 def _checked_api_key(api_key: str) -> str:

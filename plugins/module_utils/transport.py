@@ -277,4 +277,4 @@ def _innermost(error: BaseException) -> str:
         inner = error.__cause__ or error.__context__
     if inner is not None:
         return _innermost(inner)
-    return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error or type(error).__name__)
+    return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error) or type(error).__name__

@@ -28,7 +28,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.errors import (
 from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, Reply, reply
 
 METHODS: dict[str, Callable[[Client], Any]] = {
     "GET": lambda client: client.get("api_keys"),
@@ -268,6 +268,29 @@ def test_a_status_becomes_an_error_that_says_all_it_knows(serve: Serve, status: 
     }
 
 
+NOT_FOUND = "there is no such object, or this key may not reach it"
+REVOKED = "the key is not valid or was revoked: check api_key or CLOUDDB_API_KEY"
+MOVED = "redirects are not followed, so that the key stays with base_url: set base_url to the service's own address"
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (reply({"message": "no luck"}, 401), f"401 Unauthorized to GET /api_keys: no luck; {REVOKED}"),
+        (reply({"message": "no luck"}, 404), f"404 Not Found to GET /api_keys: no luck; {NOT_FOUND}"),
+        (reply(b"", 404), f"404 Not Found to GET /api_keys; {NOT_FOUND}, or base_url is wrong"),
+        (reply(b"", 300), f"300 Multiple Choices to GET /api_keys; {MOVED}"),
+        (reply({"message": "over there"}, 302), f"302 Found to GET /api_keys: over there; {MOVED}"),
+        (reply({"message": "no luck"}, 400), "400 Bad Request to GET /api_keys: no luck"),
+        (reply(b"", 400), "400 Bad Request to GET /api_keys; the answer is not one of the control API: check base_url"),
+        (reply(b"", 503), "503 Service Unavailable to GET /api_keys"),
+    ],
+    ids=["401", "404", "404 of something else", "300", "302", "400", "400 of something else", "503 of something else"],
+)
+def test_a_status_is_told_in_words(serve: Serve, answer: Reply, message: str) -> None:
+    assert str(failed(serve, answer)) == f"the service answered {message}"
+
+
 def test_without_an_id_of_the_service_the_error_has_the_id_that_was_sent(serve: Serve) -> None:
     served = serve(reply({"message": "no luck", "code": ""}, 400))
     with pytest.raises(StatusError) as error:
@@ -326,13 +349,16 @@ def test_no_error_holds_the_key_whatever_the_body(serve: Serve, status: int, bod
     assert error.value.__cause__ is None
 
 
+HTML = "it is an HTML page, not JSON; check base_url, and whether a proxy or a gateway answers in the service's place"
+
+
 @pytest.mark.parametrize(
     "body, problem",
     [
         (b"", "its body is empty"),
         (b" \r\n", "its body is empty"),
-        (b"<!DOCTYPE html><p>Log in", "it is an HTML page, not JSON; check base_url"),
-        (b"\n  <html>", "it is an HTML page, not JSON; check base_url"),
+        (b"<!DOCTYPE html><p>Log in", HTML),
+        (b"\n  <html>", HTML),
         (b'{"projects": [', "its body is not valid JSON"),
         (b"[" * 100_000, "its body is not valid JSON"),
         (b'{"name": "\xff"}', "its body is not valid JSON"),
@@ -341,9 +367,9 @@ def test_no_error_holds_the_key_whatever_the_body(serve: Serve, status: int, bod
 )
 @each_method
 def test_a_body_that_is_no_json_is_a_clear_error(serve: Serve, method: str, body: bytes, problem: str) -> None:
-    with pytest.raises(UnexpectedAnswer, match=re.escape(problem)) as error:
+    with pytest.raises(UnexpectedAnswer) as error:
         METHODS[method](serve(reply(body)).client).object()
-    assert f"the service's answer to {method} /api_keys" in str(error.value)
+    assert re.fullmatch(rf"the service's answer to {method} /api_keys(/7)? is not understood: {re.escape(problem)}", str(error.value))
     assert (error.value.transient, error.value.may_have_acted) == (False, True)
     assert set(error.value.as_result()["failure"]) == {"kind", "method", "path", "tries", "request_id"}
 

@@ -48,6 +48,8 @@ def test_takes_the_options_as_they_are(tmp_path: Path) -> None:
         ("https://control.example.com/a%20b/v2", "https://control.example.com/a%20b/v2"),
         ("https://[2001:db8::1]:8443/api/v2", "https://[2001:db8::1]:8443/api/v2"),
         ("https://192.0.2.1/api/v2", "https://192.0.2.1/api/v2"),
+        ("https://control.example.com./api/v2", "https://control.example.com./api/v2"),
+        ("https://control.example.com/X", "https://control.example.com/X"),
     ],
 )
 def test_takes_an_https_address(given: str, used: str) -> None:
@@ -79,12 +81,17 @@ def test_takes_an_https_address(given: str, used: str) -> None:
         ("https://.example.com/api/v2", "names no host"),
         (f"https://{'a' * 64}.example.com/api/v2", "names no host"),
         ("https://control.example.com/api/../v2", "plain path"),
+        ("https://control.example.com/api/./v2", "plain path"),
+        ("https://control.example.com/api\\v2", "plain path"),
         ("https://control.example.com/api/v2?org=1", "nothing after it"),
         ("https://control.example.com/api/v2#top", "nothing after it"),
     ],
 )
 def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> None:
-    assert says in refused("base_url", base_url=base_url)
+    message = refused("base_url", base_url=base_url)
+    assert says in message
+    if says != "must not hold a user":
+        assert message.endswith("; give the service's https address with its version segment, for example https://control.example.com/api/v2")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +100,8 @@ def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> No
     ids=["both", "user", "password", "no password", "colon", "at"],
 )
 def test_refuses_credentials_in_the_address_without_quoting_them(credentials: str) -> None:
-    assert "must not hold a user or a password" in refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
+    message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
+    assert message == "base_url: an address must not hold a user or a password; the key belongs in api_key"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,8 @@ def test_refuses_an_empty_key(empty: str) -> None:
 @pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
 def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
-    assert "only visible ASCII characters" in refused("api_key", api_key=key)
+    message = refused("api_key", api_key=key)
+    assert message == "api_key: a key has only visible ASCII characters and no white space inside; this value has others"
     assert not is_sendable(key)
 
 

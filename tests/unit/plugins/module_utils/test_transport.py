@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Callable
 
 import pytest
+from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
 
 from ansible_collections.clouddb.control.plugins.module_utils import bounded_answer, transport
 from ansible_collections.clouddb.control.plugins.module_utils import client as client_file
@@ -178,8 +179,11 @@ def test_silence_ends_with_api_timeout(serve: Serve, method: str, tries: int) ->
     with socket.create_server(("127.0.0.1", 0)) as never_accepts:
         base_url = f"http://127.0.0.1:{never_accepts.getsockname()[1]}"
         error = fails(serve(base_url=base_url, api_timeout=0.01, api_retries=1), method)
-    assert "no whole answer within api_timeout" in str(error)
+    path = "/api_keys/7" if method == "DELETE" else "/api_keys"
+    assert str(error).startswith(f"{base_url} did not answer {method} {path}: no whole answer within api_timeout")
     assert (error.tries, error.may_have_acted, error.transient) == (tries, True, True)
+    assert len(error.details.pop("request_id")) == 36
+    assert error.details == {"method": method, "path": path, "tries": tries}
 
 
 @pytest.mark.parametrize("slow_from", [0, 20, 200], ids=["status line", "headers", "body"])
@@ -204,8 +208,10 @@ def test_an_answer_without_end_is_given_up(serve: Serve, method: str, monkeypatc
     monkeypatch.setattr(client_file, "LARGEST_ANSWER", 2**20)
     served = serve(reply(b" " * (2**20 + 1)))
     error = fails(served, method)
-    assert str(error).endswith("is not understood: it is larger than 1 MiB")
+    path = "/api_keys/7" if method == "DELETE" else "/api_keys"
+    assert str(error) == f"the service's answer to {method} {path} is not understood: it is larger than 1 MiB"
     assert isinstance(error, UnexpectedAnswer)
+    assert error.details == {"method": method, "path": path, "tries": 1, "request_id": served.requests[0].headers["X-Request-ID"]}
     assert (error.tries, len(served.requests)) == (1, 1)
 
 
@@ -396,3 +402,33 @@ def test_a_post_whose_answer_can_not_be_decoded_is_not_sent_again(serve: Serve) 
         served.client.post("api_keys", body={})
     assert raised.value.may_have_acted
     assert len(served.requests) == 1
+
+
+# What libraries say
+
+
+def wrapped(reason: Exception) -> MaxRetryError:
+    return MaxRetryError(None, "/api_keys", reason)  # type: ignore[arg-type]
+
+
+def test_a_tunnel_that_a_proxy_refuses_was_never_sent() -> None:
+    refused = wrapped(ProxyError("Cannot connect to proxy.", OSError("Tunnel connection failed: 403 Forbidden")))
+    assert transport.is_never_sent(refused)
+    assert not transport.is_never_sent(wrapped(ProxyError("Cannot connect to proxy.", OSError("Connection reset"))))
+    assert transport.describe_fault(refused) == "the connection broke (Tunnel connection failed: 403 Forbidden)"
+
+
+def test_a_certificate_that_urllib3_itself_finds_wrong_needs_no_bundle() -> None:
+    # urllib3 1 compares the names itself, by a class of its own.
+    mismatch = type("CertificateError", (ValueError,), {})("hostname 'a' doesn't match 'b'")
+    error = wrapped(SSLError(mismatch))
+    assert transport.is_untrusted_certificate(error)
+    assert transport.is_wrong_certificate(error)
+    assert transport.describe_fault(error) == "its certificate is not trusted (hostname 'a' doesn't match 'b')"
+
+
+def test_the_text_of_the_innermost_error_counts() -> None:
+    broken = ProtocolError("Connection broken.", ConnectionResetError(104, "Connection reset by peer"))
+    assert transport.describe_fault(wrapped(broken)) == "the connection broke (Connection reset by peer)"
+    assert transport.describe_fault(wrapped(ProtocolError())) == "the connection broke (ProtocolError)"
+    assert transport.describe_fault(KeyError("odd")) == "unexpected KeyError ('odd')"
