@@ -448,6 +448,15 @@ def test_a_bundle_that_is_not_there_is_told_at_once(serve: Serve, monkeypatch: p
     assert not raised.value.may_have_acted
 
 
+def test_a_bundle_without_certificates_is_told_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    with pytest.raises(ServiceUnreachable, match="its certificate is not trusted .*set ca_path") as raised:
+        serve(tls=True).client.get("projects")
+    assert (raised.value.tries, raised.value.may_have_acted, raised.value.transient) == (1, False, False)
+
+
 @pytest.mark.parametrize("location", ["http://[bad", "/caf\xe9"])
 def test_a_redirect_to_nowhere_is_a_redirect(serve: Serve, location: str) -> None:
     with pytest.raises(StatusError, match="redirects are not followed"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, connection_from, is_sendable
+from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, connection_from, is_sendable, spellings
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
 
 API_KEY = "s3cret"
@@ -186,3 +186,7 @@ def test_refuses_a_ca_path_without_certificates(tmp_path: Path, content: bytes) 
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(content)
     assert "is no file of certificates in PEM form" in refused("ca_path", ca_path=str(bundle))
+
+
+def test_a_key_has_other_spellings_in_json_in_addresses_and_in_python() -> None:
+    assert spellings('"a/\\b\'') == {'"a/\\b\'', '\\"a/\\\\b\'', "%22a/%5Cb%27", "%22a%2F%5Cb%27", '"a/\\\\b\\\''}

@@ -336,8 +336,9 @@ def test_creating_honours_retry_after_too(serve: Serve) -> None:
     [
         b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"good\r\n8\r\n": true}\r\n0\r\n\r\n',
         b'HTTP/1.0 200 OK\r\n\r\n{"good": true}',
+        b'HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 14\r\n\r\n{"good": true}',
     ],
-    ids=["chunks", "until the connection ends"],
+    ids=["chunks", "until the connection ends", "not encoded"],
 )
 def test_reads_a_whole_body_however_it_comes(serve: Serve, raw: bytes) -> None:
     assert serve(Reply(raw)).client.get("projects").json == {"good": True}
@@ -432,3 +433,13 @@ def test_the_text_of_the_innermost_error_counts() -> None:
     assert transport.describe_fault(wrapped(broken)) == "the connection broke (Connection reset by peer)"
     assert transport.describe_fault(wrapped(ProtocolError())) == "the connection broke (ProtocolError)"
     assert transport.describe_fault(KeyError("odd")) == "unexpected KeyError ('odd')"
+
+
+def test_a_post_that_may_have_been_sent_is_given_up_whatever_the_error() -> None:
+    # urllib3 itself takes only some errors for a reason not to send a POST again.
+    broken = SSLError("EOF occurred in violation of protocol")
+    retries = transport.FaultRetry.with_tries(3, lambda seconds: None)
+    with pytest.raises(transport.TriedInVain) as given_up:
+        retries.increment("POST", "/api_keys", error=broken)
+    assert (given_up.value.tries, given_up.value.reason) == (1, broken)
+    assert retries.increment("GET", "/api_keys", error=broken).history
