@@ -45,9 +45,9 @@ coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit t
 test-soak: $(READY) ## Run the integration tests with those parts that take minutes; ARGS=role_api_key_rotation narrows it
 	@$(CHECK) soak -- $(ARGS)
 
-test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour
+test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour; ARGS=tests/unit/properties narrows it
 	@$(STAGE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
-		tests/unit/properties tests/unit/sandbox $(ARGS)
+		$(or $(ARGS),tests/unit/properties tests/unit/sandbox tests/unit/plugins/faults/test_killed.py)
 
 test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="paging keys" narrows it
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
