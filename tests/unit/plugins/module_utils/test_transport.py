@@ -375,6 +375,13 @@ def test_a_few_bytes_that_unpack_to_too_many_are_given_up(serve: Serve, monkeypa
     assert (error.tries, len(served.requests)) == (1, 1)
 
 
+def test_as_many_bytes_as_are_allowed_are_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 1000)
+    assert bounded_answer.unpacked(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
+    with pytest.raises(bounded_answer.AnswerTooLarge, match="more than 1000 bytes"):
+        bounded_answer.unpacked(gzip.compress(b"x" * 1001), "gzip")
+
+
 def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
     spec = importlib.util.spec_from_file_location("transport_without_requests", transport.__file__)
@@ -388,6 +395,8 @@ def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyP
 def test_a_body_that_can_not_be_decoded_is_a_broken_one(serve: Serve) -> None:
     served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), reply({"good": True}))
     assert served.client.get("projects").tries == 3
+    first, *others = (sorted(request.headers.items()) for request in served.requests)
+    assert others == [first, first]
 
 
 def test_the_tries_of_a_body_that_can_not_be_decoded_are_counted(serve: Serve) -> None:
