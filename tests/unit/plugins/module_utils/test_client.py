@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import pytest
 from requests.adapters import HTTPAdapter
 
+from ansible_collections.clouddb.control.plugins.module_utils import transport
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils.errors import (
@@ -194,6 +195,14 @@ def test_a_certificate_of_another_host_is_refused_at_once(serve: Serve) -> None:
     assert (error.value.tries, error.value.transient) == (1, False)
 
 
+@pytest.mark.parametrize("validate_certs", [True, False])
+def test_warnings_of_certificates_stay_unless_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch, validate_certs: bool) -> None:
+    silenced: list[bool] = []
+    monkeypatch.setattr(transport, "silence_certificate_warnings", lambda: silenced.append(True))
+    Client(Connection("https://control.example.com", API_KEY, validate_certs))
+    assert bool(silenced) is not validate_certs
+
+
 def test_validate_certs_false_takes_any_certificate(serve: Serve) -> None:
     assert serve(reply({"ok": 1}), tls=True, validate_certs=False).client.get("projects").json == {"ok": 1}
 
@@ -367,11 +376,14 @@ HTML = "it is an HTML page, not JSON; check base_url, and whether a proxy or a g
 )
 @each_method
 def test_a_body_that_is_no_json_is_a_clear_error(serve: Serve, method: str, body: bytes, problem: str) -> None:
+    served = serve(reply(body))
     with pytest.raises(UnexpectedAnswer) as error:
-        METHODS[method](serve(reply(body)).client).object()
+        METHODS[method](served.client).object()
     assert re.fullmatch(rf"the service's answer to {method} /api_keys(/7)? is not understood: {re.escape(problem)}", str(error.value))
     assert (error.value.transient, error.value.may_have_acted) == (False, True)
-    assert set(error.value.as_result()["failure"]) == {"kind", "method", "path", "tries", "request_id"}
+    [request] = served.requests
+    path = request.path.replace("/api/v2", "")
+    assert error.value.details == {"method": method, "path": path, "tries": 1, "request_id": request.headers["X-Request-ID"]}
 
 
 @pytest.mark.parametrize("retry_after, seconds", [("7", 7.0), ("99999", 60.0), ("soon", None), (None, None)])
