@@ -195,6 +195,13 @@ def test_what_ends_during_the_last_look_is_seen(client: Client, service_of: Call
     assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 1}
 
 
+def test_what_failed_in_the_end_has_failed_though_its_grace_goes_on(client: Client, service_of: Callable[..., Service]) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed >= 60 else "running")
+    with pytest.raises(WaitFailed, match="^timed out after 60 s") as error:
+        Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
+    assert (error.value.result["failed_ids"], error.value.result["pending_ids"]) == (["p0-op0"], [])
+
+
 def in_parts(client: Client, clock: FakeClock, wanted: list[Target] | Unfinished, limits: Limits) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Wait part by part, each as if by a process of its own: the changes that the parts tell, and the last result."""
     changes: list[dict[str, Any]] = []
@@ -307,16 +314,16 @@ def test_an_operation_that_is_deleted_during_the_wait_ends_it(client: Client, cl
     def status(name: str, elapsed: float) -> str:
         if elapsed > 10:
             service.deleted.add("p0-op1")
-        return "running"
+        return "failed" if name == "p1-op2" and elapsed > 5 else "running"
 
     service = service_of(status, projects=2, operations=3)
     with pytest.raises(WaitFailed, match="ended by a fault: the service answered 404 .*/projects/project-0/operations/p0-op1$") as error:
-        Wait(client, service.targets, LIMITS).until_ended()
+        Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
     assert 10 < clock.elapsed < 17
     assert error.value.as_result()["failure"]["kind"] == "not_found"
     assert error.value.result["failed_ids"] == []
     assert len(error.value.result["pending_ids"]) == 6
-    assert {operation["status"] for operation in error.value.result["operations"]} == {"running"}
+    assert [operation["status"] for operation in error.value.result["operations"]] == ["running"] * 5 + ["failed"]
 
 
 @pytest.mark.parametrize(
