@@ -40,5 +40,14 @@ def test_a_write_that_fails_leaves_the_state_before_it(tmp_path: Path, monkeypat
 
 
 def test_a_folder_is_no_state(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match="can't be read: Is a directory"):
+    with pytest.raises(InvalidOption, match="^state_file: .* can't be read: Is a directory"):
         StateFile(str(tmp_path)).read()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", "{"])
+def test_something_else_is_no_state(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(content)
+    with pytest.raises(InvalidOption) as error:
+        StateFile(str(path)).read()
+    assert str(error.value) == f"state_file: {path} holds something else than a state; name another file, or remove it to begin anew"

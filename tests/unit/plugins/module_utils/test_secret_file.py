@@ -102,3 +102,22 @@ def test_a_missing_folder_is_told_before(tmp_path: Path) -> None:
 def test_a_folder_that_goes_away_is_an_error_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(SecretFileError, match="no file can be made in"), SecretFile(str(tmp_path / "gone" / "key"), as_it_is).replacement():
         pass
+
+
+def test_who_holds_the_folder_removes_what_killed_tasks_have_left_and_nothing_else(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "[secrets]", tmp_path / "s"
+    kept = ("key", ".clouddb-abcdefgh", ".clouddb-abcdefghi.tmp", "clouddb-abcdefgh.tmp", "abcdefgh.tmp")
+    for place in (folder, elsewhere):
+        place.mkdir()
+        for name in (".clouddb-abcdefgh.tmp", ".clouddb-_0_0_0_0.tmp", *kept):
+            (place / name).touch()
+    file = SecretFile(str(folder / "key"), as_it_is)
+    with file.held():
+        assert set(os.listdir(folder)) == set(kept)
+        # A file of this task itself has such a name, so that it will be found if the task is killed.
+        with file.replacement():
+            (own,) = set(os.listdir(folder)) - set(kept)
+        (folder / own).touch()
+    with file.held():
+        assert set(os.listdir(folder)) == set(kept)
+    assert len(os.listdir(elsewhere)) == len(kept) + 2

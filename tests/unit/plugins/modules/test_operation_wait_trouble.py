@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils.clock import Clock
 from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils.waiting import WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -72,6 +73,19 @@ def test_a_service_that_is_down_for_a_minute_is_waited_for(sandbox: Sandbox, fau
     assert 100 <= clock.elapsed <= 105
     unanswered = [request for request in sandbox.requests() if request["status"] != 200 or fault["kind"] == "truncate"]
     assert 10 < len(unanswered) < 40
+
+
+FAILING = {"projects": [{"id": SHOP, "compute": False, "operations": [course("before", (30, "failed"), age=90), course("during", (0.1, "failed"))]}]}
+
+
+@pytest.mark.parametrize("seed", [FAILING], ids=["two that fail"])
+@pytest.mark.parametrize("unanswered", [1, 6])
+def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_call(sandbox: Sandbox, unanswered: int) -> None:
+    sandbox.fault("status", status=502, times=unanswered)
+    clock = FakeClock(on_sleep=sandbox.advance)
+    with pytest.raises(WaitFailed, match="1 of 1 operation failed") as error:
+        task(Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock), project_id=SHOP)
+    assert error.value.result["failed_ids"] == ["during"]
 
 
 def off_by(clock: FakeClock, hours: Callable[[], float]) -> Clock:
