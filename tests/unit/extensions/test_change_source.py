@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import change_source
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils.operation_changes import Change
 from ansible_collections.clouddb.control.plugins.module_utils.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.extensions.conftest import Follow, tell
 
@@ -77,6 +78,21 @@ def test_each_status_of_a_new_operation_is_told_once(follow: Follow) -> None:
         "create_branch running > finished",
     ]
     assert len({event["meta"]["uuid"] for event in follow.events}) == 5
+
+
+def test_the_same_step_at_another_time_is_another_event(follow: Follow) -> None:
+    steps = {50.0: lambda: branch(follow, (0, "running"), (30, "failed"), (60, "running"), (90, "failed"))}
+    told = follow.run(200, steps, actions=["create_branch"])
+    assert told.count("create_branch running > failed") == 2
+    assert len({event["meta"]["uuid"] for event in follow.events}) == len(told) == 4
+
+
+def test_what_a_filter_does_to_an_event_stays_in_the_event() -> None:
+    operation = {"id": "a", "status": "running", "labels": {"stage": "live"}}
+    event = change_source.event_of(Change(operation, None), project := {"id": SHOP, "owner": {"name": "x"}})
+    event["clouddb"]["operation"]["labels"].clear()
+    event["clouddb"]["project"]["owner"].clear()
+    assert (operation["labels"], project["owner"]) == ({"stage": "live"}, {"name": "x"})
 
 
 def test_an_operation_that_came_and_ended_between_two_looks_is_told(follow: Follow) -> None:

@@ -9,7 +9,9 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils.client import Clie
 from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost
 from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.plugins.module_utils.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,
@@ -56,6 +59,24 @@ def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, 
     assert result["changed"]
     assert "key" not in result
     assert secret not in str(result)
+
+
+def test_tasks_that_share_a_folder_go_one_after_the_other(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    held = SecretFile.held
+
+    @contextmanager
+    def noted(file: SecretFile) -> Iterator[None]:
+        with held(file):
+            steps.append("held")
+            yield
+            steps.append("written" if Path(file.path).exists() else "not written")
+
+    monkeypatch.setattr(SecretFile, "held", noted)
+    task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
+    assert steps == []
+    task(client, name="deploy", dest=tmp_path / "deploy.key")
+    assert steps == ["held", "written"]
 
 
 def test_a_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
