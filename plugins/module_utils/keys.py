@@ -80,8 +80,10 @@ def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], 
     else:
         way_out = "no new key of that name is to be seen: run the task again"
         if ids:
-            which = "is a new key of that name" if len(ids) == 1 else "are new keys of that name, one of them this task's"
-            way_out = f"since then there {which}; unless another host made it, nobody has its secret: revoke it {_by_id(ids)}, then run the task again"
+            found = "is a new key of that name; unless another host made it, nobody has its secret: revoke it"
+            if len(ids) > 1:
+                found = "are new keys of that name, those of other hosts and perhaps this task's: revoke the one whose secret nobody has,"
+            way_out = f"since then there {found} {_by_id(ids)}, then run the task again"
     return KeyLeftOver(f"{problem}; {way_out}", ids, fault)
 
 

@@ -95,7 +95,8 @@ def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> No
     documented = documentation(name)["options"]
     assert set(documented) == set(spec)
     for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
-        assert "type" in spec[option] and set(spec[option]) <= ARGUMENT_FIELDS
+        # Ansible takes no notice of a field that is misspelt.
+        assert {"type"} <= set(spec[option]) <= ARGUMENT_FIELDS, option
         for field, otherwise in [("type", "str"), ("default", None), ("required", False), ("choices", None), ("elements", None)]:
             assert documented[option].get(field, otherwise) == spec[option].get(field, otherwise), f"{field} of {option}"
 

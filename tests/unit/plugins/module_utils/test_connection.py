@@ -68,7 +68,6 @@ def test_takes_an_https_address(given: str, used: str) -> None:
         ("https:control.example.com", "names no host"),
         ("https://:8443/api/v2", "names no host"),
         ("https://control example.com/api/v2", "no white space"),
-        ("https://control.example.com\\@evil.example.com", "must not hold a user"),
         ("https://control.example.com\\.evil.example.com", "names no host"),
         ("https://control.example.com:0/api/v2", "names no host"),
         ("https://control.example.com:port/api/v2", "this is not an address"),
@@ -90,14 +89,13 @@ def test_takes_an_https_address(given: str, used: str) -> None:
 def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> None:
     message = refused("base_url", base_url=base_url)
     assert says in message
-    if says != "must not hold a user":
-        assert message.endswith("; give the service's https address with its version segment, for example https://control.example.com/api/v2")
+    assert message.endswith("; give the service's https address with its version segment, for example https://control.example.com/api/v2")
 
 
 @pytest.mark.parametrize(
     "credentials",
-    [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", ""],
-    ids=["both", "user", "password", "no password", "colon", "at"],
+    [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"],
+    ids=["both", "user", "password", "no password", "colon", "at", "another host"],
 )
 def test_refuses_credentials_in_the_address_without_quoting_them(credentials: str) -> None:
     message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")

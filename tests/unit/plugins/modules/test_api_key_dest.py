@@ -61,9 +61,10 @@ def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, 
     assert secret not in str(result)
 
 
-def test_tasks_that_share_a_folder_go_one_after_the_other(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_held_from_the_first_look_until_the_secret_is_written(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     held = SecretFile.held
+    before(monkeypatch, client, "get", lambda: steps.append("listed"))
 
     @contextmanager
     def noted(file: SecretFile) -> Iterator[None]:
@@ -73,10 +74,10 @@ def test_tasks_that_share_a_folder_go_one_after_the_other(client: Client, tmp_pa
             steps.append("written" if Path(file.path).exists() else "not written")
 
     monkeypatch.setattr(SecretFile, "held", noted)
-    task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
-    assert steps == []
     task(client, name="deploy", dest=tmp_path / "deploy.key")
-    assert steps == ["held", "written"]
+    assert steps == ["held", "listed", "written"]
+    task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
+    assert len(steps) == 3
 
 
 def test_a_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:

@@ -47,10 +47,10 @@ def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(san
 def test_of_an_orphan_and_the_key_of_another_host_both_are_named(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     sandbox.fault("lost_answer", method="POST", skip=1)
-    with pytest.raises(KeyLeftOver, match="there are new keys of that name, one of them this task's; unless another host made it") as error:
+    with pytest.raises(KeyLeftOver, match="there are new keys of that name, those of other hosts and perhaps this task's: revoke the one") as error:
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
-    assert f"state=absent and id={theirs} or id={ours}, then" in str(error.value)
+    assert f"whose secret nobody has, with state=absent and id={theirs} or id={ours}, then" in str(error.value)
 
 
 @one_key

@@ -79,12 +79,13 @@ FAILING = {"projects": [{"id": SHOP, "compute": False, "operations": [course("be
 
 
 @pytest.mark.parametrize("seed", [FAILING], ids=["two that fail"])
-@pytest.mark.parametrize("unanswered", [1, 6])
+@pytest.mark.parametrize("unanswered", [1, 6], ids=["one look in vain", "several looks in vain"])
 def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_call(sandbox: Sandbox, unanswered: int) -> None:
     sandbox.fault("status", status=502, times=unanswered)
     clock = FakeClock(on_sleep=sandbox.advance)
     with pytest.raises(WaitFailed, match="1 of 1 operation failed") as error:
         task(Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock), project_id=SHOP)
+    # The other one had failed before anybody asked.
     assert error.value.result["failed_ids"] == ["during"]
 
 
