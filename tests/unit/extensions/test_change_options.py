@@ -79,6 +79,39 @@ def test_what_is_wrong_is_named(name: str, value: Any) -> None:
         change_options({**CONNECTION, name: value}, {})
 
 
+@pytest.mark.parametrize(
+    "name, value, problem",
+    [
+        ("validate_certs", "perhaps", "must be true or false"),
+        ("api_timeout", "long", "must be a number"),
+        ("page_size", 1.5, "must be a whole number"),
+        ("requests_per_minute", "1.5", "must be a whole number"),
+        ("project_ids", [1], "must be a list of strings"),
+        ("state_file", 5, "must be a string"),
+        ("max_interval", 0, "must be a number of seconds above 0 to 31536000, not 0.0"),
+        ("backfill", "yesterday", "must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'"),
+        ("backfill", "36501d", "must be an age such as 90s, 30m, 24h, 7d or 2w, not '36501d'"),
+    ],
+)
+def test_what_would_be_right_is_told(name: str, value: Any, problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        change_options({**CONNECTION, name: value}, {})
+    assert str(error.value) == f"{name}: {problem}"
+
+
+def test_an_argument_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(InvalidOption, match="^intervall: there is no such argument; there are base_url, api_key, .*, interval, max_interval, "):
+        change_options({**CONNECTION, "intervall": 5}, {})
+
+
+@pytest.mark.parametrize(
+    "value, truth",
+    [*((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)), *((value, False) for value in (False, "false", "no", "off", "0", 0))],
+)
+def test_the_spellings_of_true_and_false(value: Any, truth: bool) -> None:
+    assert change_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth
+
+
 def test_a_wrong_key_is_not_quoted() -> None:
     with pytest.raises(InvalidOption) as raised:
         change_options({**CONNECTION, "api_key": "my secret"}, {})

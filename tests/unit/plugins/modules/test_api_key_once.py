@@ -181,7 +181,7 @@ def test_without_the_second_list_the_secret_is_not_lost(sandbox: Sandbox, client
     secret = dest.read_text() if to_file else result["key"]
     assert sandbox.accepts(secret)
     assert result["changed"]
-    assert result["api_key"]["id"] == sandbox.keys("deploy")[0]["id"]
+    assert result["api_key"] == {field: sandbox.keys("deploy")[0][field] for field in ("id", "name", "created_at")}
     [warning] = result["warnings"]
     assert "could not be listed again" in warning
     assert secret not in warning

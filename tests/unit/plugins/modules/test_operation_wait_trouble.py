@@ -89,6 +89,16 @@ def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_
     assert error.value.result["failed_ids"] == ["during"]
 
 
+def test_a_part_of_a_wait_leaves_the_rest_to_the_next(sandbox: Sandbox, client: Client) -> None:
+    part = {"at_least": 2.0, "at_most": 60.0, "elapsed": 0.0, "left": None}
+    first = task(client, **AN_OPERATION, _part=part)
+    assert first["elapsed"] >= 60 and statuses(first) == {"scheduling": 1}
+    # It has changed by the next look, so the next part does not last so long.
+    second = task(client, **AN_OPERATION, _part={**part, "elapsed": first["elapsed"], "left": first["_left"]})
+    assert [(change["previous_status"], change["status"]) for change in second["_changes"]] == [("scheduling", "running")]
+    assert 90 <= second["elapsed"] <= 96
+
+
 def off_by(clock: FakeClock, hours: Callable[[], float]) -> Clock:
     """The same clock on a machine whose time of day is wrong."""
     return clock.clock._replace(utcnow=lambda: clock.clock.utcnow() + timedelta(hours=hours()))
