@@ -125,7 +125,8 @@ def target(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     )
     read_junit(staged, tally, "ansible-test-sanity-*.xml")
     # The tests of whole modules talk to the sandbox, which needs Python 3.10.
-    where = ("tests/unit/plugins/module_utils/", *(("tests/unit/plugins/modules/",) if arguments != ["3.9"] else ()))
+    folders = ["module_utils"] if arguments == ["3.9"] else ["module_utils", "modules"]
+    where = [f"tests/unit/plugins/{folder}/" for folder in folders]
     tested, _lines = ansible_test(staged, tally, "units", *controller, "--target-python", f"venv/{arguments[0]}", "--requirements", *where)
     read_junit(staged, tally, "python*-units.xml")
     return compiled or tested

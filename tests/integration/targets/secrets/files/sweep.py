@@ -68,8 +68,9 @@ def sweep(where: str, base_url: str, api_key_file: str, sandbox_folder: str, soa
     size = sum(map(len, files.values())) // 1000
     print(f"{len(files)} files ({size} kB) and {len(command_lines)} command lines searched for {len(hashes) + 1} keys")
     print("\n".join(complaints))
-    for number in (number for number, end in enumerate(ends[:2]) if end):
-        print((folder / "left" / f"output-{number}").read_text(encoding="utf-8", errors="replace")[-5000:])
+    for number, end in enumerate(ends[:2]):
+        if end:
+            print((folder / "left" / f"output-{number}").read_text(encoding="utf-8", errors="replace")[-5000:])
     return 1 if complaints else 0
 
 
