@@ -52,8 +52,8 @@ test-properties: $(READY) ## Try many more examples of hostile input, requests o
 test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="paging keys" narrows it
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
-test-browser: $(READY) ## Look at the account report in headless Chromium, which has to be installed
-	@$(STAGE) pytest -p no:cacheprovider tests/browser $(ARGS)
+test-browser: $(READY) docs ## Look at the account report and the site in headless Chromium, which has to be installed
+	@$(STAGE) pytest -p no:cacheprovider tests/browser --site "$(CURDIR)/.build/docs" $(ARGS)
 
 test-eda: java $(EDA_READY) ## Run the event source in the real ansible-rulebook; needs Java 17 or later
 	@.venv-eda/bin/python -m pytest -q -p no:cacheprovider tests/eda $(ARGS)

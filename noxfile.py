@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks on every supported version of ansible-core and Python: ``make test-matrix``.
 
-What an interpreter is missing for is skipped, and named in nox's summary.
+What an interpreter is missing for is skipped, and named in nox's summary; in CI it fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from supported import ANSIBLE_CORE, TARGET_PYTHON  # noqa: E402
 NEWEST = list(ANSIBLE_CORE)[-1]
 
 nox.options.default_venv_backend = "venv"
-nox.options.error_on_missing_interpreters = False
 nox.options.reuse_venv = "yes"
 
 if shutil.which("pyenv"):
@@ -55,5 +54,6 @@ def controller(session: nox.Session, ansible_core: str) -> None:
 def target(session: nox.Session, target_python: str) -> None:
     """Compile and import tests, and the unit tests of modules, on the Python of a target."""
     if not shutil.which(f"python{target_python}"):
-        session.skip(f"Python {target_python} was not found")
+        # As nox itself does with missing interpreters.
+        (session.error if "CI" in os.environ else session.skip)(f"Python {target_python} was not found")
     check(session, NEWEST, "target", "--", target_python)

@@ -26,7 +26,8 @@ class Awx:
         self.objects: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.after_change: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
-        self.add("organizations", {"name": "Default"})
+        for name in ("Default", "Platform"):
+            self.add("organizations", {"name": name})
 
     def add(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
         """A new object; its secrets are kept, and shown to nobody who asks through the API."""
@@ -79,7 +80,7 @@ class Awx:
 
 @contextmanager
 def stand_in() -> Iterator[Awx]:
-    """A running stand-in, with an organization C(Default) and nothing else."""
+    """A running stand-in, with the organizations C(Default) and C(Platform) and nothing else."""
     awx = Awx()
 
     class Handler(BaseHTTPRequestHandler):

@@ -75,10 +75,10 @@ class Controller:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         }
 
-    def run(self, *command: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
-        """Run a program that has to succeed; what it printed."""
-        done = subprocess.run(command, env={**self.env, **(env or {})}, cwd=cwd, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    def run(self, *command: str, env: dict[str, str] | None = None, code: int = 0) -> str:
+        """Run a program that has to end with this exit status; what it printed."""
+        done = subprocess.run(command, env={**self.env, **(env or {})}, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def settings(self, file: str) -> Any:

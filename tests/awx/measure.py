@@ -53,7 +53,9 @@ def main() -> None:
 
                 def drain(number: int, parts: list[dict[str, dict[str, object]]] = parts) -> Job:
                     inventory = {"clouddb_projects": {"hosts": parts[number]}}
-                    return controller.launch("clouddb drain projects", root / f"{len(parts)}-{number}", credential, inventory=inventory)
+                    # Another number for each count of slices, or there would be nothing to change.
+                    days = {"history_retention_days": 10 + len(parts)}
+                    return controller.launch("clouddb drain projects", root / f"{len(parts)}-{number}", credential, days, inventory)
 
                 def all_slices(count: int = count, drain: Callable[[int], Job] = drain) -> list[Job]:
                     with ThreadPoolExecutor(count) as pool:

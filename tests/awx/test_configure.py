@@ -5,27 +5,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 
+import pytest
 from awx_api import TOKEN, Awx
 from jobs import Controller
 
 KEY = "a-key-that-nobody-may-see"
 
 
-def configure(controller: Controller, awx: Awx) -> str:
+def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> str:
     env = {
         "ANSIBLE_NOCOLOR": "1",
         "CLOUDDB_API_KEY": KEY,
         "CLOUDDB_BASE_URL": "https://control.example.com/api/v2",
         "CONTROLLER_HOST": awx.host,
         "CONTROLLER_OAUTH_TOKEN": TOKEN,
+        **env,
     }
-    return controller.run("ansible-playbook", "-vvv", str(controller.files / "configure.yml"), env=env)
+    site = "clouddb_awx_organization=Platform"
+    return controller.run("ansible-playbook", "-vvv", "--extra-vars", site, str(controller.files / "configure.yml"), env=env, code=code)
 
 
 def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, awx: Awx) -> None:
-    awx.add("credentials", {"name": "awx"})
+    access = awx.add("credentials", {"name": "awx"})
     first = configure(controller, awx)
 
     [kind] = awx.objects["credential_types"]
@@ -35,6 +39,7 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
 
     credential = awx.one("credentials", "clouddb")
     assert credential["credential_type"] == kind["id"]
+    assert credential["organization"] == awx.one("organizations", "Platform")["id"]
     assert credential["inputs"] == {"base_url": "https://control.example.com/api/v2", "api_key": KEY}
 
     project = awx.one("projects", "clouddb automation")
@@ -49,12 +54,16 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
         assert template["playbook"] == wanted["playbook"]
         assert template["project"] == project["id"]
         assert template["inventory"] == awx.one("inventories", wanted["inventory"])["id"]
-        assert template["_credentials"] if wanted.get("credentials") else not template.get("_credentials")
+        assert set(template["_credentials"]) == {{"clouddb": credential["id"], "awx": access["id"]}[name] for name in wanted["credentials"]}
         assert template["allow_simultaneous"] == wanted.get("allow_simultaneous", False)
         assert template["survey_enabled"] == ("survey_spec" in wanted)
+        for prompt in ("ask_limit_on_launch", "ask_job_slice_count_on_launch"):
+            assert template[prompt] == wanted.get(prompt, False)
     drain = awx.one("job_templates", "clouddb drain projects")
     assert drain["_survey_spec"] == controller.settings("surveys/drain_projects.yml")
-    assert drain["ask_limit_on_launch"] and drain["ask_job_slice_count_on_launch"]
+    assert drain["ask_limit_on_launch"] and drain["ask_job_slice_count_on_launch"] and drain["forks"] == 5
+    rotation = awx.one("job_templates", "clouddb rotate key")
+    assert json.loads(rotation["extra_vars"]) == {"clouddb_awx_organization": "Platform"}
 
     for wanted in controller.settings("configuration/schedules.yml")["controller_schedules"]:
         schedule = awx.one("schedules", wanted["name"])
@@ -64,7 +73,14 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
     # A newer key that a rotation has put there stays.
     credential["inputs"]["api_key"] = "newer"
     second = configure(controller, awx)
-    assert re.search(r"localhost +: ok=9 +changed=0 ", second), second
+    assert re.search(r"localhost +: ok=10 +changed=0 ", second), second
     assert credential["inputs"]["api_key"] == "newer"
 
     assert KEY not in first + second
+
+
+@pytest.mark.parametrize("missing", ["CLOUDDB_API_KEY", "CLOUDDB_BASE_URL"])
+def test_a_credential_is_not_emptied(controller: Controller, awx: Awx, missing: str) -> None:
+    said = configure(controller, awx, code=2, **{missing: ""})
+    assert f"{missing} is not set." in said
+    assert awx.objects["credentials"] == []

@@ -5,17 +5,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
 from jobs import Controller
+from supported import ANSIBLE_CORE
 
 
 def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path: Path) -> None:
     definition = str(controller.files / "execution-environment.yml")
     controller.run("ansible-builder", "create", "--file", definition, "--context", str(tmp_path), "--output-filename", "Containerfile")
     image = (tmp_path / "Containerfile").read_text(encoding="utf-8")
-    assert "fedora:42" in image and "ansible-core>=2.16 ansible-runner" in image
+    arguments = dict(re.findall(r'^ARG (\w+)="(.*)"$', image, re.MULTILINE))
+    assert arguments["EE_BASE_IMAGE"] == "quay.io/centos/centos:stream10"
+    assert arguments["ANSIBLE_INSTALL_REFS"] == f"ansible-core>={next(iter(ANSIBLE_CORE))} ansible-runner"
+    # Base images come without a Python.
+    assert arguments["PYPKG"] == "python3" and "RUN $PKGMGR install $PYPKG -y" in image
+    assert (tmp_path / "_build" / "bindep.txt").read_text(encoding="utf-8").split() == ["openssh-clients", "[platform:rpm]"]
     galaxy = yaml.safe_load((tmp_path / "_build" / "requirements.yml").read_text(encoding="utf-8"))
     assert [each["name"] for each in galaxy["collections"]] == ["clouddb.control", "awx.awx"]
 

@@ -105,6 +105,15 @@ def test_every_name_that_is_referred_to_exists(controller: Controller) -> None:
         assert schedule["unified_job_template"] in {template["name"] for template in templates(controller)}
 
 
+def test_the_schedules_are_what_awx_accepts(controller: Controller) -> None:
+    for schedule in controller.settings("configuration/schedules.yml")["controller_schedules"]:
+        start, rule = schedule["rrule"].split()
+        assert re.fullmatch(r"DTSTART(;TZID=[\w/]+:\d{8}T\d{6}|:\d{8}T\d{6}Z)", start)
+        parts = dict(part.split("=") for part in rule.removeprefix("RRULE:").split(";"))
+        # AWX wants an interval to be written, and knows no seconds.
+        assert parts["FREQ"] in ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY") and int(parts["INTERVAL"]) > 0
+
+
 def test_the_project_asks_for_the_collections_that_its_playbooks_use(controller: Controller) -> None:
     examples = controller.collection / "examples"
     listed = yaml.safe_load((examples / "collections" / "requirements.yml").read_text(encoding="utf-8"))["collections"]

@@ -63,7 +63,7 @@ def test_a_failed_operation_fails_the_alert(controller: Controller, sandbox: San
     sandbox.api("POST", f"/projects/{project['id']}/branches", {"branch": {"name": "broken"}, "endpoints": []})
     job = controller.launch("clouddb alert on failures", tmp_path / "job", credential(sandbox))
     assert job.status == "failed" and job.failed_hosts() == ["localhost"]
-    [result] = job.results("Fail if there are any")
+    [result] = job.results("Fail with the list")
     assert f"create_branch in {project['id']}: no such image" in result["msg"]
     assert_hidden(job, API_KEY)
 
@@ -77,6 +77,7 @@ def test_a_credential_is_rotated_week_by_week(controller: Controller, sandbox: S
         secrets.append(stored["inputs"]["api_key"])
         assert_hidden(job, *secrets)
         assert sandbox.accepts(secrets[-1])
+        assert awx.objects["credentials"] == [stored]
         # An hour before the week is over: schedules are not exact.
         sandbox.advance(WEEK - 3600)
     assert len(set(secrets)) == 3
@@ -121,11 +122,12 @@ def test_an_application_gets_a_new_key_week_by_week(controller: Controller, sand
 
 
 def a_credential(awx: Awx, sandbox: Sandbox) -> dict[str, Any]:
-    kind = awx.add("credential_types", {"name": "clouddb.control"})
-    return awx.add("credentials", {"name": "clouddb", "organization": 1, "credential_type": kind["id"], "inputs": credential(sandbox)})
+    kind, organization = awx.add("credential_types", {"name": "clouddb.control"}), awx.one("organizations", "Platform")
+    references = {"organization": organization["id"], "credential_type": kind["id"]}
+    return awx.add("credentials", {"name": "clouddb", **references, "inputs": credential(sandbox)})
 
 
 def rotate(controller: Controller, awx: Awx, inputs: dict[str, str], folder: Path) -> Job:
     # What AWX injects for a credential of its own type "Red Hat Ansible Automation Platform".
     access = {"CONTROLLER_HOST": awx.host, "CONTROLLER_OAUTH_TOKEN": TOKEN}
-    return controller.launch("clouddb rotate key", folder, inputs, env=access)
+    return controller.launch("clouddb rotate key", folder, inputs, {"clouddb_awx_organization": "Platform"}, env=access)

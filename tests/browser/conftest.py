@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports of two sandboxes, one with a bit of everything, one large, and a browser to open them in."""
+"""Reports of two sandboxes, one with a bit of everything, one large, the documentation site, and a browser to open them in."""
 
 from __future__ import annotations
 
@@ -87,6 +87,10 @@ def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
         done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         assert done.returncode == 0, done.stdout
         yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--site", required=True, type=Path, help="the folder of the documentation site")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -176,6 +177,22 @@ def test_the_front_pages_tell_the_oldest_supported_versions(path: str) -> None:
     assert expected in words(path)
 
 
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "docs/site/index.rst"])
+def test_the_documents_tell_the_pythons_that_make_takes(path: str) -> None:
+    makefile = words("Makefile")
+    oldest, newest = re.findall(r"\((3, \d+)\)", makefile)
+    minors = range(number(oldest.replace(", ", "."))[1], number(newest.replace(", ", "."))[1] + 1)
+    *others, last = [f"3.{minor}" for minor in minors]
+    named = f"Python {', '.join(others)} or {last}"
+    assert f"{named} is needed" in makefile
+    assert f"eed {named}, " in words(path) or f"needs {named}, " in words(path)
+
+
+def test_the_roles_name_the_oldest_supported_ansible_core() -> None:
+    named = {path: read_yaml(str(path))["galaxy_info"]["min_ansible_version"] for path in ROOT.glob("roles/*/meta/main.yml")}
+    assert named and set(named.values()) == {min(ANSIBLE_CORE, key=number)}
+
+
 def test_ansible_core_runs_on_the_pythons_that_are_tested_with_it() -> None:
     version = ".".join(ansible_version.split(".")[:2])
     known = importlib.import_module("ansible_test._util.target.common.constants")
@@ -183,8 +200,16 @@ def test_ansible_core_runs_on_the_pythons_that_are_tested_with_it() -> None:
 
 
 def test_the_workflow_runs_on_every_supported_version() -> None:
-    matrix = read_yaml(".github/workflows/test.yml")["jobs"]["matrix"]["strategy"]["matrix"]
-    assert matrix["ansible-core"] == list(ANSIBLE_CORE)
+    jobs = read_yaml(".github/workflows/test.yml")["jobs"]
+
+    def pythons(job: str) -> set[str]:
+        [step] = [step for step in jobs[job]["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
+        return set(step["with"]["python-version"].split())
+
+    assert jobs["matrix"]["strategy"]["matrix"]["ansible-core"] == list(ANSIBLE_CORE)
+    assert pythons("matrix") == {python for of_core in ANSIBLE_CORE.values() for python in of_core}
+    # The last one is that of make.
+    assert pythons("targets") == {*TARGET_PYTHON, "3.11"}
 
 
 def test_the_documentation_site_shows_every_guide() -> None:
@@ -192,11 +217,15 @@ def test_the_documentation_site_shows_every_guide() -> None:
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
-def test_links_to_files_lead_somewhere(path: str) -> None:
-    links = re.findall(r"\]\(([^):#]+)\)", (ROOT / path).read_text(encoding="utf-8"))
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@pytest.mark.parametrize("path", [path for pattern in ("*.md", "*/*.md", "*/*/README.md") for path in sorted(ROOT.glob(pattern))], ids=str)
+def test_links_to_files_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^):#]+)[#)]", path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_front_page_shows_the_playbook_of_the_readme() -> None:
+    playbook = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert playbook and textwrap.indent(playbook[1], "   ") in (ROOT / "docs" / "site" / "index.rst").read_text(encoding="utf-8")
 
 
 def test_the_readme_lists_the_plugins_and_roles() -> None:
