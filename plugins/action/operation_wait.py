@@ -59,8 +59,10 @@ class ActionModule(ActionBase):
         left: dict[str, Any] | None = None
         while True:
             part = {"at_least": at_least, "at_most": HEARTBEAT, "elapsed": time.monotonic() - started, "left": left}
+            # One task is one line in the target's syslog, without what its parts hand on.
+            variables = task_vars if left is None else {**(task_vars or {}), "ansible_no_target_syslog": True}
             try:
-                result: dict[str, Any] = self._execute_module(module_args={**self._task.args, "_part": part}, task_vars=task_vars)
+                result: dict[str, Any] = self._execute_module(module_args={**self._task.args, "_part": part}, task_vars=variables)
             except AnsibleConnectionFailure:
                 if left is None or time.monotonic() - started > float(self._task.args.get("timeout", DEFAULT_TIMEOUT)):
                     raise

@@ -68,7 +68,7 @@ class Watch:
         self.now += seconds
 
     def _module(self, module_args: dict[str, Any] | None = None, task_vars: Any = None, wrap_async: Any = 0) -> dict[str, Any]:
-        self.calls.append({"args": module_args, "async": wrap_async})
+        self.calls.append({"args": module_args, "async": wrap_async, "variables": task_vars})
         self._pass(60)
         outcome = self._outcomes.pop(0)
         if isinstance(outcome, Exception):
@@ -96,6 +96,14 @@ def test_parts_go_on_where_the_last_one_left(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+def test_only_the_first_part_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch, GOING, GOING, ENDED)
+
+    watch.run(colour="blue")
+    unlogged = {"colour": "blue", "ansible_no_target_syslog": True}
+    assert [call["variables"] for call in watch.calls] == [{"colour": "blue"}, unlogged, unlogged]
+
+
 def test_the_module_s_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "timeout: must be a number", "failure": {"kind": "invalid_option"}}
     assert Watch(monkeypatch, failed).run() == failed
@@ -115,7 +123,8 @@ def test_the_module_s_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> 
 def test_where_nothing_is_to_be_shown_the_module_waits_by_itself(monkeypatch: pytest.MonkeyPatch, task: dict[str, Any], task_vars: dict[str, Any]) -> None:
     watch = Watch(monkeypatch, {"operations": []}, **task)
     assert watch.run(**task_vars) == {"operations": []}
-    assert watch.calls == [{"args": None, "async": task.get("async_val", 0)}]
+    [call] = watch.calls
+    assert (call["args"], call["async"]) == (None, task.get("async_val", 0))
     assert not watch.shown
 
 
