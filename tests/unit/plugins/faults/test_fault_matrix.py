@@ -130,7 +130,7 @@ class Scene:
     def __init__(self, sandbox: Sandbox, wire: Wire, clock: HastyClock, fault: str, column: Column):
         self.sandbox, self.wire, self.clock, self.fault, self.column = sandbox, wire, clock, fault, column
         # Silence is waited for in real time, which is short, but not too short for a good answer on a busy machine.
-        self.patience = max(0.3, 20 * self._seconds_for_an_answer()) if re.search("silence|drip", fault) else 60
+        self.patience = max(0.6, 20 * self._seconds_for_an_answer()) if re.search("silence|drip", fault) else 60
 
     def _seconds_for_an_answer(self) -> float:
         through_the_wire = Sandbox(self.wire.base_url)
