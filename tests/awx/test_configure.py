@@ -64,6 +64,8 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
     assert drain["ask_limit_on_launch"] and drain["ask_job_slice_count_on_launch"] and drain["forks"] == 5
     rotation = awx.one("job_templates", "clouddb rotate key")
     assert json.loads(rotation["extra_vars"]) == {"clouddb_awx_organization": "Platform"}
+    # Said all the same, or what has been taken out of the files would stay.
+    assert json.loads(drain["extra_vars"]) == {}
 
     for wanted in controller.settings("configuration/schedules.yml")["controller_schedules"]:
         schedule = awx.one("schedules", wanted["name"])
