@@ -55,5 +55,6 @@ def target(session: nox.Session, target_python: str) -> None:
     """Compile and import tests, and the unit tests of modules, on the Python of a target."""
     if not shutil.which(f"python{target_python}"):
         # As nox itself does with missing interpreters.
-        (session.error if "CI" in os.environ else session.skip)(f"Python {target_python} was not found")
+        leave = session.error if "CI" in os.environ else session.skip
+        leave(f"Python {target_python} was not found")
     check(session, NEWEST, "target", "--", target_python)

@@ -49,12 +49,13 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
     assert source["inventory"] == awx.one("inventories", "clouddb projects")["id"]
     assert source["overwrite"] and source["update_on_launch"]
 
+    ids = {"clouddb": credential["id"], "awx": access["id"]}
     for wanted in controller.settings("configuration/job_templates.yml")["controller_templates"]:
         template = awx.one("job_templates", wanted["name"])
         assert template["playbook"] == wanted["playbook"]
         assert template["project"] == project["id"]
         assert template["inventory"] == awx.one("inventories", wanted["inventory"])["id"]
-        assert set(template["_credentials"]) == {{"clouddb": credential["id"], "awx": access["id"]}[name] for name in wanted["credentials"]}
+        assert set(template["_credentials"]) == {ids[name] for name in wanted["credentials"]}
         assert template["allow_simultaneous"] == wanted.get("allow_simultaneous", False)
         assert template["survey_enabled"] == ("survey_spec" in wanted)
         for prompt in ("ask_limit_on_launch", "ask_job_slice_count_on_launch"):

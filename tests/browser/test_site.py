@@ -36,7 +36,7 @@ def test_every_page_fits_and_is_whole(browser: Page, pages: list[Path], width: i
         browser.open(page)
         elsewhere = [address for address in browser.requested() if not address.startswith(("file:", "data:"))]
         found = browser.complaints() + elsewhere + browser.evaluate(TOO_WIDE)
-        if browser.evaluate("document.scrollingElement.scrollWidth > innerWidth"):
+        if browser.evaluate("document.documentElement.scrollWidth") > width:
             found.append("the page scrolls sideways")
         if found:
             wrong[page.name] = found
