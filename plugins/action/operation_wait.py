@@ -17,7 +17,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import DONE
+from ..module_utils._operations.status import DONE
 
 # Starting the module costs a moment in which it does not look, so the parts grow longer as the wait does.
 FIRST_PART = 2.0

@@ -158,7 +158,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.clouddb.control.plugins.plugin_utils.report_facts import Scope, report_facts
+from ..plugin_utils._report.facts import Scope, report_facts
 
 
 def account_report(

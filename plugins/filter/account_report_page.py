@@ -64,8 +64,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.clouddb.control.plugins.plugin_utils.report_facts import FORMAT
-from ansible_collections.clouddb.control.plugins.plugin_utils.report_page import Limits, report_page
+from ..plugin_utils._report.facts import FORMAT
+from ..plugin_utils._report.page import Limits, report_page
 
 
 def account_report_page(facts: Any, most_timelines: int = 20, most_rows: int = 1000) -> Any:

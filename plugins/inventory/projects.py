@@ -118,16 +118,16 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.clouddb.control.plugins.module_utils import transport
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import MOST_WORKERS, Client
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection, connection_from
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError, InvalidOption, NotFound
-from ansible_collections.clouddb.control.plugins.module_utils.operation_statuses import DONE
-from ansible_collections.clouddb.control.plugins.module_utils.operations import Selection, list_operations
-from ansible_collections.clouddb.control.plugins.module_utils.options import whole
-from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
-from ansible_collections.clouddb.control.plugins.module_utils.projects import Filters, checked_filters, checked_query, list_projects
+from ..module_utils._http import transport
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import MOST_WORKERS, Client
+from ..module_utils._http.connection import Connection, connection_from
+from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
+from ..module_utils._operations.status import DONE
+from ..module_utils._operations.api import Selection, list_operations
+from ..module_utils._options import whole
+from ..module_utils._parallel import in_parallel
+from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 
 GROUP = "clouddb_projects"
 CONNECTION_OPTIONS = tuple(connection_argument_spec())

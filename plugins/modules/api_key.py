@@ -202,13 +202,13 @@ from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils.key_states import absent, present
-from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.options import not_blank, whole
-from ansible_collections.clouddb.control.plugins.module_utils.secret_file import SecretFile
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import Client
+from ..module_utils._errors import InvalidOption
+from ..module_utils._keys.ensure import absent, present
+from ..module_utils._module import run_module
+from ..module_utils._options import not_blank, whole
+from ..module_utils._keys.secret_file import SecretFile
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]) -> dict[str, Any]:

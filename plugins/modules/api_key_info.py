@@ -75,11 +75,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.keys import keys_named, list_keys
-from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.options import not_blank
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import Client
+from ..module_utils._keys.api import keys_named, list_keys
+from ..module_utils._module import run_module
+from ..module_utils._options import not_blank
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

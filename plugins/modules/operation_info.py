@@ -157,12 +157,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils.account_operations import list_account_operations
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import MOST_WORKERS, Client
-from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.operations import PAGE_SIZE, Selection, find_operation, list_operations, summary
-from ansible_collections.clouddb.control.plugins.module_utils.options import moment, not_blank, path_segment, whole
+from ..module_utils._operations.account import list_account_operations
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import MOST_WORKERS, Client
+from ..module_utils._module import run_module
+from ..module_utils._operations.api import PAGE_SIZE, Selection, find_operation, list_operations, summary
+from ..module_utils._options import moment, not_blank, path_segment, whole
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

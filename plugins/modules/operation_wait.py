@@ -188,13 +188,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import MOST_WORKERS, Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.options import is_path_segment, path_segment, seconds, whole
-from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target
-from ansible_collections.clouddb.control.plugins.module_utils.waiting import Limits, Part, Unfinished, Wait
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import MOST_WORKERS, Client
+from ..module_utils._errors import InvalidOption
+from ..module_utils._module import run_module
+from ..module_utils._options import is_path_segment, path_segment, seconds, whole
+from ..module_utils._operations.wait_state import Target
+from ..module_utils._operations.wait import Limits, Part, Unfinished, Wait
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

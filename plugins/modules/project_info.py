@@ -116,11 +116,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.module_run import run_module
-from ansible_collections.clouddb.control.plugins.module_utils.options import whole
-from ansible_collections.clouddb.control.plugins.module_utils.projects import checked_filters, checked_query, list_projects
+from ..module_utils._module import connection_argument_spec
+from ..module_utils._http.client import Client
+from ..module_utils._module import run_module
+from ..module_utils._options import whole
+from ..module_utils._projects import checked_filters, checked_query, list_projects
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

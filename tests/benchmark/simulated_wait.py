@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any, Callable, NamedTuple, cast
 from unittest import mock
 
-from ansible_collections.clouddb.control.plugins.module_utils import schedule, waiting
-from ansible_collections.clouddb.control.plugins.module_utils.answer import Answer
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.wait_state import Target
+from ansible_collections.clouddb.control.plugins.module_utils._operations import schedule
+from ansible_collections.clouddb.control.plugins.module_utils._operations import wait as waiting
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import Target
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 # Seconds from a request to its answer.

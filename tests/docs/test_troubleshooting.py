@@ -18,8 +18,9 @@ from conftest import CHECKOUT, PROJECTS
 from stand_ins import MESSAGES_GUIDE
 from transcript import ANYTHING
 
-from ansible_collections.clouddb.control.plugins.module_utils import module_run, transport
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main

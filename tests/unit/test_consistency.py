@@ -19,8 +19,8 @@ from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
-from ansible_collections.clouddb.control.plugins.module_utils.argument_spec import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils.version import COLLECTION_VERSION
+from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
+from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, TARGET_PYTHON
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ import time:        40 |         40 |         ssl
 import time:      4000 |       4040 |       urllib3
 import time:      1000 |       5040 |     requests
 import time:         7 |          7 |     uuid
-import time:       600 |       5647 |   ansible_collections.clouddb.control.plugins.module_utils.client
+import time:       600 |       5647 |   ansible_collections.clouddb.control.plugins.module_utils._http.client
 import time:        20 |       5667 | ansible_collections
 some other line
 import time:         9 |          9 | requestsly

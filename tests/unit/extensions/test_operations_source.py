@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations
-from ansible_collections.clouddb.control.plugins.module_utils.change_options import DEFAULTS, ENVIRONMENT
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import DEFAULTS, ENVIRONMENT
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 
 COLLECTION = Path(__file__).parents[3]
 SOURCE = COLLECTION / "extensions" / "eda" / "plugins" / "event_source" / "operations.py"

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.modules import api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted

@@ -11,10 +11,10 @@ from email.utils import format_datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils.options import moment
-from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_age, parse_timestamp
-from ansible_collections.clouddb.control.plugins.module_utils.transport import LONGEST_RETRY_AFTER, retry_after_seconds
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._options import moment
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import LONGEST_RETRY_AFTER, retry_after_seconds
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, reply
 

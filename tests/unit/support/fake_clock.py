@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Callable
 
-from ansible_collections.clouddb.control.plugins.module_utils.clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
 
 EPOCH = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
 

@@ -138,10 +138,10 @@ from typing import Any
 # folder ansible_collections is.
 sys.path += {str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"} - set(sys.path)
 
-from ansible_collections.clouddb.control.plugins.module_utils import transport
-from ansible_collections.clouddb.control.plugins.module_utils.change_options import change_options
-from ansible_collections.clouddb.control.plugins.module_utils.change_source import ChangeSource, EventQueue
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource, EventQueue
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 
 
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.inventory import projects
-from ansible_collections.clouddb.control.plugins.module_utils import module_run
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hasty_clock import HastyClock
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.wire import Wire, wire_to
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox

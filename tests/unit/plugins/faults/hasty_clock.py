@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.clouddb.control.plugins.module_utils.clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
 
 
 class HastyClock:

@@ -22,7 +22,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.clouddb.control.plugins.module_utils.transport import LONGEST_BACKOFF, LONGEST_RETRY_AFTER
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import LONGEST_BACKOFF, LONGEST_RETRY_AFTER
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hasty_clock import HastyClock
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Outcome, Row, page

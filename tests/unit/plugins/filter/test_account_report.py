@@ -12,7 +12,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
-from ansible_collections.clouddb.control.plugins.plugin_utils.report_operations import label_of, percentile
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import label_of, percentile
 
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
 

@@ -12,8 +12,9 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule
-from ansible_collections.clouddb.control.plugins.plugin_utils import report_text, report_timelines
-from ansible_collections.clouddb.control.plugins.plugin_utils.report_timelines import Window, strip, ticks, timelines
+from ansible_collections.clouddb.control.plugins.plugin_utils._report import text as report_text
+from ansible_collections.clouddb.control.plugins.plugin_utils._report import timelines as report_timelines
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.timelines import Window, strip, ticks, timelines
 
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
 

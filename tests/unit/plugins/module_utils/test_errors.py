@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     InvalidOption,
     NotFound,

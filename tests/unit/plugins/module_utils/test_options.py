@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import options
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils import _options as options
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:

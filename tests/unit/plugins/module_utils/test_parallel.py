@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.parallel import in_parallel
+from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
 
 
 class Interrupted(Exception):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, StatusError, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils.projects import Filters, checked_filters, checked_query, list_projects
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 

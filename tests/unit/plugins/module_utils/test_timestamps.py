@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.timestamps import parse_age, parse_timestamp
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
 
 UTC = timezone.utc
 

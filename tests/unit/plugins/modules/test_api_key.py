@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import Unauthorized, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost, SeveralKeys
-from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._errors import Unauthorized, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost, SeveralKeys
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,

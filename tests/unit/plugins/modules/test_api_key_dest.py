@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import key_states
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, SecretFileError, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils.key_states import KeyLost
-from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
-from ansible_collections.clouddb.control.plugins.module_utils.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure as key_states
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,

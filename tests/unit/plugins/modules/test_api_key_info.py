@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_key_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils.keys import KeyLeftOver
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     after,
     before,

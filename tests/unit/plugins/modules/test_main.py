@@ -13,7 +13,7 @@ import pytest
 import yaml
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import NotFound, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.modules import operation_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils.errors import InvalidOption, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.modules import api_key, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import Authority
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main

@@ -13,9 +13,9 @@ import pytest
 import requests
 from ansible.module_utils import basic
 
-from ansible_collections.clouddb.control.plugins.module_utils.connection import spellings
-from ansible_collections.clouddb.control.plugins.module_utils.errors import ServiceUnreachable, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils.keys import CreatedKey, KeyLeftOver, create_key
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import spellings
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, KeyLeftOver, create_key
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve

@@ -1,0 +1,118 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Turns the connection options into a checked description of where and how requests are sent."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from .._errors import InvalidOption
+from .._options import seconds, whole
+
+
+MOST_RETRIES = 100
+
+
+class Connection(NamedTuple):
+    """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds."""
+
+    base_url: str
+    api_key: str
+    validate_certs: bool = True
+    ca_path: str | None = None
+    api_timeout: float = 30.0
+    api_retries: int = 5
+
+    def __repr__(self) -> str:
+        return f"Connection({self.base_url!r}, ...)"  # without the key
+
+
+def connection_from(params: Mapping[str, Any]) -> Connection:
+    """Check the connection options of a module or plugin.
+
+    Raises InvalidOption, which names the option and never quotes the key.
+    """
+    ca_path = params["ca_path"]
+    if ca_path:
+        _check_bundle(ca_path)
+    return Connection(
+        base_url=_checked_base_url(params["base_url"], params["allow_http"]),
+        api_key=_checked_api_key(params["api_key"]),
+        validate_certs=params["validate_certs"],
+        ca_path=ca_path,
+        api_timeout=seconds(params, "api_timeout", zero=False),
+        api_retries=whole(params, "api_retries", 0, MOST_RETRIES),
+    )
+
+
+def _check_bundle(ca_path: str) -> None:
+    if not os.path.exists(ca_path):
+        raise InvalidOption("ca_path", f"there is no file or folder {ca_path}")
+    if not os.path.isdir(ca_path):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=ca_path)
+        except OSError as error:
+            raise InvalidOption("ca_path", f"{ca_path} is no file of certificates in PEM form ({error})") from error
+
+
+def _checked_base_url(base_url: str, allow_http: bool) -> str:
+    wanted = "give the service's https address with its version segment, for example https://control.example.com/api/v2"
+    base_url = base_url.strip()
+    try:
+        url = urlsplit(base_url)
+        host, port = url.hostname, url.port
+    except ValueError:
+        raise InvalidOption("base_url", f"this is not an address; {wanted}") from None
+    if not base_url.isprintable() or " " in base_url:
+        raise InvalidOption("base_url", f"an address holds no white space; {wanted}")
+    if url.username is not None or url.password is not None:
+        raise InvalidOption("base_url", "an address must not hold a user or a password; the key belongs in api_key")
+    if url.scheme not in ("http", "https"):
+        raise InvalidOption("base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'; {wanted}")
+    if not host or not _is_host(host) or port == 0 or re.search(r"[\\%]", url.netloc):
+        raise InvalidOption("base_url", f"the address names no host; {wanted}")
+    if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(url.path.split("/")):
+        raise InvalidOption("base_url", f"an address with a plain path and nothing after it is needed; {wanted}")
+    if url.scheme == "http" and not allow_http and not is_loopback(host):
+        raise InvalidOption("base_url", f"plain http would show the key to the network on its way to {host}; use https, or set allow_http: true")
+    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this is the name or an address of this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_host(host: str) -> bool:
+    labels = host.rstrip(".").split(".")
+    return all(0 < len(label) < 64 and "*" not in label for label in labels)
+
+
+def _checked_api_key(api_key: str) -> str:
+    api_key = api_key.strip()
+    if not api_key:
+        raise InvalidOption("api_key", "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY")
+    if not is_sendable(api_key):
+        raise InvalidOption("api_key", "a key has only visible ASCII characters and no white space inside; this value has others")
+    return api_key
+
+
+def spellings(api_key: str) -> set[str]:
+    """The key as texts of programs may spell it: as it is, in JSON, in an address, in Python's notation."""
+    return {api_key, json.dumps(api_key)[1:-1], quote(api_key), quote(api_key, safe=""), repr(api_key)[1:-1]}
+
+
+def is_sendable(api_key: str) -> bool:
+    """Whether this text can stand in an Authorization header."""
+    return re.fullmatch(r"[\x21-\x7e]+", api_key) is not None

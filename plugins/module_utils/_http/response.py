@@ -1,0 +1,67 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A usable answer of the service, and the checks that it has the shape that api.md gives it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._errors import UnexpectedAnswer
+
+
+class Answer(NamedTuple):
+    """The decoded JSON of a 2xx answer, with what an error about it has to name."""
+
+    json: Any
+    method: str
+    path: str
+    tries: int
+    request_id: str
+
+    def unexpected(self, problem: str) -> UnexpectedAnswer:
+        """The error that says in what way this answer is not what api.md describes."""
+        message = f"the service's answer to {self.method} {self.path} is not understood: {problem}"
+        return UnexpectedAnswer(message, self.method, self.path, self.tries, self.request_id)
+
+    def object(self, field: str | None = None) -> dict[str, Any]:
+        """The JSON object itself, or the one in its C(field). Raises UnexpectedAnswer."""
+        value = self.json
+        if not isinstance(value, dict):
+            raise self.unexpected(f"a JSON object was expected, not {_json_type(value)}")
+        if field is not None:
+            value = value.get(field)
+            if not isinstance(value, dict):
+                raise self.unexpected(f"its field '{field}' should be an object, not {_json_type(value)}")
+        return value
+
+    def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
+        """The array in C(field) (None: the answer itself), whose items are objects with fields of these types.
+
+        Raises UnexpectedAnswer.
+        """
+        value = self.json if field is None else self.object().get(field)
+        place = "the answer" if field is None else f"its field '{field}'"
+        if not isinstance(value, list):
+            raise self.unexpected(f"{place} should be an array, not {_json_type(value)}")
+        for item in value:
+            self.require(item, **types)
+        return value
+
+    def require(self, item: Any, **types: type) -> dict[str, Any]:
+        """The item, if it is an object whose fields named here have these types. Raises UnexpectedAnswer."""
+        if not isinstance(item, dict):
+            raise self.unexpected(f"an object was expected, not {_json_type(item)}")
+        for field, wanted in types.items():
+            value = item.get(field)
+            # Python counts true as an integer, JSON does not.
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+                raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
+        return item
+
+
+_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "an integer", float: "a number", bool: "a boolean", type(None): "null"}
+
+
+def _json_type(value: Any) -> str:
+    return _TYPE_NAMES[type(value)]

@@ -1,0 +1,119 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations of the control plane: listing and selecting them (api.md, Operation)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple, Union
+
+from .._http.response import Answer
+from .._http.client import Client
+from .._errors import NotFound
+from .._http.pagination import Page, pages
+from .._timestamps import parse_timestamp
+
+Operation = dict[str, Any]
+# A point in time, or an age counted back from the service's present.
+Moment = Union[datetime, timedelta]
+PAGE_SIZE = 100
+BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
+
+
+class Selection(NamedTuple):
+    """Which operations are wanted; what is None or empty selects all."""
+
+    statuses: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    branch_id: str | None = None
+    endpoint_id: str | None = None
+    created_after: Moment | None = None
+    max_results: int | None = None
+
+    def admits(self, operation: Operation) -> bool:
+        """Whether status, action, branch and compute are wanted ones."""
+        return (
+            (not self.statuses or operation.get("status") in self.statuses)
+            and (not self.actions or operation.get("action") in self.actions)
+            and self.branch_id in (None, operation.get("branch_id"))
+            and self.endpoint_id in (None, operation.get("endpoint_id"))
+        )
+
+    def oldest(self, now: datetime) -> datetime | None:
+        """The point in time before which nothing is wanted; None: everything is."""
+        if self.created_after is None or isinstance(self.created_after, datetime):
+            return self.created_after
+        try:
+            return now - self.created_after
+        except OverflowError:
+            return None
+
+
+def list_operations(client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE) -> list[Operation]:
+    """A project's selected operations, newest first (api.md, GET /projects/{project_id}/operations).
+
+    Reads no page further than the selection needs. Raises NotFound for an unknown project.
+    """
+    selected: list[Operation] = []
+    for page in operation_pages(client, project_id, page_size):
+        oldest = selection.oldest(client.service_now())
+        recent = [operation for operation in page.items if oldest is None or _created_at(operation, page.answer) >= oldest]
+        selected += [operation for operation in recent if selection.admits(operation)]
+        if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
+            break
+    return newest_first(selected, selection.max_results)
+
+
+def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
+    """The pages of a project's operation list, newest first."""
+    return pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, status=str)
+
+
+def _created_at(operation: Operation, answer: Answer) -> datetime:
+    try:
+        return parse_timestamp(answer.require(operation, created_at=str)["created_at"])
+    except ValueError as error:
+        raise answer.unexpected(f"the operation {operation['id']} has no readable created_at") from error
+
+
+def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
+    """The operations by C(created_at), newest first, and no more than C(max_results)."""
+    return sorted(operations, key=_order, reverse=True)[:max_results]
+
+
+def _order(operation: Operation) -> datetime:
+    try:
+        return parse_timestamp(operation["created_at"])
+    except (KeyError, ValueError, AttributeError):
+        return BEGINNING
+
+
+def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
+    """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
+    answer = client.get("projects", project_id, "operations", operation_id)
+    operation = answer.require(answer.object("operation"), id=str, status=str)
+    if operation["id"] != operation_id:
+        raise answer.unexpected(f"it is about another operation, {operation['id']}")
+    return operation
+
+
+def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:
+    """The operation in a list, which is empty when the project has none of this id. Raises NotFound for an unknown project."""
+    try:
+        return [get_operation(client, project_id, operation_id)]
+    except NotFound:
+        # A wrong address answers 404 as well, so see whether there is such a project at all.
+        next(operation_pages(client, project_id, page_size=1))
+        return []
+
+
+def summary(operations: list[Operation]) -> dict[str, Any]:
+    """How many operations there are: C(total), C(by_status), C(by_action)."""
+    return {
+        "total": len(operations),
+        "by_status": dict(Counter(str(operation.get("status")) for operation in operations)),
+        "by_action": dict(Counter(str(operation.get("action")) for operation in operations)),
+    }

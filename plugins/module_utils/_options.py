@@ -1,0 +1,74 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of single option values; each raises InvalidOption and says what would be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from ._errors import InvalidOption
+from ._timestamps import parse_age, parse_timestamp
+
+
+# A year: what sockets and sleeps take on every platform.
+MOST_SECONDS = 31_536_000
+
+
+def whole(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
+    """The option's whole number, which may be None; from C(smallest) to C(largest)."""
+    value = params.get(option)
+    if value is not None and (value < smallest or (largest is not None and value > largest)):
+        raise InvalidOption(option, f"must be {smallest} or more, not {value}" if largest is None else f"must be from {smallest} to {largest}, not {value}")
+    return value
+
+
+def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
+    """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
+    value = params[option]
+    if not (math.isfinite(value) and 0 <= value <= MOST_SECONDS) or (value == 0 and not zero):
+        raise InvalidOption(option, f"must be a number of seconds {'from' if zero else 'above'} 0 to {MOST_SECONDS}, not {value}")
+    return value
+
+
+def not_blank(params: Mapping[str, Any], option: str) -> Any:
+    """The option's text or list of texts, which may be None; none of them empty or only white space."""
+    value = params.get(option)
+    for text in value if isinstance(value, list) else [value]:
+        if text is not None and not text.strip():
+            raise InvalidOption(option, "must not be empty; leave the option out if there is nothing to say")
+    return value
+
+
+def path_segment(params: Mapping[str, Any], option: str) -> Any:
+    """The option's id or list of ids, which may be None; fit to be a segment of a path."""
+    value = not_blank(params, option)
+    for segment in value if isinstance(value, list) else [value]:
+        if segment is not None and not is_path_segment(segment):
+            raise InvalidOption(option, f"'{segment}' is not an id")
+    return value
+
+
+def is_path_segment(text: str) -> bool:
+    """Whether this can be an id: valid Unicode, not blank, and neither C(.) nor C(..), which would lead to another path."""
+    try:
+        text.encode()
+    except UnicodeError:
+        return False
+    return bool(text.strip()) and text not in (".", "..")
+
+
+def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
+    """The option's ISO 8601 timestamp or age, which may be None."""
+    text = params.get(option)
+    if text is None:
+        return None
+    try:
+        age = parse_age(text)
+        return parse_timestamp(text) if age is None else age
+    except ValueError:
+        problem = f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'"
+        raise InvalidOption(option, problem) from None

@@ -1,0 +1,121 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account report says of the operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from ...module_utils._operations.status import BAD, DONE
+from ...module_utils._timestamps import parse_timestamp
+from .projects import counts
+from .text import moment_or_none
+
+OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
+# Operations that were carried out, well or badly; one that was skipped or cancelled says nothing of how long its action takes.
+TIMED = ("finished", "failed", "error")
+SLOWEST = 10
+
+
+def label_of(status: str) -> str:
+    """The label that the web console shows for a status; a status unknown today is still going, as it is for operation_wait."""
+    if status in DONE:
+        return OK
+    if status in BAD:
+        return ERROR
+    return SCHEDULING if status == "scheduling" else IN_PROGRESS
+
+
+def operation_facts(operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime) -> dict[str, Any]:
+    """The operations created C(since) then, newest first, their counts and durations, the slowest and the failed ones.
+
+    C(names) has the projects' names by their ids. Raises ValueError for an operation that has no readable C(created_at).
+    """
+    found = [_operation(operation, names) for operation in operations if parse_timestamp(str(operation.get("created_at"))) >= since]
+    found.sort(key=lambda operation: (parse_timestamp(operation["created_at"]), operation["id"]), reverse=True)
+    timed = [operation for operation in found if operation["duration_seconds"] is not None]
+    return {
+        "total": len(found),
+        "by_label": by_label(found),
+        "by_status": counts(operation["status"] for operation in found),
+        "by_action": _by_action(found),
+        "slowest": sorted(timed, key=lambda operation: -operation["duration_seconds"])[:SLOWEST],
+        "failed": [operation for operation in found if operation["label"] == ERROR],
+        "list": found,
+    }
+
+
+def by_label(operations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many operations have each of the four labels."""
+    labels = [operation["label"] for operation in operations]
+    return {label: labels.count(label) for label in LABELS}
+
+
+def percentile(values: Sequence[float], percent: int) -> float | None:
+    """The smallest value that is at least as large as so many percent of all values (nearest rank); None without values."""
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)] if values else None
+
+
+def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    status = str(operation.get("status"))
+    return {
+        "id": str(operation.get("id")),
+        "project_id": operation.get("project_id"),
+        "project_name": names.get(str(operation.get("project_id"))),
+        "branch_id": operation.get("branch_id"),
+        "endpoint_id": operation.get("endpoint_id"),
+        "action": str(operation.get("action")),
+        "status": status,
+        "label": label_of(status),
+        "created_at": operation["created_at"],
+        "updated_at": operation.get("updated_at"),
+        "duration_seconds": _duration(operation) if status in TIMED else None,
+        "failures_count": operation.get("failures_count") or 0,
+        "error": operation.get("error") or None,
+    }
+
+
+def _duration(operation: Mapping[str, Any]) -> float | None:
+    updated_at = moment_or_none(operation.get("updated_at"))
+    if updated_at is None:
+        return None
+    return max(0.0, (updated_at - parse_timestamp(operation["created_at"])).total_seconds())
+
+
+def _by_action(operations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    of_actions = grouped(operations, "action")
+    return [_action(action, of_actions[action]) for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name))]
+
+
+def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    seconds = [operation["duration_seconds"] for operation in operations if operation["duration_seconds"] is not None]
+    return {
+        "action": action,
+        "total": len(operations),
+        "by_label": by_label(operations),
+        "timed": len(seconds),
+        "median_seconds": round(median(seconds), 6) if seconds else None,
+        "p95_seconds": percentile(seconds, 95),
+        "longest_seconds": max(seconds, default=None),
+    }
+
+
+def grouped(operations: Iterable[Mapping[str, Any]], field: str) -> dict[str, list[Mapping[str, Any]]]:
+    """The operations by what they have in a field."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for operation in operations:
+        groups.setdefault(str(operation[field]), []).append(operation)
+    return groups
+
+
+def by_project(operations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The operations by their project, those projects first that have the most errors, then the most operations."""
+    projects = grouped(operations, "project_id")
+    errors = {project_id: by_label(of_project)[ERROR] for project_id, of_project in projects.items()}
+    order = sorted(projects, key=lambda project_id: (-errors[project_id], -len(projects[project_id]), project_id))
+    return {project_id: projects[project_id] for project_id in order}

@@ -1,0 +1,190 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks of the connection options: each names the option and says what is right, and none quotes the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, connection_from, is_sendable, spellings
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+
+API_KEY = "s3cret"
+
+
+def checked(**options: Any) -> Connection:
+    defaults = {"base_url": "https://control.example.com/api/v2", "api_key": API_KEY, "validate_certs": True, "ca_path": None}
+    return connection_from({**defaults, "allow_http": False, "api_timeout": 30.0, "api_retries": 5, **options})
+
+
+def refused(option: str, **options: Any) -> str:
+    """The message of the error, which is about this option."""
+    with pytest.raises(InvalidOption) as error:
+        checked(**options)
+    assert error.value.details == {"option": option}
+    assert str(error.value).startswith(f"{option}: ")
+    assert API_KEY not in repr(error.value.as_result())
+    return str(error.value)
+
+
+def test_takes_the_options_as_they_are(tmp_path: Path) -> None:
+    connection = checked(validate_certs=False, ca_path=str(tmp_path), api_timeout=0.5, api_retries=0)
+    assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    "given, used",
+    [
+        ("https://control.example.com/api/v2/", "https://control.example.com/api/v2"),
+        ("https://control.example.com/api/v2///", "https://control.example.com/api/v2"),
+        (" https://control.example.com/api/v2\n", "https://control.example.com/api/v2"),
+        ("HTTPS://control.example.com/api/v2", "https://control.example.com/api/v2"),
+        ("https://control.example.com:8443/api/v2", "https://control.example.com:8443/api/v2"),
+        ("https://control.example.com", "https://control.example.com"),
+        ("https://control.example.com/a%20b/v2", "https://control.example.com/a%20b/v2"),
+        ("https://[2001:db8::1]:8443/api/v2", "https://[2001:db8::1]:8443/api/v2"),
+        ("https://192.0.2.1/api/v2", "https://192.0.2.1/api/v2"),
+        ("https://control.example.com./api/v2", "https://control.example.com./api/v2"),
+        ("https://control.example.com/X", "https://control.example.com/X"),
+    ],
+)
+def test_takes_an_https_address(given: str, used: str) -> None:
+    assert checked(base_url=given).base_url == used
+
+
+@pytest.mark.parametrize(
+    "base_url, says",
+    [
+        ("", "the scheme must be https"),
+        ("control.example.com/api/v2", "the scheme must be https"),
+        ("ftp://control.example.com/api/v2", "not 'ftp'"),
+        ("file:///etc/passwd", "not 'file'"),
+        ("//control.example.com/api/v2", "the scheme must be https"),
+        ("https:///api/v2", "names no host"),
+        ("https:control.example.com", "names no host"),
+        ("https://:8443/api/v2", "names no host"),
+        ("https://control example.com/api/v2", "no white space"),
+        ("https://control.example.com\\.evil.example.com", "names no host"),
+        ("https://control.example.com:0/api/v2", "names no host"),
+        ("https://control.example.com:port/api/v2", "this is not an address"),
+        ("https://control.example.com:65536/api/v2", "this is not an address"),
+        ("https://[::1/api/v2", "this is not an address"),
+        ("https://control.example.com/api v2", "no white space"),
+        ("https://control.exam\nple.com/api/v2", "no white space"),
+        ("https://*.example.com/api/v2", "names no host"),
+        ("https://a..b/api/v2", "names no host"),
+        ("https://.example.com/api/v2", "names no host"),
+        (f"https://{'a' * 64}.example.com/api/v2", "names no host"),
+        ("https://control.example.com/api/../v2", "plain path"),
+        ("https://control.example.com/api/./v2", "plain path"),
+        ("https://control.example.com/api\\v2", "plain path"),
+        ("https://control.example.com/api/v2?org=1", "nothing after it"),
+        ("https://control.example.com/api/v2#top", "nothing after it"),
+    ],
+)
+def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> None:
+    message = refused("base_url", base_url=base_url)
+    assert says in message
+    assert message.endswith("; give the service's https address with its version segment, for example https://control.example.com/api/v2")
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"],
+    ids=["both", "user", "password", "no password", "colon", "at", "another host"],
+)
+def test_refuses_credentials_in_the_address_without_quoting_them(credentials: str) -> None:
+    message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
+    assert message == "base_url: an address must not hold a user or a password; the key belongs in api_key"
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"]
+)
+def test_plain_http_goes_to_this_machine(host: str) -> None:
+    assert checked(base_url=f"http://{host}/api/v2").base_url == f"http://{host}/api/v2"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "control.example.com",
+        "192.0.2.1",
+        "0.0.0.0",
+        "10.0.0.1",
+        "[2001:db8::1]",
+        "[::]",
+        "localhost.example.com",
+        "evil.localhost",
+        "127.0.0.1.example.com",
+        "notlocalhost",
+        "128.0.0.1",
+    ],
+)
+def test_plain_http_goes_to_no_other_machine_unless_allowed(host: str) -> None:
+    assert "use https, or set allow_http: true" in refused("base_url", base_url=f"http://{host}/api/v2")
+    assert checked(base_url=f"http://{host}/api/v2", allow_http=True).base_url == f"http://{host}/api/v2"
+
+
+def test_allow_http_allows_no_other_scheme() -> None:
+    assert "the scheme must be https" in refused("base_url", base_url="ftp://127.0.0.1", allow_http=True)
+
+
+@pytest.mark.parametrize("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
+def test_drops_white_space_around_the_key(around: str) -> None:
+    assert checked(api_key=around).api_key == API_KEY
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n"])
+def test_refuses_an_empty_key(empty: str) -> None:
+    assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused("api_key", api_key=empty)
+
+
+@pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
+def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
+    key = f"{API_KEY}{inside}{API_KEY}"
+    message = refused("api_key", api_key=key)
+    assert message == "api_key: a key has only visible ASCII characters and no white space inside; this value has others"
+    assert not is_sendable(key)
+
+
+@pytest.mark.parametrize("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096], ids=lambda key: key[:20])
+def test_takes_any_key_of_visible_characters(key: str) -> None:
+    assert is_sendable(key)
+    assert checked(api_key=key).api_key == key
+
+
+@pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
+def test_refuses_a_timeout_that_is_none(api_timeout: float) -> None:
+    message = refused("api_timeout", api_timeout=api_timeout)
+    assert message == f"api_timeout: must be a number of seconds above 0 to 31536000, not {api_timeout}"
+
+
+@pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])
+def test_takes_a_timeout_up_to_a_year(api_timeout: float) -> None:
+    assert checked(api_timeout=api_timeout).api_timeout == api_timeout
+
+
+@pytest.mark.parametrize("api_retries", [-1, -100, 101])
+def test_refuses_retries_out_of_range(api_retries: int) -> None:
+    assert refused("api_retries", api_retries=api_retries).startswith("api_retries: must be ")
+
+
+def test_refuses_a_ca_path_where_nothing_is(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.pem")
+    assert refused("ca_path", ca_path=missing) == f"ca_path: there is no file or folder {missing}"
+
+
+@pytest.mark.parametrize("content", [b"no certificate", b""], ids=["text", "empty"])
+def test_refuses_a_ca_path_without_certificates(tmp_path: Path, content: bytes) -> None:
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(content)
+    assert "is no file of certificates in PEM form" in refused("ca_path", ca_path=str(bundle))
+
+
+def test_a_key_has_other_spellings_in_json_in_addresses_and_in_python() -> None:
+    assert spellings('"a/\\b\'') == {'"a/\\b\'', '\\"a/\\\\b\'', "%22a/%5Cb%27", "%22a%2F%5Cb%27", '"a/\\\\b\\\''}

@@ -1,0 +1,111 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks that an answer has the shape that the contract gives it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
+from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedAnswer
+
+
+def answer(body: Any) -> Answer:
+    return Answer(body, "GET", "/projects", 3, "id-1")
+
+
+def problem(error: pytest.ExceptionInfo[UnexpectedAnswer]) -> str:
+    """What is wrong, once it is made sure that the error names the request."""
+    introduction = "the service's answer to GET /projects is not understood: "
+    assert str(error.value).startswith(introduction)
+    assert error.value.details == {"method": "GET", "path": "/projects", "tries": 3, "request_id": "id-1"}
+    return str(error.value)[len(introduction) :]
+
+
+JSON_TYPES: list[tuple[Any, str]] = [
+    (None, "null"),
+    (True, "a boolean"),
+    (1, "an integer"),
+    (1.5, "a number"),
+    ("text", "a string"),
+    ([], "an array"),
+    ({}, "an object"),
+]
+each_type_but = {
+    wanted: pytest.mark.parametrize("value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=str)
+    for wanted in ("an object", "an array", "a string", "an integer")
+}
+
+
+def test_an_object_is_given_as_it_is() -> None:
+    assert answer({"id": 1, "more": []}).object() == {"id": 1, "more": []}
+    assert answer({"operation": {"id": "o"}}).object("operation") == {"id": "o"}
+
+
+@each_type_but["an object"]
+def test_another_type_is_no_object(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer(value).object()
+    assert problem(error) == f"a JSON object was expected, not {named}"
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer({"operation": value}).object("operation")
+    assert problem(error) == f"its field 'operation' should be an object, not {named}"
+
+
+def test_a_missing_field_is_no_object() -> None:
+    with pytest.raises(UnexpectedAnswer, match="its field 'operation' should be an object, not null"):
+        answer({}).object("operation")
+
+
+def test_an_array_is_given_with_all_fields_of_its_items() -> None:
+    assert answer([{"id": 1, "more": 2}]).items(None, id=int) == [{"id": 1, "more": 2}]
+    assert answer({"projects": []}).items("projects", id=str) == []
+
+
+@each_type_but["an array"]
+def test_another_type_is_no_array(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer(value).items(None)
+    assert problem(error) == f"the answer should be an array, not {named}"
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer({"projects": value}).items("projects")
+    assert problem(error) == f"its field 'projects' should be an array, not {named}"
+
+
+def test_an_array_where_an_object_should_hold_one_is_told() -> None:
+    with pytest.raises(UnexpectedAnswer, match=re.escape("a JSON object was expected, not an array")):
+        answer([{"id": "p"}]).items("projects")
+
+
+@each_type_but["an object"]
+def test_each_item_must_be_an_object(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer([{}, value]).items(None)
+    assert problem(error) == f"an object was expected, not {named}"
+
+
+@each_type_but["an integer"]
+def test_a_field_must_have_its_type(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer([{"id": 1}, {"id": value}]).items(None, id=int)
+    assert problem(error) == f"the field 'id' should be an integer, not {named}"
+
+
+@each_type_but["a string"]
+def test_a_field_of_text_must_be_text(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedAnswer) as error:
+        answer(None).require({"id": value}, id=str)
+    assert problem(error) == f"the field 'id' should be a string, not {named}"
+
+
+def test_a_missing_field_is_told() -> None:
+    with pytest.raises(UnexpectedAnswer, match="the field 'status' should be a string, not null"):
+        answer(None).require({"id": "o"}, id=str, status=str)
+
+
+def test_a_boolean_field_may_be_one() -> None:
+    assert answer(None).require({"revoked": True}, revoked=bool) == {"revoked": True}

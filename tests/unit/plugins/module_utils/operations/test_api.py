@@ -1,0 +1,242 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A project's operations: newest first, and no page read that the selection does not need."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
+    Selection,
+    find_operation,
+    get_operation,
+    list_operations,
+    newest_first,
+    summary,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
+
+
+def operation(age_in_hours: float, **fields: Any) -> dict[str, Any]:
+    """An operation of this age at EPOCH, after which it is named."""
+    created_at = (EPOCH - timedelta(hours=age_in_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"id": f"{age_in_hours}h", "status": "finished", "action": "start_compute", "created_at": created_at, **fields}
+
+
+def operations(*hours: float, cursor: str | None = None, **fields: Any) -> Reply:
+    return page("operations", [operation(age, **fields) for age in hours], cursor)
+
+
+def listed(serve: Serve, *script: Reply, page_size: int = 100, **selection: Any) -> list[str]:
+    found = list_operations(serve(*script).client, "p/1", Selection(**selection), page_size)
+    return [each["id"] for each in found]
+
+
+def test_reads_all_pages_of_the_project(serve: Serve) -> None:
+    served = serve(operations(1, 2, cursor="a b"), operations(3, cursor="c"), operations(cursor="d"))
+    assert [each["id"] for each in list_operations(served.client, "p/1", Selection(), 2)] == ["1h", "2h", "3h"]
+    assert served.targets == [
+        "/projects/p%2F1/operations?limit=2",
+        "/projects/p%2F1/operations?limit=2&cursor=a+b",
+        "/projects/p%2F1/operations?limit=2&cursor=c",
+    ]
+
+
+def test_keeps_every_field(serve: Serve) -> None:
+    sent = operation(1, failures_count=2, later={"than": "today"}, endpoint_id=None)
+    assert list_operations(serve(page("operations", [sent])).client, "p", Selection()) == [sent]
+
+
+def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
+    assert listed(serve, operations(2, 1, cursor="1"), operations(1, 3, 2.5)) == ["1h", "2h", "2.5h", "3h"]
+
+
+def test_an_operation_without_a_readable_time_comes_last() -> None:
+    ordered = newest_first([{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}, operation(5)])
+    assert [each["id"] for each in ordered] == ["5h", "none", "null", "bad"]
+
+
+def test_times_with_other_offsets_and_fractions_are_compared_as_times() -> None:
+    times = ["2026-11-21T08:00:00Z", "2026-11-21T09:30:00+02:00", "2026-11-21T08:00:00.000001Z", "2026-11-20T23:59:59-09:00"]
+    ordered = newest_first([{"id": time, "created_at": time} for time in times], 3)
+    assert [each["id"] for each in ordered] == [times[3], times[2], times[0]]
+
+
+# Selecting
+
+
+CANDIDATES = [
+    operation(1, id="a", branch_id="b1", endpoint_id="e1"),
+    operation(2, id="b", status="failed", action="create_branch", branch_id="b1"),
+    operation(3, id="c", status="running", action="apply_config", branch_id="b2", endpoint_id="e2"),
+    operation(4, id="d", status="a new status", action="a new action", branch_id=None),
+]
+
+
+@pytest.mark.parametrize(
+    "selection, expected",
+    [
+        ({}, "abcd"),
+        ({"statuses": ("failed",)}, "b"),
+        ({"statuses": ("failed", "running", "error")}, "bc"),
+        ({"statuses": ("a new status",)}, "d"),
+        ({"actions": ("apply_config", "start_compute")}, "ac"),
+        ({"branch_id": "b1"}, "ab"),
+        ({"endpoint_id": "e2"}, "c"),
+        ({"branch_id": "b1", "statuses": ("finished",)}, "a"),
+        ({"endpoint_id": "e1", "branch_id": "b2"}, ""),
+        ({"max_results": 2}, "ab"),
+        ({"max_results": 9}, "abcd"),
+        ({"statuses": ("running", "a new status"), "max_results": 1}, "c"),
+    ],
+    ids=str,
+)
+def test_selects_what_is_wanted(serve: Serve, selection: dict[str, Any], expected: str) -> None:
+    assert "".join(listed(serve, page("operations", CANDIDATES), **selection)) == expected
+
+
+def test_filters_do_not_end_the_reading(serve: Serve) -> None:
+    script = operations(1, cursor="1"), operations(2, cursor="2"), operations(3, status="failed")
+    assert listed(serve, *script, statuses=("failed",)) == ["3h"]
+
+
+def test_reads_no_page_further_than_max_results(serve: Serve) -> None:
+    # The script has no third page: the service would answer 599 to a third request.
+    assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == ["1h", "2h", "3h"]
+
+
+def test_a_page_that_just_fills_max_results_is_the_last(serve: Serve) -> None:
+    assert listed(serve, operations(1, 2, cursor="1"), max_results=2) == ["1h", "2h"]
+
+
+@pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)], ids=["age", "time"])
+def test_reads_no_page_further_than_created_after(serve: Serve, created_after: Any) -> None:
+    script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
+    assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
+
+
+def test_goes_on_while_pages_are_new_enough(serve: Serve) -> None:
+    script = operations(1, 2, cursor="1"), operations(3, cursor="2"), operations()
+    assert listed(serve, *script, created_after=timedelta(hours=3)) == ["1h", "2h", "3h"]
+
+
+@pytest.mark.parametrize("hours_off", [-7, -1, 1, 7])
+def test_an_age_counts_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
+    service_time = EPOCH + timedelta(hours=hours_off)
+    ages = (-hours_off + 0.5, -hours_off + 1.5, -hours_off + 2.5)
+    answer = page("operations", [operation(age) for age in ages], Date=service_time.strftime("%a, %d %b %Y %H:%M:%S GMT"))
+    assert listed(serve, answer, created_after=timedelta(hours=2)) == [f"{age}h" for age in ages[:2]]
+
+
+def test_a_time_does_not_depend_on_any_clock(serve: Serve) -> None:
+    answer = page("operations", [operation(1), operation(3)], Date="Sat, 21 Nov 2099 08:00:00 GMT")
+    assert listed(serve, answer, created_after=EPOCH - timedelta(hours=2)) == ["1h"]
+
+
+def test_an_age_from_before_time_selects_everything(serve: Serve) -> None:
+    assert listed(serve, operations(1, 24 * 365 * 100), created_after=timedelta.max) == ["1h", "876000h"]
+
+
+def test_a_time_with_another_offset_is_the_same_time(serve: Serve) -> None:
+    created_after = datetime(2026, 11, 21, 16, 30, tzinfo=timezone(timedelta(hours=10)))
+    assert listed(serve, operations(1, 2), created_after=created_after) == ["1h"]
+
+
+@pytest.mark.parametrize("created_at", [None, "", "soon", 1763712000], ids=repr)
+def test_with_created_after_an_unreadable_time_is_an_error_and_no_silent_gap(serve: Serve, created_at: Any) -> None:
+    answer = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
+    with pytest.raises(UnexpectedAnswer, match="created_at"):
+        listed(serve, answer, created_after=timedelta(hours=24))
+
+
+def test_without_created_after_an_unreadable_time_does_not_matter(serve: Serve) -> None:
+    assert listed(serve, page("operations", [operation(2, id="odd", created_at="soon"), operation(1)])) == ["1h", "odd"]
+
+
+@pytest.mark.parametrize("status", [None, 3, ["finished"]], ids=repr)
+def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) -> None:
+    with pytest.raises(UnexpectedAnswer, match="the field 'status' should be a string"):
+        listed(serve, operations(1, status=status))
+
+
+def test_a_project_that_is_not_there_is_told(serve: Serve) -> None:
+    with pytest.raises(NotFound) as error:
+        listed(serve, reply({"message": "project not found"}, 404))
+    assert error.value.details["path"] == "/projects/p%2F1/operations"
+
+
+def test_a_failing_page_fails_the_list(serve: Serve) -> None:
+    with pytest.raises(StatusError):
+        listed(serve, operations(1, cursor="1"), reply({}, 403))
+
+
+# One operation
+
+
+def test_fetches_one_operation(serve: Serve) -> None:
+    sent = {"id": "o/1", "status": "running", "more": 1}
+    served = serve(reply({"operation": sent}))
+    assert get_operation(served.client, "p 1", "o/1") == sent
+    assert served.targets == ["/projects/p%201/operations/o%2F1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"operation": None},
+        {"operation": []},
+        {"operation": {}},
+        {"operation": {"id": "o"}},
+        {"operation": {"status": "running"}},
+        {"operation": {"id": "o", "status": None}},
+        {"operation": {"id": 7, "status": "running"}},
+        {"operation": {"id": "another", "status": "running"}},
+    ],
+    ids=str,
+)
+def test_an_answer_about_something_else_is_an_error(serve: Serve, body: Any) -> None:
+    with pytest.raises(UnexpectedAnswer):
+        get_operation(serve(reply(body)).client, "p", "o")
+
+
+def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) -> None:
+    served = serve(reply({}, 404), page("operations", []))
+    assert find_operation(served.client, "p", "o") == []
+    assert served.requests[1].query == [("limit", "1")]
+
+
+def test_an_operation_of_an_unknown_project_is_no_empty_list(serve: Serve) -> None:
+    with pytest.raises(NotFound, match="or base_url is wrong"):
+        find_operation(serve(reply({}, 404), reply({}, 404)).client, "p", "o")
+
+
+def test_a_known_operation_is_a_list_of_one(serve: Serve) -> None:
+    sent = {"id": "o", "status": "running"}
+    assert find_operation(serve(reply({"operation": sent})).client, "p", "o") == [sent]
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+def test_a_fault_is_not_taken_for_an_unknown_operation(serve: Serve, status: int) -> None:
+    with pytest.raises(StatusError):
+        find_operation(serve(reply({}, status), api_retries=0).client, "p", "o")
+
+
+def test_counts_by_status_and_by_action() -> None:
+    assert summary(CANDIDATES + CANDIDATES[:1]) == {
+        "total": 5,
+        "by_status": {"finished": 2, "failed": 1, "running": 1, "a new status": 1},
+        "by_action": {"start_compute": 2, "create_branch": 1, "apply_config": 1, "a new action": 1},
+    }
+
+
+def test_counts_nothing() -> None:
+    assert summary([]) == {"total": 0, "by_status": {}, "by_action": {}}

@@ -1,0 +1,118 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The arguments of the event source."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+
+CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
+
+
+def test_the_defaults() -> None:
+    options = change_options(CONNECTION, {})
+    assert (options.connection.base_url, options.connection.api_key) == ("https://control.example.com/api/v2", "some-key")
+    assert (options.interval, options.max_interval, options.backfill, options.requests_per_minute) == (5, 30, timedelta(0), 600)
+    assert options.wants_action("anything") and options.wants_status("anything")
+
+
+def test_the_connection_comes_from_the_environment_unless_it_is_given() -> None:
+    environment = {"CLOUDDB_BASE_URL": "https://env.example.com", "CLOUDDB_API_KEY": "env-key"}
+    assert change_options({}, environment).connection.base_url == "https://env.example.com"
+    assert change_options(CONNECTION, environment).connection.api_key == "some-key"
+
+
+def test_strings_that_variables_have_become_are_understood() -> None:
+    strings = {"interval": "2.5", "max_interval": "60", "requests_per_minute": "30", "validate_certs": "no", "project_ids": "p", "backfill": "1h"}
+    options = change_options({**CONNECTION, **strings}, {})
+    assert (options.interval, options.max_interval, options.requests_per_minute) == (2.5, 60, 30)
+    assert (options.connection.validate_certs, options.project_ids, options.backfill) == (False, ("p",), timedelta(hours=1))
+
+
+def test_a_long_interval_is_the_longest_too() -> None:
+    assert change_options({**CONNECTION, "interval": 300}, {}).max_interval == 300
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("base_url", None),
+        ("base_url", "ftp://example.com"),
+        ("base_url", ["https://example.com"]),
+        ("api_key", ""),
+        ("api_key", 12345),
+        ("validate_certs", "perhaps"),
+        ("ca_path", "/no/such/file"),
+        ("api_timeout", 0),
+        ("api_timeout", "long"),
+        ("api_retries", 3),
+        ("project_ids", [1]),
+        ("project_ids", [".."]),
+        ("project_ids", {}),
+        ("actions", [" "]),
+        ("statuses", 5),
+        ("interval", 0),
+        ("interval", "nan"),
+        ("interval", True),
+        ("interval", [5]),
+        ("max_interval", 1),
+        ("backfill", "yesterday"),
+        ("backfill", "9999999999w"),
+        ("backfill", "99999w"),
+        ("state_file", " "),
+        ("requests_per_minute", 0),
+        ("requests_per_minute", 1.5),
+        ("page_size", 0),
+        ("feedback", "maybe"),
+        ("intervall", 5),
+    ],
+)
+def test_what_is_wrong_is_named(name: str, value: Any) -> None:
+    with pytest.raises(InvalidOption, match=f"^{name}: "):
+        change_options({**CONNECTION, name: value}, {})
+
+
+@pytest.mark.parametrize(
+    "name, value, problem",
+    [
+        ("validate_certs", "perhaps", "must be true or false"),
+        ("api_timeout", "long", "must be a number"),
+        ("page_size", 1.5, "must be a whole number"),
+        ("requests_per_minute", "1.5", "must be a whole number"),
+        ("project_ids", [1], "must be a list of strings"),
+        ("state_file", 5, "must be a string"),
+        ("max_interval", 0, "must be a number of seconds above 0 to 31536000, not 0.0"),
+        ("backfill", "yesterday", "must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'"),
+        ("backfill", "36501d", "must be an age such as 90s, 30m, 24h, 7d or 2w, not '36501d'"),
+    ],
+)
+def test_what_would_be_right_is_told(name: str, value: Any, problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        change_options({**CONNECTION, name: value}, {})
+    assert str(error.value) == f"{name}: {problem}"
+
+
+def test_an_argument_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(InvalidOption, match="^intervall: there is no such argument; there are base_url, api_key, .*, interval, max_interval, "):
+        change_options({**CONNECTION, "intervall": 5}, {})
+
+
+@pytest.mark.parametrize(
+    "value, truth",
+    [*((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)), *((value, False) for value in (False, "false", "no", "off", "0", 0))],
+)
+def test_the_spellings_of_true_and_false(value: Any, truth: bool) -> None:
+    assert change_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth
+
+
+def test_a_wrong_key_is_not_quoted() -> None:
+    with pytest.raises(InvalidOption) as raised:
+        change_options({**CONNECTION, "api_key": "my secret"}, {})
+    assert "secret" not in str(raised.value)
