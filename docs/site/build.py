@@ -43,7 +43,15 @@ def write_sources(staged: Stage, sources: Path) -> None:
     """What Sphinx reads: the plugins' pages, the guides with their figures, the front page."""
     sources.mkdir(mode=0o755)
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
-    run(staged, "antsibull-docs", "--config-file", str(SITE / "antsibull-docs.cfg"), "collection", *options, "clouddb.control")
+    run(
+        staged,
+        "antsibull-docs",
+        "--config-file",
+        str(SITE / "antsibull-docs.cfg"),
+        "collection",
+        *options,
+        "clouddb.control",
+    )
     # antsibull-docs takes the guides, but not their figures.
     guides = staged.collection / "docs" / "docsite" / "rst"
     for figure in guides.rglob("*.svg"):
@@ -55,14 +63,18 @@ def write_sources(staged: Stage, sources: Path) -> None:
     _head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
     if not first_list:
         sys.exit(f"The front page of antsibull-docs has changed: it has no {FIRST_LIST!r}.")
-    front.write_text((SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists + LAST_LIST, encoding="utf-8")
+    front.write_text(
+        (SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists + LAST_LIST, encoding="utf-8"
+    )
 
 
 def write_inventory(path: Path) -> None:
     """An inventory for intersphinx (its format, version 2)."""
     header = "# Sphinx inventory version 2\n# Project: Ansible\n# Version: \n# The remainder of this file is compressed using zlib.\n"
     labels = [f"{label} std:label -1 {address} {label}\n" for label, address in ANSIBLE_LABELS.items()]
-    variables = [f"{name} std:envvar -1 reference_appendices/config.html#envvar-{name} -\n" for name in ANSIBLE_VARIABLES]
+    variables = [
+        f"{name} std:envvar -1 reference_appendices/config.html#envvar-{name} -\n" for name in ANSIBLE_VARIABLES
+    ]
     path.write_bytes(header.encode() + zlib.compress("".join(labels + variables).encode()))
 
 
@@ -79,7 +91,20 @@ def main() -> None:
         sources, built = staged.root / "sources", staged.root / "built"
         write_sources(staged, sources)
         write_inventory(sources / "ansible.inv")
-        run(staged, "sphinx-build", "-W", "-n", "-q", "--keep-going", "-b", "html", "-c", str(SITE), str(sources), str(built))
+        run(
+            staged,
+            "sphinx-build",
+            "-W",
+            "-n",
+            "-q",
+            "--keep-going",
+            "-b",
+            "html",
+            "-c",
+            str(SITE),
+            str(sources),
+            str(built),
+        )
         broken = broken_links(built, staged.collection)
         if broken:
             sys.exit("\n".join(["Links that lead nowhere:", *broken]))

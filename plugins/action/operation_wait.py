@@ -17,12 +17,12 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ..module_utils._operations.status import DONE
+from ..module_utils._operations.status import SUCCEEDED
 
 # Starting the module costs a moment in which it does not look, so the parts grow longer as the wait does.
 FIRST_PART = 2.0
 GROWTH = 1.5
-LONGEST_PART = 20.0
+MAX_PART = 20.0
 HEARTBEAT = 60.0
 
 DEFAULT_TIMEOUT = 300.0
@@ -62,7 +62,9 @@ class ActionModule(ActionBase):
             # One task is one line in the target's syslog, without what its parts hand on.
             variables = task_vars if left is None else {**(task_vars or {}), "ansible_no_target_syslog": True}
             try:
-                result: dict[str, Any] = self._execute_module(module_args={**self._task.args, "_part": part}, task_vars=variables)
+                result: dict[str, Any] = self._execute_module(
+                    module_args={**self._task.args, "_part": part}, task_vars=variables
+                )
             except AnsibleConnectionFailure:
                 if left is None or time.monotonic() - started > float(self._task.args.get("timeout", DEFAULT_TIMEOUT)):
                     raise
@@ -79,7 +81,7 @@ class ActionModule(ActionBase):
                 display.vvv(f"clouddb: the progress of the wait can't be shown: {error!r}")
             if left is None:
                 return result
-            at_least = min(at_least * GROWTH, LONGEST_PART)
+            at_least = min(at_least * GROWTH, MAX_PART)
 
     def _tell(self, result: dict[str, Any], changes: list[dict[str, Any]], started: float, ended: bool) -> None:
         lines = progress_lines(result.get("operations", []), changes)
@@ -95,10 +97,12 @@ def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any
     """A line for each change of a status, for example
     C(clouddb: proj-1 create_branch 3f2a running → finished (12 s) · 2 of 3 done).
     """
-    done = sum(operation["status"] in DONE for operation in operations) - sum(change["status"] in DONE for change in changes)
+    done = sum(operation["status"] in SUCCEEDED for operation in operations) - sum(
+        change["status"] in SUCCEEDED for change in changes
+    )
     lines = []
     for change in changes:
-        done += change["status"] in DONE
+        done += change["status"] in SUCCEEDED
         lines.append(
             f"clouddb: {_name(change)} {change['previous_status']} → {change['status']} ({change['elapsed']:.0f} s) · {done} of {len(operations)} done"
         )
@@ -107,7 +111,7 @@ def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any
 
 def heartbeat_line(operations: list[dict[str, Any]], elapsed: float) -> str:
     """A line that says that the wait goes on, and for what."""
-    going = [operation for operation in operations if operation["status"] not in DONE]
+    going = [operation for operation in operations if operation["status"] not in SUCCEEDED]
     text = f"clouddb: waiting for {len(going)} of {len(operations)} operations ({elapsed:.0f} s)"
     return f"{text}, among them {_name(going[0])} {going[0]['status'] or 'not seen yet'}" if going else text
 

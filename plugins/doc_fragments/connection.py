@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-
 ENVIRONMENT = ("base_url", "api_key")
 
 
@@ -48,15 +47,15 @@ options:
     default: false
   api_timeout:
     description:
-      - Seconds that one request may take to connect, and then for its whole answer.
+      - Seconds that one request may take to connect, and then for its whole response.
     type: float
     default: 30
   api_retries:
     description:
-      - Further tries after a transient failure of a request, at most 100; V(0) means a single try.
+      - Further attempts after a transient failure of a request, at most 100; V(0) means a single try.
       - Reading and revoking are tried again after connection faults, broken answers and the HTTP statuses 423, 429, 500, 502, 503 and 504.
         Creating is tried again only when the service surely did not act, which is when no connection could be made, and after 423, 429 and 503.
-      - The pauses between tries grow, with jitter, to 20 seconds; at a rate limit they are longer, more than a minute together.
+      - The pauses between attempts grow, with jitter, to 20 seconds; at a rate limit they are longer, more than a minute together.
         A C(Retry-After) of the service is honoured up to 60 seconds; who is refused again after it waits longer.
     type: int
     default: 5
@@ -71,7 +70,9 @@ notes:
 def _for_plugins(documentation: str) -> str:
     """The same options, with the environment variables as plugins have them: looked up by Ansible itself."""
     for option in ENVIRONMENT:
-        documentation = documentation.replace(f"  {option}:\n", f"  {option}:\n    env: [{{name: CLOUDDB_{option.upper()}}}]\n")
+        documentation = documentation.replace(
+            f"  {option}:\n", f"  {option}:\n    env: [{{name: CLOUDDB_{option.upper()}}}]\n"
+        )
     return "".join(line for line in documentation.splitlines(keepends=True) if "module_defaults" not in line)
 
 

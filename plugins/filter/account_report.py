@@ -166,7 +166,9 @@ def account_report(
 ) -> Any:
     """The facts of the account. What the service sent is data: it is never taken for a template."""
     if not isinstance(account, Mapping) or not {"api_keys", "projects", "operations"} <= set(account):
-        raise AnsibleFilterError("account_report: the input has to be a dictionary with api_keys, projects and operations.")
+        raise AnsibleFilterError(
+            "account_report: the input has to be a dictionary with api_keys, projects and operations."
+        )
     if days < 1 or stale_days < 1:
         raise AnsibleFilterError("account_report: days and stale_days have to be 1 or more.")
     try:

@@ -75,7 +75,9 @@ def account_report_page(facts: Any, most_timelines: int = 20, most_rows: int = 1
             raise AnsibleFilterError(f"account_report_page: the facts are of format {facts['format']}, not {FORMAT}.")
         return wrap_var(report_page(facts, Limits(max(0, most_timelines), max(0, most_rows))))
     except (KeyError, TypeError, ValueError) as error:
-        raise AnsibleFilterError(f"account_report_page: the input is not what the filter account_report returns: {error}") from error
+        raise AnsibleFilterError(
+            f"account_report_page: the input is not what the filter account_report returns: {error}"
+        ) from error
 
 
 class FilterModule:

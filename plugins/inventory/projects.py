@@ -118,14 +118,14 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._http import transport
-from ..module_utils._module import connection_argument_spec
-from ..module_utils._http.client import MOST_WORKERS, Client
-from ..module_utils._http.connection import Connection, connection_from
 from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
-from ..module_utils._operations.status import DONE
+from ..module_utils._http import transport
+from ..module_utils._http.client import MAX_WORKERS, Client
+from ..module_utils._http.connection import Connection, connection_from
+from ..module_utils._module import connection_argument_spec
 from ..module_utils._operations.api import Selection, list_operations
-from ..module_utils._options import whole
+from ..module_utils._operations.status import SUCCEEDED
+from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 
@@ -158,7 +158,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
         """C(projects), and C(operations) of each project by its id where these are asked for."""
-        options = _checked({name: self._templated(name) for name in ("filters", "query", "page_size", "operations", "workers")})
+        options = _checked(
+            {name: self._templated(name) for name in ("filters", "query", "page_size", "operations", "workers")}
+        )
         connection = connection_from({name: self._templated(name) for name in CONNECTION_OPTIONS})
         key = _cache_key(connection, options)
         if self.get_option("cache") and use_cache and key in self._cache:
@@ -197,9 +199,15 @@ def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -
 
     Only letters, digits, dots, dashes and underscores are kept: a host name may be taken for a template.
     """
-    names = {project["id"]: _host_name(next(filter(None, map(project.get, preferences)), project["id"])) for project in projects}
+    names = {
+        project["id"]: _host_name(next(filter(None, map(project.get, preferences)), project["id"]))
+        for project in projects
+    }
     count = Counter([*names.values(), *RESERVED, *RESERVED])
-    names = {project_id: f"{name}-{_host_name(project_id)}" if count[name] > 1 else name for project_id, name in names.items()}
+    names = {
+        project_id: f"{name}-{_host_name(project_id)}" if count[name] > 1 else name
+        for project_id, name in names.items()
+    }
     # A name made longer may meet another one; ids alone never meet.
     while len(count := Counter(names.values())) < len(names):
         names = {project_id: _host_name(project_id) if count[name] > 1 else name for project_id, name in names.items()}
@@ -215,8 +223,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     unknown = set(options["filters"]) - set(Filters._fields)
     if unknown:
         raise InvalidOption("filters", f"there are {', '.join(Filters._fields)}, but no {', '.join(sorted(unknown))}")
-    whole(options, "page_size", 1)
-    whole(options, "workers", 1, MOST_WORKERS)
+    integer(options, "page_size", 1)
+    integer(options, "workers", 1, MAX_WORKERS)
     return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}
 
 
@@ -233,7 +241,7 @@ def _open_operations(client: Client, project_id: str) -> list[dict[str, Any]]:
         today = list_operations(client, project_id, Selection(created_after=timedelta(days=1)))
     except NotFound:
         return []
-    return [operation for operation in today if operation["status"] not in DONE]
+    return [operation for operation in today if operation["status"] not in SUCCEEDED]
 
 
 def _cache_key(connection: Connection, options: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ class SecretFileError(ClouddbError):
 
 
 class RequestFailed(ClouddbError):
-    """A request that brought no usable answer.
+    """A request that brought no usable response.
 
     C(may_have_acted) tells whether the service may have carried out what it was asked for.
     """
@@ -59,9 +59,11 @@ class RequestFailed(ClouddbError):
     may_have_acted = False
     retry_after: float | None = None
 
-    def __init__(self, message: str, method: str, path: str, tries: int, request_id: str, **details: Any):
-        super().__init__(message, {"method": method, "path": path, "tries": tries, "request_id": request_id, **details})
-        self.tries = tries
+    def __init__(self, message: str, method: str, path: str, attempts: int, request_id: str, **details: Any):
+        super().__init__(
+            message, {"method": method, "path": path, "attempts": attempts, "request_id": request_id, **details}
+        )
+        self.attempts = attempts
 
 
 class ServiceUnreachable(RequestFailed):
@@ -69,8 +71,10 @@ class ServiceUnreachable(RequestFailed):
 
     kind = "unreachable"
 
-    def __init__(self, message: str, method: str, path: str, tries: int, request_id: str, sent: bool, transient: bool):
-        super().__init__(message, method, path, tries, request_id)
+    def __init__(
+        self, message: str, method: str, path: str, attempts: int, request_id: str, sent: bool, transient: bool
+    ):
+        super().__init__(message, method, path, attempts, request_id)
         self.may_have_acted = sent
         self.transient = transient
 
@@ -83,8 +87,10 @@ class StatusError(RequestFailed):
 
     kind = "http_status"
 
-    def __init__(self, message: str, method: str, path: str, tries: int, request_id: str, status: int, told: dict[str, str]):
-        super().__init__(message, method, path, tries, request_id, status=status)
+    def __init__(
+        self, message: str, method: str, path: str, attempts: int, request_id: str, status: int, told: dict[str, str]
+    ):
+        super().__init__(message, method, path, attempts, request_id, status=status)
         self.details.update(told)
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
@@ -103,8 +109,8 @@ class NotFound(StatusError):
     kind = "not_found"
 
 
-class UnexpectedAnswer(RequestFailed):
+class UnexpectedResponse(RequestFailed):
     """A 2xx answer that is not what api.md describes: HTML, malformed JSON, JSON of another shape."""
 
-    kind = "unexpected_answer"
+    kind = "unexpected_response"
     may_have_acted = True

@@ -12,10 +12,10 @@ from typing import Any, Callable
 from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_required_lib
 from ansible.module_utils.common.parameters import remove_values
 
+from ._errors import ClouddbError
 from ._http import transport
 from ._http.client import Client
-from ._http.connection import connection_from, spellings
-from ._errors import ClouddbError
+from ._http.connection import connection_from, encodings
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
@@ -43,14 +43,16 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     try:
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
-        module.no_log_values.update(spellings(connection.api_key))
+        module.no_log_values.update(encodings(connection.api_key))
         result = run(module.params, Client(connection), module.check_mode)
     except ClouddbError as error:
         _end(module, module.fail_json, error.as_result())
     except Exception as error:  # pylint: disable=broad-except
         # Left to Ansible, it would be shown uncensored, and libraries put all kinds of values into their messages.
         unexpected = {"kind": "unexpected", "exception": type(error).__name__}
-        module.fail_json(msg=f"unexpected {type(error).__name__}: {error}", failure=unexpected, exception=traceback.format_exc())
+        module.fail_json(
+            msg=f"unexpected {type(error).__name__}: {error}", failure=unexpected, exception=traceback.format_exc()
+        )
     else:
         _end(module, module.exit_json, result)
 

@@ -13,24 +13,30 @@ from typing import Any
 from ._errors import InvalidOption
 from ._timestamps import parse_age, parse_timestamp
 
-
 # A year: what sockets and sleeps take on every platform.
-MOST_SECONDS = 31_536_000
+MAX_SECONDS = 31_536_000
 
 
-def whole(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
+def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
     """The option's whole number, which may be None; from C(smallest) to C(largest)."""
     value = params.get(option)
     if value is not None and (value < smallest or (largest is not None and value > largest)):
-        raise InvalidOption(option, f"must be {smallest} or more, not {value}" if largest is None else f"must be from {smallest} to {largest}, not {value}")
+        raise InvalidOption(
+            option,
+            f"must be {smallest} or more, not {value}"
+            if largest is None
+            else f"must be from {smallest} to {largest}, not {value}",
+        )
     return value
 
 
 def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]
-    if not (math.isfinite(value) and 0 <= value <= MOST_SECONDS) or (value == 0 and not zero):
-        raise InvalidOption(option, f"must be a number of seconds {'from' if zero else 'above'} 0 to {MOST_SECONDS}, not {value}")
+    if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
+        raise InvalidOption(
+            option, f"must be a number of seconds {'from' if zero else 'above'} 0 to {MAX_SECONDS}, not {value}"
+        )
     return value
 
 

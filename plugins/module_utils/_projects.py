@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ._http.client import Client
 from ._errors import InvalidOption
-from ._options import not_blank
+from ._http.client import Client
 from ._http.pagination import pages
+from ._options import not_blank
 
 
 class Projects(NamedTuple):
@@ -50,9 +50,9 @@ def list_projects(
     unavailable: dict[str, None] = {}
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size):
         projects += [project for project in page.items if filters.admits(project)]
-        ids = page.answer.object().get("unavailable_project_ids") or []
+        ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
-            raise page.answer.unexpected("its field 'unavailable_project_ids' should be an array")
+            raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
         unavailable.update(dict.fromkeys(str(project_id) for project_id in ids))
     return Projects(projects, list(unavailable))
 
@@ -70,7 +70,10 @@ def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidOption("query", "must not hold cursor; all pages are read in any case")
         if not all(isinstance(part, (str, int, float)) for part in _parts(value)):
             raise InvalidOption("query", f"the value of {name} must be a string or a number, or a list of them")
-    return {name: [str(part).lower() if isinstance(part, bool) else part for part in _parts(value)] for name, value in query.items()}
+    return {
+        name: [str(part).lower() if isinstance(part, bool) else part for part in _parts(value)]
+        for name, value in query.items()
+    }
 
 
 def _parts(value: Any) -> list[Any]:

@@ -183,14 +183,14 @@ failure:
   description:
     - What went wrong, for programs. C(kind) is always there.
     - C(key_ids) are the keys that the message is about.
-    - C(status), C(message), C(code) and C(request_id) are the service's, C(method), C(path) and C(tries) belong to the request.
+    - C(status), C(message), C(code) and C(request_id) are the service's, C(method), C(path) and C(attempts) belong to the request.
   returned: failure
   type: dict
   sample:
     kind: unauthorized
     method: GET
     path: /api_keys
-    tries: 1
+    attempts: 1
     status: 401
     message: this API key is not valid
     request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
@@ -202,24 +202,28 @@ from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._module import connection_argument_spec
-from ..module_utils._http.client import Client
 from ..module_utils._errors import InvalidOption
+from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._module import run_module
-from ..module_utils._options import not_blank, whole
 from ..module_utils._keys.secret_file import SecretFile
+from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._options import integer, not_blank
 
 
-def run(params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]) -> dict[str, Any]:
+def run(
+    params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
+) -> dict[str, Any]:
     """The task's result; C(set_attributes) gives a path the owner, group and mode of the options."""
     not_blank(params, "name")
     not_blank(params, "dest")
-    whole(params, "id", 1)
+    integer(params, "id", 1)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
     if params["regenerate"] == "if_lost" and params["dest"] is None:
-        raise InvalidOption("regenerate", "if_lost needs dest, the file whose secret may be lost; use always to replace the key in any case")
+        raise InvalidOption(
+            "regenerate",
+            "if_lost needs dest, the file whose secret may be lost; use always to replace the key in any case",
+        )
     dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
     return present(client, params["name"], dest, params["regenerate"], check_mode)
 

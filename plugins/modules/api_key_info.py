@@ -64,7 +64,7 @@ failure:
     kind: unauthorized
     method: GET
     path: /api_keys
-    tries: 1
+    attempts: 1
     status: 401
     message: this API key is not valid
     request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
@@ -75,10 +75,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._module import connection_argument_spec
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
-from ..module_utils._module import run_module
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import not_blank
 
 

@@ -146,7 +146,7 @@ failure:
     kind: not_found
     method: GET
     path: /projects/wispy-lake-12345678/operations
-    tries: 1
+    attempts: 1
     status: 404
     message: project not found
     request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
@@ -157,12 +157,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._http.client import MAX_WORKERS, Client
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.account import list_account_operations
-from ..module_utils._module import connection_argument_spec
-from ..module_utils._http.client import MOST_WORKERS, Client
-from ..module_utils._module import run_module
 from ..module_utils._operations.api import PAGE_SIZE, Selection, find_operation, list_operations, summary
-from ..module_utils._options import moment, not_blank, path_segment, whole
+from ..module_utils._options import integer, moment, not_blank, path_segment
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -174,9 +173,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         branch_id=not_blank(params, "branch_id"),
         endpoint_id=not_blank(params, "endpoint_id"),
         created_after=moment(params, "created_after"),
-        max_results=whole(params, "max_results", 1),
+        max_results=integer(params, "max_results", 1),
     )
-    page_size, workers = whole(params, "page_size", 1), whole(params, "workers", 1, MOST_WORKERS)
+    page_size, workers = integer(params, "page_size", 1), integer(params, "workers", 1, MAX_WORKERS)
     warnings: list[str] = []
     if project_id is None:
         operations, warnings = list_account_operations(client, selection, page_size, workers)
@@ -203,7 +202,8 @@ def main() -> None:
         ),
         required_by={"operation_id": "project_id"},
         mutually_exclusive=[
-            ("operation_id", selecting) for selecting in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
+            ("operation_id", selecting)
+            for selecting in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
         ],
         supports_check_mode=True,
     )

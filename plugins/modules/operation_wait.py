@@ -188,13 +188,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._module import connection_argument_spec
-from ..module_utils._http.client import MOST_WORKERS, Client
 from ..module_utils._errors import InvalidOption
-from ..module_utils._module import run_module
-from ..module_utils._options import is_path_segment, path_segment, seconds, whole
-from ..module_utils._operations.wait_state import Target
+from ..module_utils._http.client import MAX_WORKERS, Client
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.wait import Limits, Part, Unfinished, Wait
+from ..module_utils._operations.wait_state import Target
+from ..module_utils._options import integer, is_path_segment, path_segment, seconds
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -203,7 +202,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         timeout=seconds(params, "timeout"),
         interval=seconds(params, "interval", zero=False),
         failed_grace=seconds(params, "failed_grace"),
-        workers=whole(params, "workers", 1, MOST_WORKERS),
+        workers=integer(params, "workers", 1, MAX_WORKERS),
     )
     part = params.get("_part")
     wait = Wait(client, wanted(params), limits, Part(**part) if part else None)
@@ -224,7 +223,10 @@ def wanted(params: Mapping[str, Any]) -> list[Target] | Unfinished:
 def _target(position: int, operation: Mapping[str, Any]) -> Target:
     for field in ("id", "project_id"):
         if not isinstance(operation.get(field), str) or not is_path_segment(operation[field]):
-            raise InvalidOption("operations", f"entry {position} has no {field}; each needs id and project_id, as the operations of a response have them")
+            raise InvalidOption(
+                "operations",
+                f"entry {position} has no {field}; each needs id and project_id, as the operations of a response have them",
+            )
     return Target(operation["project_id"], operation["id"])
 
 

@@ -105,7 +105,7 @@ failure:
     kind: unauthorized
     method: GET
     path: /projects
-    tries: 1
+    attempts: 1
     status: 401
     message: this API key is not valid
     request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
@@ -116,16 +116,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._module import connection_argument_spec
 from ..module_utils._http.client import Client
-from ..module_utils._module import run_module
-from ..module_utils._options import whole
+from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._options import integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    found = list_projects(client, checked_filters(params), checked_query(params), whole(params, "page_size", 1))
+    found = list_projects(client, checked_filters(params), checked_query(params), integer(params, "page_size", 1))
     return {
         "changed": False,
         "projects": found.projects,

@@ -33,7 +33,14 @@ class Awx:
         """A new object; its secrets are kept, and shown to nobody who asks through the API."""
         number = 1 + sum(map(len, self.objects.values()))
         url = f"/api/v2/{kind}/{number}/"
-        new = {"id": number, "url": url, "related": {"survey_spec": f"{url}survey_spec/"}, "summary_fields": {}, "scm_revision": "", **fields}
+        new = {
+            "id": number,
+            "url": url,
+            "related": {"survey_spec": f"{url}survey_spec/"},
+            "summary_fields": {},
+            "scm_revision": "",
+            **fields,
+        }
         self.objects[kind].append(new)
         return new
 
@@ -47,7 +54,9 @@ class Awx:
         with self._lock:
             kind, *rest = path.removeprefix("/api/v2/").strip("/").split("/")
             if not rest:
-                return (201, self._shown(self.add(kind, body))) if method == "POST" else (200, self._listed(kind, query))
+                return (
+                    (201, self._shown(self.add(kind, body))) if method == "POST" else (200, self._listed(kind, query))
+                )
             [found] = [each for each in self.objects[kind] if each["id"] == int(rest[0])]
             if method == "PATCH":
                 found.update(body)

@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(CHECKOUT / "tests" / "unit" / "support"), str(CHECKOUT / "tests" / "tools")]
+sys.path[:0] = [
+    str(Path(__file__).parent),
+    str(CHECKOUT / "tests" / "unit" / "support"),
+    str(CHECKOUT / "tests" / "tools"),
+]
 
 from awx_api import Awx, stand_in  # noqa: E402
 from jobs import Controller  # noqa: E402
@@ -32,11 +36,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if AWX_AWX.exists():
         return
     with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
-        download = ["-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-deps", "--dest", folder, ANSIBLE]
+        download = [
+            "-m",
+            "pip",
+            "download",
+            "-qq",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--dest",
+            folder,
+            ANSIBLE,
+        ]
         subprocess.run([sys.executable, *download], check=True)
         [wheel] = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder, [name for name in archive.namelist() if name.startswith("ansible_collections/awx/")])
+            archive.extractall(
+                folder, [name for name in archive.namelist() if name.startswith("ansible_collections/awx/")]
+            )
         wheel.unlink()
         Path(folder).rename(AWX_AWX)
         Path(folder).mkdir()
@@ -51,7 +67,15 @@ def installed(root: Path) -> Controller:
     (root / "venv").symlink_to(sys.prefix)
     controller = Controller(root, [root / "collections", AWX_AWX])
     [tarball] = root.glob("*.tar.gz")
-    controller.run("ansible-galaxy", "collection", "install", "--offline", "--collections-path", str(root / "collections"), str(tarball))
+    controller.run(
+        "ansible-galaxy",
+        "collection",
+        "install",
+        "--offline",
+        "--collections-path",
+        str(root / "collections"),
+        str(tarball),
+    )
     return controller
 
 

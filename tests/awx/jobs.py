@@ -63,7 +63,9 @@ class Controller:
         programs.mkdir()
         for name in ("ansible-builder", "ansible-galaxy", "ansible-inventory", "ansible-playbook"):
             # A script's own first line would name the Python in the checkout, whose path may have spaces.
-            (programs / name).write_text(f'#!/bin/sh\nexec {self._bin / "python"} {self._bin / name} "$@"\n', encoding="utf-8")
+            (programs / name).write_text(
+                f'#!/bin/sh\nexec {self._bin / "python"} {self._bin / name} "$@"\n', encoding="utf-8"
+            )
             (programs / name).chmod(0o755)
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)},
@@ -87,7 +89,11 @@ class Controller:
 
     def template(self, name: str) -> dict[str, Any]:
         """The job template of this name."""
-        [found] = [each for each in self.settings("configuration/job_templates.yml")["controller_templates"] if each["name"] == name]
+        [found] = [
+            each
+            for each in self.settings("configuration/job_templates.yml")["controller_templates"]
+            if each["name"] == name
+        ]
         return dict(found)
 
     def injected(self, credential: dict[str, str]) -> dict[str, str]:
@@ -107,7 +113,9 @@ class Controller:
     ) -> Job:
         """Run a job template to its end; C(answers) are those of its survey."""
         playbook = self.template(template)["playbook"]
-        return self.play(playbook, folder, {**(self.injected(credential) if credential else {}), **(env or {})}, answers, inventory)
+        return self.play(
+            playbook, folder, {**(self.injected(credential) if credential else {}), **(env or {})}, answers, inventory
+        )
 
     def play(
         self,

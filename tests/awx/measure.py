@@ -55,7 +55,9 @@ def main() -> None:
                     inventory = {"clouddb_projects": {"hosts": parts[number]}}
                     # Another number for each count of slices, or there would be nothing to change.
                     days = {"history_retention_days": 10 + len(parts)}
-                    return controller.launch("clouddb drain projects", root / f"{len(parts)}-{number}", credential, days, inventory)
+                    return controller.launch(
+                        "clouddb drain projects", root / f"{len(parts)}-{number}", credential, days, inventory
+                    )
 
                 def all_slices(count: int = count, drain: Callable[[int], Job] = drain) -> list[Job]:
                     with ThreadPoolExecutor(count) as pool:
@@ -64,7 +66,9 @@ def main() -> None:
                 print(measured(f"drain_projects.yml, {count} slices", projects, sandbox, all_slices), flush=True)
 
             def alert() -> list[Job]:
-                return [controller.launch("clouddb alert on failures", root / "alert", credential, {"alert_minutes": 0})]
+                return [
+                    controller.launch("clouddb alert on failures", root / "alert", credential, {"alert_minutes": 0})
+                ]
 
             print(measured("alert_on_failures.yml", projects, sandbox, alert), flush=True)
 

@@ -25,7 +25,9 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
         **env,
     }
     site = "clouddb_awx_organization=Platform"
-    return controller.run("ansible-playbook", "-vvv", "--extra-vars", site, str(controller.files / "configure.yml"), env=env, code=code)
+    return controller.run(
+        "ansible-playbook", "-vvv", "--extra-vars", site, str(controller.files / "configure.yml"), env=env, code=code
+    )
 
 
 def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, awx: Awx) -> None:

@@ -15,14 +15,26 @@ from supported import ANSIBLE_CORE
 
 def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path: Path) -> None:
     definition = str(controller.files / "execution-environment.yml")
-    controller.run("ansible-builder", "create", "--file", definition, "--context", str(tmp_path), "--output-filename", "Containerfile")
+    controller.run(
+        "ansible-builder",
+        "create",
+        "--file",
+        definition,
+        "--context",
+        str(tmp_path),
+        "--output-filename",
+        "Containerfile",
+    )
     image = (tmp_path / "Containerfile").read_text(encoding="utf-8")
     arguments = dict(re.findall(r'^ARG (\w+)="(.*)"$', image, re.MULTILINE))
     assert arguments["EE_BASE_IMAGE"] == "quay.io/centos/centos:stream10"
     assert arguments["ANSIBLE_INSTALL_REFS"] == f"ansible-core>={next(iter(ANSIBLE_CORE))} ansible-runner"
     # Base images come without a Python.
     assert arguments["PYPKG"] == "python3" and "RUN $PKGMGR install $PYPKG -y" in image
-    assert (tmp_path / "_build" / "bindep.txt").read_text(encoding="utf-8").split() == ["openssh-clients", "[platform:rpm]"]
+    assert (tmp_path / "_build" / "bindep.txt").read_text(encoding="utf-8").split() == [
+        "openssh-clients",
+        "[platform:rpm]",
+    ]
     galaxy = yaml.safe_load((tmp_path / "_build" / "requirements.yml").read_text(encoding="utf-8"))
     assert [each["name"] for each in galaxy["collections"]] == ["clouddb.control", "awx.awx"]
 
@@ -30,6 +42,16 @@ def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path:
 def test_ansible_builder_finds_what_the_installed_collection_needs(controller: Controller, tmp_path: Path) -> None:
     collections = str(controller.collection.parents[2])
     written = {kind: tmp_path / kind for kind in ("pip", "bindep")}
-    controller.run("ansible-builder", "introspect", collections, "--write-pip", str(written["pip"]), "--write-bindep", str(written["bindep"]))
-    assert [line.partition("#")[0].strip() for line in written["pip"].read_text(encoding="utf-8").splitlines()] == ["requests>=2.28"]
+    controller.run(
+        "ansible-builder",
+        "introspect",
+        collections,
+        "--write-pip",
+        str(written["pip"]),
+        "--write-bindep",
+        str(written["bindep"]),
+    )
+    assert [line.partition("#")[0].strip() for line in written["pip"].read_text(encoding="utf-8").splitlines()] == [
+        "requests>=2.28"
+    ]
     assert not written["bindep"].exists()

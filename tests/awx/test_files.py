@@ -15,8 +15,27 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jobs import Controller
 
 VARIABLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-FIELD_KEYS = {"id", "type", "label", "help_text", "format", "secret", "multiline", "choices", "default", "ask_at_runtime"}
-QUESTION_TYPES = {"text": str, "textarea": str, "password": str, "integer": int, "float": float, "multiplechoice": str, "multiselect": str}
+FIELD_KEYS = {
+    "id",
+    "type",
+    "label",
+    "help_text",
+    "format",
+    "secret",
+    "multiline",
+    "choices",
+    "default",
+    "ask_at_runtime",
+}
+QUESTION_TYPES = {
+    "text": str,
+    "textarea": str,
+    "password": str,
+    "integer": int,
+    "float": float,
+    "multiplechoice": str,
+    "multiselect": str,
+}
 SURVEYS = ("surveys/branch_with_database.yml", "surveys/drain_projects.yml")
 
 
@@ -113,7 +132,10 @@ def test_the_schedules_are_what_awx_accepts(controller: Controller) -> None:
         parts = dict(part.split("=") for part in recurrence.split(";"))
         assert name == "RRULE"
         # AWX wants an interval to be written, and knows no seconds.
-        assert parts["FREQ"] in ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY") and int(parts["INTERVAL"]) > 0
+        assert (
+            parts["FREQ"] in ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY")
+            and int(parts["INTERVAL"]) > 0
+        )
 
 
 def test_the_project_asks_for_the_collections_that_its_playbooks_use(controller: Controller) -> None:

@@ -41,7 +41,10 @@ def test_the_quickstart_needs_no_credential(controller: Controller, tmp_path: Pa
 
 
 def test_a_survey_is_answered(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
-    answers = {question["variable"]: question["default"] for question in controller.settings("surveys/branch_with_database.yml")["spec"]}
+    answers = {
+        question["variable"]: question["default"]
+        for question in controller.settings("surveys/branch_with_database.yml")["spec"]
+    }
     answers |= {"project_name": "shop", "branch_name": "pr-42"}
     job = controller.launch("clouddb branch with database", tmp_path / "job", credential(sandbox), answers)
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
@@ -68,7 +71,9 @@ def test_a_failed_operation_fails_the_alert(controller: Controller, sandbox: San
     assert_hidden(job, API_KEY)
 
 
-def test_a_credential_is_rotated_week_by_week(controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path) -> None:
+def test_a_credential_is_rotated_week_by_week(
+    controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path
+) -> None:
     stored = a_credential(awx, sandbox)
     secrets = [API_KEY]
     for week in (1, 2):
@@ -113,7 +118,9 @@ def test_an_application_gets_a_new_key_week_by_week(controller: Controller, sand
     settings = {"api_key_rotation_dest": str(key_file), "api_key_rotation_grace_period": 0}
     secrets = []
     for week in (1, 2):
-        job = controller.play("rotate_key.yml", tmp_path / f"job{week}", controller.injected(credential(sandbox)), settings, inventory)
+        job = controller.play(
+            "rotate_key.yml", tmp_path / f"job{week}", controller.injected(credential(sandbox)), settings, inventory
+        )
         assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
         secrets.append(key_file.read_text(encoding="utf-8").strip())
         assert_hidden(job, API_KEY, *secrets)

@@ -20,9 +20,9 @@ def main() -> None:
     session.headers["Authorization"] = f"Bearer {os.environ['BENCHMARK_API_KEY']}"
     items = []
     while True:
-        answer = session.get(url, params=query, timeout=30)
-        answer.raise_for_status()
-        page = answer.json()
+        response = session.get(url, params=query, timeout=30)
+        response.raise_for_status()
+        page = response.json()
         items += page[field]
         if not page[field]:
             break

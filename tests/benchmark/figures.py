@@ -13,26 +13,28 @@ import matplotlib
 
 matplotlib.use("svg")
 
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot
 
 Results = dict[str, Any]
 
 # From the palette of Okabe and Ito, which colour-blind readers can tell apart; shapes and labels differ as well.
 OURS, OTHER, THIRD, GREY = "#0072B2", "#D55E00", "#E69F00", "#767676"
 
-pyplot.rcParams.update({
-    "svg.hashsalt": "clouddb.control",
-    "figure.facecolor": "white",
-    "figure.constrained_layout.use": True,
-    "font.size": 11,
-    "lines.linewidth": 1.8,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-})
+pyplot.rcParams.update(
+    {
+        "svg.hashsalt": "clouddb.control",
+        "figure.facecolor": "white",
+        "figure.constrained_layout.use": True,
+        "font.size": 11,
+        "lines.linewidth": 1.8,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": "#dddddd",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+    }
+)
 
 
 def task_cost(results: Results) -> Any:
@@ -42,13 +44,18 @@ def task_cost(results: Results) -> Any:
     imports = measured["import_seconds"]
     whole = {name: measured["tasks"]["default"][name]["min"] for name in names}
     process = {name: measured["processes"][name]["wall"] for name in names}
-    imported = {name: sum(imports[name][owner] for owner in ("ansible", "requests", "this collection")) for name in names}
+    imported = {
+        name: sum(imports[name][owner] for owner in ("ansible", "requests", "this collection")) for name in names
+    }
     parts = {
         "Ansible on the controller": ([max(0.0, whole[name] - process[name]) for name in names], "#bbbbbb"),
         "imports: Ansible's basics": ([imports[name]["ansible"] for name in names], THIRD),
         "imports: requests": ([imports[name]["requests"] for name in names], OTHER),
         "imports: this collection": ([imports[name]["this collection"] for name in names], OURS),
-        "the rest: Python's start, unpacking, the call": ([max(0.0, process[name] - imported[name]) for name in names], "#e4e4e4"),
+        "the rest: Python's start, unpacking, the call": (
+            [max(0.0, process[name] - imported[name]) for name in names],
+            "#e4e4e4",
+        ),
     }
     figure, axes = pyplot.subplots(figsize=(9, 3.2))
     left = [0.0] * len(names)
@@ -87,7 +94,10 @@ def scale(results: Results) -> Any:
 def waits(results: Results) -> Any:
     """Lag and requests of real waits, case by case."""
     cases = results["waits"]["cases"]
-    of_way = {way: {(case["operations"], case["duration"]): case for case in cases if case["way"] == way} for way in ("operation_wait", "uri")}
+    of_way = {
+        way: {(case["operations"], case["duration"]): case for case in cases if case["way"] == way}
+        for way in ("operation_wait", "uri")
+    }
     names = sorted(of_way["operation_wait"])
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.6), sharey=True)
     titles = {"lag": "From the operations' end to the task's (s)", "requests": "Requests sent"}
@@ -95,8 +105,13 @@ def waits(results: Results) -> Any:
         for position, name in enumerate(names):
             values = [of_way[way][name][quantity] for way in of_way if name in of_way[way]]
             axes.plot(values, [position] * len(values), color="#bbbbbb", linewidth=2, zorder=1)
-        for way, label, colour, marker in (("operation_wait", "operation_wait", OURS, "o"), ("uri", "uri, until, delay: 5", OTHER, "s")):
-            found = [(of_way[way][name][quantity], position) for position, name in enumerate(names) if name in of_way[way]]
+        for way, label, colour, marker in (
+            ("operation_wait", "operation_wait", OURS, "o"),
+            ("uri", "uri, until, delay: 5", OTHER, "s"),
+        ):
+            found = [
+                (of_way[way][name][quantity], position) for position, name in enumerate(names) if name in of_way[way]
+            ]
             axes.scatter(*zip(*found), color=colour, marker=marker, s=55, label=label, zorder=2)
         axes.set(xscale="log", title=title)
         axes.xaxis.set_major_formatter("{x:g}")
@@ -111,15 +126,21 @@ def schedules(results: Results) -> Any:
     """Requests against lag, for fixed and for growing pauses."""
     measured = results["schedules"]
     figure, (typical, long) = pyplot.subplots(1, 2, figsize=(10, 4.4))
-    for axes, band, quantity, factor, side, offset in ((typical, "typical", "stretch", 100, "left", (7, 5)), (long, "long", "lag", 1, "right", (-7, -12))):
+    for axes, band, quantity, factor, side, offset in (
+        (typical, "typical", "stretch", 100, "left", (7, 5)),
+        (long, "long", "lag", 1, "right", (-7, -12)),
+    ):
         points = {
-            kind: [(pauses[band]["requests"], factor * pauses[band][quantity]) for pauses in measured[kind]] for kind in ("growing", "fixed", "ours")
+            kind: [(pauses[band]["requests"], factor * pauses[band][quantity]) for pauses in measured[kind]]
+            for kind in ("growing", "fixed", "ours")
         }
         axes.scatter(*zip(*points["growing"]), color=GREY, marker="x", s=30, label="other growing pauses")
         axes.plot(*zip(*points["fixed"]), color=OTHER, marker="s", label="fixed interval")
         axes.scatter(*zip(*points["ours"]), color=OURS, marker="o", s=90, label="operation_wait", zorder=3)
         for pauses, point in zip(measured["fixed"], points["fixed"]):
-            axes.annotate(f"{pauses['first']:g} s", point, xytext=offset, textcoords="offset points", ha=side, color=OTHER)
+            axes.annotate(
+                f"{pauses['first']:g} s", point, xytext=offset, textcoords="offset points", ha=side, color=OTHER
+            )
         axes.set_xlabel("requests for one wait (mean)")
         axes.set_ylim(bottom=0)
     typical.set(title="Operations of 0.1 s to 30 s", ylabel="task longer by (%, mean)", xlim=(0, None))
@@ -130,7 +151,9 @@ def schedules(results: Results) -> Any:
     return figure
 
 
-FIGURES: dict[str, Callable[[Results], Any]] = {function.__name__: function for function in (task_cost, scale, waits, schedules)}
+FIGURES: dict[str, Callable[[Results], Any]] = {
+    function.__name__: function for function in (task_cost, scale, waits, schedules)
+}
 
 
 def draw(results: Results, folder: Path) -> None:

@@ -47,4 +47,11 @@ def by_owner(report: str) -> dict[str, float]:
 
 
 def _owner(module: str) -> str | None:
-    return next((owner for owner, names in OWNERS.items() if any(module == name or module.startswith(f"{name}.") for name in names)), None)
+    return next(
+        (
+            owner
+            for owner, names in OWNERS.items()
+            if any(module == name or module.startswith(f"{name}.") for name in names)
+        ),
+        None,
+    )

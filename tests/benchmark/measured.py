@@ -12,7 +12,9 @@ import time
 
 if __name__ == "__main__":
     started = time.monotonic()
-    process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    process = os.posix_spawn(
+        sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    )
     status, usage = os.wait4(process, 0)[1:]
     wall = time.monotonic() - started
     if status:

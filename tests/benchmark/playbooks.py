@@ -43,7 +43,9 @@ def play(tasks: list[Task], variables: dict[str, Any], **environment: str) -> Pl
     with tempfile.TemporaryDirectory() as folder:
         playbook, times = Path(folder) / "playbook.json", Path(folder) / "times"
         given = {**variables, "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-        playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "vars": given, "tasks": tasks}]), encoding="utf-8")
+        playbook.write_text(
+            json.dumps([{"hosts": "localhost", "gather_facts": False, "vars": given, "tasks": tasks}]), encoding="utf-8"
+        )
         env = {
             **os.environ,
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).with_name("callback_plugins")),
@@ -54,13 +56,17 @@ def play(tasks: list[Task], variables: dict[str, Any], **environment: str) -> Pl
         try:
             usage = usage_of(sys.executable, str(program), str(playbook), env=env)
         except subprocess.CalledProcessError:
-            failed = subprocess.run([sys.executable, str(program), str(playbook)], env=env, stdout=subprocess.PIPE, text=True, check=False)
+            failed = subprocess.run(
+                [sys.executable, str(program), str(playbook)], env=env, stdout=subprocess.PIPE, text=True, check=False
+            )
             raise RuntimeError(f"the playbook failed; once more:\n{failed.stdout}") from None
         return Played([TaskTime(**json.loads(line)) for line in times.read_text(encoding="utf-8").splitlines()], usage)
 
 
 def keep_payloads(tasks: list[Task], variables: dict[str, Any], folder: Path) -> list[Path]:
     """Run these tasks and keep the programs, one a task and in order, that Ansible sends to the host for them."""
-    apart = [{**task, "vars": {"ansible_remote_tmp": str(folder / f"{number:03d}")}} for number, task in enumerate(tasks)]
+    apart = [
+        {**task, "vars": {"ansible_remote_tmp": str(folder / f"{number:03d}")}} for number, task in enumerate(tasks)
+    ]
     play(apart, variables, ANSIBLE_KEEP_REMOTE_FILES="1")
     return sorted(folder.glob("*/ansible-tmp-*/AnsiballZ_*.py"))

@@ -28,7 +28,9 @@ class Usage(NamedTuple):
 def usage_of(*command: str, env: Mapping[str, str] | None = None) -> Usage:
     """Run a command to its end, its output thrown away."""
     measured = str(Path(__file__).with_name("measured.py"))
-    finished = subprocess.run([sys.executable, "-I", "-S", measured, *command], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-I", "-S", measured, *command], env=env, stdout=subprocess.PIPE, text=True, check=True
+    )
     return Usage(**json.loads(finished.stdout))
 
 

@@ -30,7 +30,9 @@ def measure() -> dict[str, Any]:
             },
             {"name": "count", "ansible.builtin.debug": {"msg": "{{ listed.operations | length }}"}},
         ]
-        times = {time.name: time for time in play(tasks, {"base_url": service.base_url, "api_key": sandbox.API_KEY}).tasks}
+        times = {
+            time.name: time for time in play(tasks, {"base_url": service.base_url, "api_key": sandbox.API_KEY}).tasks
+        }
         statuses = Counter(entry["status"] for entry in service.requests())
     return {
         "projects": PROJECTS,

@@ -26,7 +26,9 @@ def task_cost(results: Results) -> list[Table]:
         tasks = measured["tasks"][settings]
         ratios = [f"{tasks['ratios'][name]:.2f}" for name in ("of_uri", "of_ping")]
         whole.append((title, *ratios, *(_median_and_min(tasks[name]) for name in ("project_info", "uri", "ping"))))
-    parts: list[tuple[str, ...]] = [("size of the payload", *(f"{measured['payload_bytes'][name]:,} bytes" for name in TASK_NAMES))]
+    parts: list[tuple[str, ...]] = [
+        ("size of the payload", *(f"{measured['payload_bytes'][name]:,} bytes" for name in TASK_NAMES))
+    ]
     parts.append(("whole task", *(_ms(measured["tasks"]["default"][name]["min"]) for name in TASK_NAMES)))
     for figure, title in (("wall", "of it, the payload's process"), ("cpu", "of that, processor time")):
         parts.append((title, *(_ms(measured["processes"][name][figure]) for name in TASK_NAMES)))
@@ -57,7 +59,10 @@ def scale(results: Results) -> list[Table]:
     ]
     growing = [case for case in cases if case["page_size"] == 100]
     growth = [
-        (f"{less['items']:,} to {more['items']:,}", *(f"{_microseconds_each(less, more, program):.0f} µs" for program in ("module", "loop", "task")))
+        (
+            f"{less['items']:,} to {more['items']:,}",
+            *(f"{_microseconds_each(less, more, program):.0f} µs" for program in ("module", "loop", "task")),
+        )
         for less, more in zip(growing, growing[1:])
     ]
     most = [case for case in cases if case["page_size"] == 1000]
@@ -72,10 +77,25 @@ def scale(results: Results) -> list[Table]:
     return [
         Table(
             f"The module's process beside a bare loop that reads the same pages (medians of {results['scale']['runs']} runs)",
-            ("list", "time", "processor time", "memory", "module", "loop", "whole task", "module's peak", "loop's peak", "sandbox's share of the loop"),
+            (
+                "list",
+                "time",
+                "processor time",
+                "memory",
+                "module",
+                "loop",
+                "whole task",
+                "module's peak",
+                "loop's peak",
+                "sandbox's share of the loop",
+            ),
             listing,
         ),
-        Table("Processor time for each further operation", ("from so many operations to so many", "module", "loop", "whole task"), growth),
+        Table(
+            "Processor time for each further operation",
+            ("from so many operations to so many", "module", "loop", "whole task"),
+            growth,
+        ),
         Table(
             f"What Ansible's result costs: {most[0]['items']:,} operations (processor time, peak memory)",
             ("operations", "module", "whole task", "module's peak", "whole task's peak"),
@@ -95,7 +115,20 @@ def rate_limit(results: Results) -> list[Table]:
         f"{measured['refused']:,}",
     )
     caption = f"The operations of {measured['projects']} projects at {measured['per_minute']} requests a minute, {measured['burst']} at once"
-    return [Table(caption, ("of the shortest possible", "task", "shortest possible", "operations listed", "requests answered", "refused with 429"), [row])]
+    return [
+        Table(
+            caption,
+            (
+                "of the shortest possible",
+                "task",
+                "shortest possible",
+                "operations listed",
+                "requests answered",
+                "refused with 429",
+            ),
+            [row],
+        )
+    ]
 
 
 def waits(results: Results) -> list[Table]:
@@ -138,7 +171,16 @@ def schedules(results: Results) -> list[Table]:
         if pauses["growth"] > 1:
             name = f"{pauses['first']:g} s, then {pauses['growth']:g} times longer each, up to {pauses['longest']:g} s (operation_wait)"
         typical, long = pauses["typical"], pauses["long"]
-        rows.append((name, f"{typical['stretch']:.0%}", f"{typical['requests']:.1f}", _s(typical["lag"]), f"{long['requests']:.0f}", _s(long["lag"])))
+        rows.append(
+            (
+                name,
+                f"{typical['stretch']:.0%}",
+                f"{typical['requests']:.1f}",
+                _s(typical["lag"]),
+                f"{long['requests']:.0f}",
+                _s(long["lag"]),
+            )
+        )
     header = ("pauses", "task longer by", "requests", "lag", "requests (30 s to 5 min)", "lag (30 s to 5 min)")
     return [Table("One operation of 0.1 s to 30 s, and of 30 s to 5 min: means of simulated waits", header, rows)]
 

@@ -28,7 +28,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--docs", type=Path, required=True, help="folder of the page performance.rst")
     parser.add_argument("--report", action="store_true", help="measure nothing: write tables and figures anew")
-    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} (default: all)")
+    parser.add_argument(
+        "measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} (default: all)"
+    )
     options = parser.parse_args()
     unknown = set(options.measurements) - set(MEASUREMENTS)
     if unknown:
@@ -53,7 +55,10 @@ def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
         print(f"=== {name}", flush=True)
         load, cores = os.getloadavg()[0], os.cpu_count() or 1
         if load > cores / 2:
-            print(f"The machine is busy (load {load:.1f} on {cores} cores): only the ratios will tell something.", flush=True)
+            print(
+                f"The machine is busy (load {load:.1f} on {cores} cores): only the ratios will tell something.",
+                flush=True,
+            )
         started = time.monotonic()
         results[name] = import_module(f"{PACKAGE}.{name}").measure()
         print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)

@@ -53,7 +53,9 @@ class Sandbox:
         self._control("PUT", "/rate_limit", {"per_minute": per_minute, "burst": burst})
 
     def _control(self, method: str, path: str, body: Any = None) -> Any:
-        response = self._session.request(method, self.base_url.replace("/api/v2", "/_sandbox") + path, json=body, timeout=60)
+        response = self._session.request(
+            method, self.base_url.replace("/api/v2", "/_sandbox") + path, json=body, timeout=60
+        )
         response.raise_for_status()
         return response.json()
 

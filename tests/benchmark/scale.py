@@ -44,7 +44,10 @@ def measure() -> dict[str, Any]:
     """Time and memory of each case."""
     seed = {
         "projects": [
-            *({"name": f"operations-{number}", "generate_operations": number, "compute": False} for number in OPERATIONS),
+            *(
+                {"name": f"operations-{number}", "generate_operations": number, "compute": False}
+                for number in OPERATIONS
+            ),
             *({"org_id": f"org-{number}", "compute": False} for number in PROJECTS for _project in range(number)),
         ]
     }
@@ -52,13 +55,20 @@ def measure() -> dict[str, Any]:
         cases = [*_operation_cases(service), *_project_cases()]
         variables = {"base_url": service.base_url, "api_key": sandbox.API_KEY}
         payloads = keep_payloads([case.task for case in cases], variables, Path(folder))
-        return {"runs": RUNS, "cases": [_measure_case(service, case, payload) for case, payload in zip(cases, payloads)]}
+        return {
+            "runs": RUNS,
+            "cases": [_measure_case(service, case, payload) for case, payload in zip(cases, payloads)],
+        }
 
 
 def _operation_cases(service: sandbox.Sandbox) -> list[Case]:
     ids = {project["name"]: project["id"] for project in service.projects(search="operations-")}
     cases = []
-    for number, page_size, returned in (*((number, 100, True) for number in OPERATIONS), (MOST, 1000, True), (MOST, 1000, False)):
+    for number, page_size, returned in (
+        *((number, 100, True) for number in OPERATIONS),
+        (MOST, 1000, True),
+        (MOST, 1000, False),
+    ):
         project_id = ids[f"operations-{number}"]
         options = {"project_id": project_id, "page_size": page_size, **({} if returned else {"status": [NO_STATUS]})}
         loop = (f"/projects/{project_id}/operations", "operations", f"limit={page_size}")

@@ -14,7 +14,9 @@ from ansible_collections.clouddb.control.tests.benchmark.simulated_wait import L
 # What a task takes besides the wait, about.
 TASK_SECONDS = 0.7
 FIXED = [Pauses(seconds, 1, seconds) for seconds in (0.5, 1, 2, 5)]
-GROWING = [Pauses(first, growth, OURS.longest) for growth in (1.2, 1.3, 1.5, 1.75, 2) for first in (0.1, 0.2, 0.3, 0.5, 1)]
+GROWING = [
+    Pauses(first, growth, OURS.longest) for growth in (1.2, 1.3, 1.5, 1.75, 2) for first in (0.1, 0.2, 0.3, 0.5, 1)
+]
 
 
 def evenly_by_size(shortest: float, longest: float, number: int) -> list[float]:

@@ -5,19 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Callable, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from unittest import mock
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations import schedule
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait as waiting
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import Target
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
-# Seconds from a request to its answer.
+# Seconds from a request to its response.
 LATENCY = 0.1
 LIMITS = waiting.Limits(timeout=3600, interval=5, failed_grace=0, workers=1)
 
@@ -52,11 +52,11 @@ class ImaginaryService:
     def polling(self, seconds_left: Callable[[], float]) -> ImaginaryService:
         return self
 
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Answer:
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         self.requests += 1
         status = "finished" if self._time.elapsed + LATENCY / 2 >= self._duration else "running"
         self._time.elapsed += LATENCY
-        return Answer({"operation": {"id": segments[-1], "status": status}}, "GET", "/", 1, "")
+        return Response({"operation": {"id": segments[-1], "status": status}}, "GET", "/", 1, "")
 
     def lag(self) -> float:
         return self._time.elapsed - self._duration

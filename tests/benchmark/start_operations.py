@@ -19,9 +19,9 @@ def main() -> None:
     session.headers["Authorization"] = f"Bearer {os.environ['BENCHMARK_API_KEY']}"
 
     def post(url: str, body: object) -> dict[str, list[object]]:
-        answer = session.post(url, json=body, timeout=30)
-        answer.raise_for_status()
-        answered: dict[str, list[object]] = answer.json()
+        response = session.post(url, json=body, timeout=30)
+        response.raise_for_status()
+        answered: dict[str, list[object]] = response.json()
         return answered
 
     plan = {"project_id": project_id, "times": int(number), "timeline": [[0, "running"], [float(seconds), "finished"]]}

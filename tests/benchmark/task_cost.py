@@ -23,7 +23,13 @@ SEED = {"projects": [{"name": name, "compute": False} for name in ("shop", "blog
 
 TASKS: dict[str, Task] = {
     "ping": {"ansible.builtin.ping": {}},
-    "uri": {"ansible.builtin.uri": {"url": "{{ base_url }}/projects", "headers": {"Authorization": "Bearer {{ api_key }}"}, "return_content": True}},
+    "uri": {
+        "ansible.builtin.uri": {
+            "url": "{{ base_url }}/projects",
+            "headers": {"Authorization": "Bearer {{ api_key }}"},
+            "return_content": True,
+        }
+    },
     "project_info": {"clouddb.control.project_info": {"base_url": "{{ base_url }}", "api_key": "{{ api_key }}"}},
 }
 
@@ -52,7 +58,10 @@ def _task_seconds(variables: dict[str, Any], **environment: str) -> dict[str, di
     times = play(tasks, variables, **environment).tasks[len(TASKS) :]
     seconds = {name: [time.seconds for time in times if time.name == name] for name in TASKS}
     # Round by round, so that the machine's moods hit both sides of a ratio alike.
-    ours = {f"of_{name}": [own / other for own, other in zip(seconds["project_info"], seconds[name])] for name in ("uri", "ping")}
+    ours = {
+        f"of_{name}": [own / other for own, other in zip(seconds["project_info"], seconds[name])]
+        for name in ("uri", "ping")
+    }
     ratios = {name: median(each) for name, each in ours.items()}
     return {"ratios": ratios, **{name: _summary(each) for name, each in seconds.items()}}
 

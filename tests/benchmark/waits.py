@@ -82,11 +82,17 @@ def _wait(service: sandbox.Sandbox, case: Case, project_id: str) -> dict[str, fl
         "register": "started",
     }
     sent_before = _looks(service, project_id)
-    variables = {"base_url": service.base_url, "api_key": sandbox.API_KEY, "progress": case.way != "operation_wait, no progress"}
+    variables = {
+        "base_url": service.base_url,
+        "api_key": sandbox.API_KEY,
+        "progress": case.way != "operation_wait, no progress",
+    }
     played = play([start, {"name": "wait", **WAYS[case.way]}], variables)
     sent = _looks(service, project_id) - sent_before
     operations = service.get(f"/projects/{project_id}/operations", limit=case.operations)["operations"]
-    end = max(datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp() for operation in operations)
+    end = max(
+        datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp() for operation in operations
+    )
     return {"lag": played.tasks[-1].ended - end, "requests": sent, "cpu": played.usage.cpu}
 
 

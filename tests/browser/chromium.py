@@ -50,7 +50,12 @@ class Page:
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Call a method of the protocol and wait for its result."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": params, **({"sessionId": self._session} if self._session else {})}
+        message = {
+            "id": self._number,
+            "method": method,
+            "params": params,
+            **({"sessionId": self._session} if self._session else {}),
+        }
         os.write(self._to_browser, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._read()
@@ -80,7 +85,9 @@ class Page:
     def look(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
         """Be so wide and high, in a light or dark room, on a screen or on paper."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
         """Write a PNG of the page."""
@@ -94,7 +101,9 @@ class Page:
 
     def requested(self) -> list[str]:
         """The addresses that the page asked for."""
-        return [event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
+        ]
 
     def _read(self) -> dict[str, Any]:
         """The next message; events are kept."""

@@ -44,7 +44,9 @@ VARIED: dict[str, Any] = {
                 for n in range(30)
             ],
         }
-        for number, name in enumerate(["shop", HOSTILE, "a-project-with-quite-a-long-name-that-does-not-fit-on-one-line-of-a-phone", "blog"])
+        for number, name in enumerate(
+            ["shop", HOSTILE, "a-project-with-quite-a-long-name-that-does-not-fit-on-one-line-of-a-phone", "blog"]
+        )
     ],
 }
 LARGE: dict[str, Any] = {"generate": {"projects": 1000, "operations_per_project": 20}}
@@ -84,7 +86,15 @@ def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
             "CLOUDDB_API_KEY": service.api_key,
         }
         command = [sys.executable, playbook, "play.yml", "-e", json.dumps(variables)]
-        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout
         yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
 

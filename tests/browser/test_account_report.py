@@ -39,7 +39,9 @@ CONTRAST = """
 })()
 """
 # The text of each element, without white space at its ends; thin spaces in numbers are left out.
-TEXTS = "[...document.querySelectorAll({selector!r})].map(element => element.textContent.trim().replaceAll('\\u202f', ''))"
+TEXTS = (
+    "[...document.querySelectorAll({selector!r})].map(element => element.textContent.trim().replaceAll('\\u202f', ''))"
+)
 
 
 def texts(browser: Page, selector: str) -> Any:
@@ -60,8 +62,13 @@ def test_no_complaint_and_no_request(opened: Page, varied: Report) -> None:
 
 
 def test_numbers_are_those_of_the_service(opened: Page, varied: Report) -> None:
-    keys, projects = varied.service.api("GET", "/api_keys"), varied.service.api("GET", "/projects?limit=400")["projects"]
-    of_projects = {p["id"]: varied.service.api("GET", f"/projects/{p['id']}/operations?limit=1000")["operations"] for p in projects}
+    keys, projects = (
+        varied.service.api("GET", "/api_keys"),
+        varied.service.api("GET", "/projects?limit=400")["projects"],
+    )
+    of_projects = {
+        p["id"]: varied.service.api("GET", f"/projects/{p['id']}/operations?limit=1000")["operations"] for p in projects
+    }
     operations = [o for of_project in of_projects.values() for o in of_project]
     failed = [o for o in operations if o["status"] in ("failed", "error", "cancelled")]
     assert texts(opened, ".figures b") == [str(len(found)) for found in (keys, projects, operations, failed)]
@@ -81,7 +88,12 @@ def test_numbers_are_those_of_the_service(opened: Page, varied: Report) -> None:
 
 def test_what_the_service_sent_is_text(opened: Page) -> None:
     assert opened.evaluate("document.scripts.length") == 0
-    assert opened.evaluate("[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => /^on/.test(a.name))).length") == 0
+    assert (
+        opened.evaluate(
+            "[...document.querySelectorAll('*')].filter(e => [...e.attributes].some(a => /^on/.test(a.name))).length"
+        )
+        == 0
+    )
     assert HOSTILE in texts(opened, "article h3 bdi")
     assert HOSTILE in texts(opened, ".failures .error-text bdi")
     assert [name for name in texts(opened, "table.keys bdi") if name == HOSTILE]
@@ -100,7 +112,12 @@ def test_fits_the_width(opened: Page, width: int) -> None:
     opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     opened.look(width)
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
-    assert opened.evaluate("Math.min(...[...document.querySelectorAll('.timeline')].map(e => e.getBoundingClientRect().width))") > width * 0.75
+    assert (
+        opened.evaluate(
+            "Math.min(...[...document.querySelectorAll('.timeline')].map(e => e.getBoundingClientRect().width))"
+        )
+        > width * 0.75
+    )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -142,13 +159,25 @@ def test_details_of_a_bar(opened: Page, how: str) -> None:
 def test_accessible(opened: Page) -> None:
     """Names for what needs one, headings in order, tables with headers, links that lead somewhere, unique ids."""
     assert opened.evaluate("document.documentElement.lang") == "en"
-    levels = [int(level) for level in opened.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => e.tagName[1])")]
+    levels = [
+        int(level) for level in opened.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => e.tagName[1])")
+    ]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
-    assert opened.evaluate("[...document.querySelectorAll('table')].filter(t => !t.querySelector('th[scope=col]')).length") == 0
-    assert opened.evaluate("[...document.querySelectorAll('svg:not([aria-hidden=true]):not([aria-label])')].length") == 0
+    assert (
+        opened.evaluate("[...document.querySelectorAll('table')].filter(t => !t.querySelector('th[scope=col]')).length")
+        == 0
+    )
+    assert (
+        opened.evaluate("[...document.querySelectorAll('svg:not([aria-hidden=true]):not([aria-label])')].length") == 0
+    )
     assert opened.evaluate("[...document.querySelectorAll('[role=region]')].filter(e => !e.ariaLabel).length") == 0
-    assert opened.evaluate("[...document.querySelectorAll('a')].filter(a => !document.querySelector(a.getAttribute('href'))).length") == 0
+    assert (
+        opened.evaluate(
+            "[...document.querySelectorAll('a')].filter(a => !document.querySelector(a.getAttribute('href'))).length"
+        )
+        == 0
+    )
     ids = opened.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
 

@@ -56,9 +56,15 @@ def blocks_of(guide: str) -> list[Block]:
     def note_plain(line: int | str, _column: int, content: str, _unknown: bool) -> None:
         plain.append(Block(guide, int(line) if str(line).isdigit() else 0, "", None, content))
 
-    directives = {name: CaptionedBlock for name in ("code", "code-block", "sourcecode")}
+    directives = dict.fromkeys(("code", "code-block", "sourcecode"), CaptionedBlock)
     found = find_code_blocks(
-        path.read_text(encoding="utf-8"), path=path, extra_directives=directives, warn_unknown_block_w_unknown_info=note_plain
+        path.read_text(encoding="utf-8"),
+        path=path,
+        extra_directives=directives,
+        warn_unknown_block_w_unknown_info=note_plain,
     )
-    blocks = [Block(guide, each.row_offset + 1, each.language or "", each.attributes["antsibull-other-caption"], each.content) for each in found]
+    blocks = [
+        Block(guide, each.row_offset + 1, each.language or "", each.attributes["antsibull-other-caption"], each.content)
+        for each in found
+    ]
     return sorted(blocks + plain, key=lambda block: block.line)

@@ -71,7 +71,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
     }
     galaxy = ("ansible-galaxy", "collection")
-    subprocess.run([*galaxy, "build", "--output-path", str(folder), str(CHECKOUT)], env=env, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*galaxy, "build", "--output-path", str(folder), str(CHECKOUT)], env=env, check=True, stdout=subprocess.DEVNULL
+    )
     tarball = next(folder.glob("*.tar.gz"))
     subprocess.run([*galaxy, "install", "--offline", str(tarball)], env=env, check=True, stdout=subprocess.DEVNULL)
     return {**env, "COLLECTION_TARBALL": str(tarball)}
@@ -90,6 +92,10 @@ def shell(tmp_path: Path, environment: dict[str, str], sandbox: Sandbox) -> Iter
     """A shell in an empty folder, whose user has the sandbox's account."""
     folder = tmp_path / "guide"
     folder.mkdir()
-    opened = Shell(folder, {**environment, "CLOUDDB_BASE_URL": sandbox.base_url, "CLOUDDB_API_KEY": sandbox.api_key}, sandbox.api_key)
+    opened = Shell(
+        folder,
+        {**environment, "CLOUDDB_BASE_URL": sandbox.base_url, "CLOUDDB_API_KEY": sandbox.api_key},
+        sandbox.api_key,
+    )
     yield opened
     opened.close()

@@ -27,7 +27,13 @@ class Shell:
         self._files.mkdir()
         (self._files / "answer").write_text(f"{answer}\n")
         self._process = subprocess.Popen(
-            ["bash", "--norc"], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            ["bash", "--norc"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
 
     def run(self, command: str) -> tuple[int, str]:

@@ -23,12 +23,25 @@ MESSAGES_GUIDE = "troubleshooting"
 # Blocks that are not run: the guide, how the block begins, and the reason.
 NOT_RUN = {
     ("architecture", "  playbook task                                               inventory source"): "A drawing.",
-    ("job_templates", "$ ansible-builder build --file execution-environment.yml --tag registry.example.com/platform/clouddb-ee:1.0.0"): (
-        "It needs a container runtime and a registry; tests/awx goes as far as it can without."
-    ),
-    ("job_templates", "$ ansible-playbook clouddb-awx/configure.yml"): "It needs an AWX; tests/awx has one that stands in for it.",
-    ("index", "$ git clone https://github.com/clouddb/ansible-control"): "The checkout is here, and make test runs the quickstart.",
-    ("contributing", "$ git clone https://github.com/clouddb/ansible-control"): "What it leads to is what runs these tests.",
-    ("eda", "$ ansible-rulebook --rulebook clouddb.control.operations --inventory hosts.yml"): "It runs until it is stopped; tests/eda runs it.",
+    (
+        "job_templates",
+        "$ ansible-builder build --file execution-environment.yml --tag registry.example.com/platform/clouddb-ee:1.0.0",
+    ): ("It needs a container runtime and a registry; tests/awx goes as far as it can without."),
+    (
+        "job_templates",
+        "$ ansible-playbook clouddb-awx/configure.yml",
+    ): "It needs an AWX; tests/awx has one that stands in for it.",
+    (
+        "index",
+        "$ git clone https://github.com/clouddb/ansible-control",
+    ): "The checkout is here, and make test runs the quickstart.",
+    (
+        "contributing",
+        "$ git clone https://github.com/clouddb/ansible-control",
+    ): "What it leads to is what runs these tests.",
+    (
+        "eda",
+        "$ ansible-rulebook --rulebook clouddb.control.operations --inventory hosts.yml",
+    ): "It runs until it is stopped; tests/eda runs it.",
     ("eda", "clouddb:"): "What an event looks like; nothing is done with it.",
 }

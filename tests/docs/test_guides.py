@@ -49,5 +49,10 @@ def test_the_guide_does_what_it_says(guide: str, shell: Shell, sandbox: Sandbox)
 def test_only_what_is_there_is_listed_as_not_run() -> None:
     blocks = [block for guide in guides() for block in blocks_of(guide)]
     assert set(NOT_RUN) <= {(block.guide, block.first_line) for block in blocks}
-    commands = {command.text for block in blocks if block.language == "console" and is_run(block) for command in commands_of(block.content)}
+    commands = {
+        command.text
+        for block in blocks
+        if block.language == "console" and is_run(block)
+        for command in commands_of(block.content)
+    }
     assert set(STAND_INS) <= commands

@@ -12,9 +12,17 @@ from conftest import CHECKOUT
 
 sys.path.insert(0, str(CHECKOUT / "docs" / "site"))
 
-from links import REPOSITORY, broken_links  # noqa: E402
+from links import REPOSITORY, broken_links
 
-GOOD = ["", "#here", "two.html", "two.html#there", "figure.svg", f"{REPOSITORY}README.md", "https://example.com/anything"]
+GOOD = [
+    "",
+    "#here",
+    "two.html",
+    "two.html#there",
+    "figure.svg",
+    f"{REPOSITORY}README.md",
+    "https://example.com/anything",
+]
 BAD = ["#there", "three.html", "two.html#here", "missing.svg", f"{REPOSITORY}no-such-file.md", "/two.html"]
 
 

@@ -48,5 +48,5 @@ def test_output_is_compared_with_what_is_shown(shown: str, fits: bool) -> None:
 
 
 def test_a_command_has_to_fail_if_its_output_says_so() -> None:
-    shown, rescued = commands_of('$ one\n…\nfatal: [localhost]: FAILED! => {…}\n…\n$ two\n…\n[ERROR]: …\n…')
+    shown, rescued = commands_of("$ one\n…\nfatal: [localhost]: FAILED! => {…}\n…\n$ two\n…\n[ERROR]: …\n…")
     assert shown.has_to_fail and not rescued.has_to_fail

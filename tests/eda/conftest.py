@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
@@ -30,7 +30,9 @@ EVENT = re.compile(r"EVENT (\S+) (\S+) (\S+)")
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     failed = {"action": "start_compute", "status": "failed", "age": "2h"}
-    with running_sandbox(tmp_path, projects=[{"id": PROJECT, "name": "shop", "compute": False, "operations": [failed]}]) as running:
+    with running_sandbox(
+        tmp_path, projects=[{"id": PROJECT, "name": "shop", "compute": False, "operations": [failed]}]
+    ) as running:
         running.control("PUT", "/clock", {"speed": 1})
         yield running
 
@@ -96,7 +98,16 @@ def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]
             (tmp_path / "rulebook.yml").write_text(json.dumps(rulebook))
             name = "rulebook.yml"
         (tmp_path / "vars.yml").write_text(json.dumps({"ready": True, **variables}))
-        command = [python, str(tmp_path / "venv" / "bin" / "ansible-rulebook"), "--rulebook", name, "--inventory", "hosts.json", "--vars", "vars.yml"]
+        command = [
+            python,
+            str(tmp_path / "venv" / "bin" / "ansible-rulebook"),
+            "--rulebook",
+            name,
+            "--inventory",
+            "hosts.json",
+            "--vars",
+            "vars.yml",
+        ]
         running.append(Rulebook(command, tmp_path, env, tmp_path / f"log{len(running)}"))
         return running[-1]
 

@@ -56,11 +56,19 @@ def start_work(base_url: str, key: str, seconds: float) -> None:
         number += 1
         project = chance.choice(projects)
         ended = chance.uniform(2, LONGEST)
-        timeline = [[0, "scheduling"], [round(chance.uniform(0.5, 1.9), 3), "running"], [ended, "failed" if chance.random() < 0.1 else "finished"]]
+        timeline = [
+            [0, "scheduling"],
+            [round(chance.uniform(0.5, 1.9), 3), "running"],
+            [ended, "failed" if chance.random() < 0.1 else "finished"],
+        ]
         plan = {"action": "create_branch", "project_id": project, "timeline": timeline}
         session.post(base_url.replace("/api/v2", "/_sandbox/operation_plans"), json=plan, timeout=30)
         # 423, when the project is busy: then nothing has happened.
-        session.post(f"{base_url}/projects/{project}/branches", json={"branch": {"name": f"b{number}"}, "endpoints": []}, timeout=30)
+        session.post(
+            f"{base_url}/projects/{project}/branches",
+            json={"branch": {"name": f"b{number}"}, "endpoints": []},
+            timeout=30,
+        )
         time.sleep(1)
 
 
@@ -86,9 +94,16 @@ def main() -> None:
         source = path / "ansible_collections" / "clouddb" / "control"
         source.parent.mkdir(parents=True)
         source.symlink_to(ROOT)
-        (path / "seed.yml").write_text(json.dumps({"generate": {"projects": options.projects, "operations_per_project": 20}}))
+        (path / "seed.yml").write_text(
+            json.dumps({"generate": {"projects": options.projects, "operations_per_project": 20}})
+        )
         files = ["--database", "db", "--seed", "seed.yml", "--api-key-file", "key", "--ready-file", "ready"]
-        command = [sys.executable, "-m", "clouddb_sandbox", *(str(path / part) if not part.startswith("--") else part for part in files)]
+        command = [
+            sys.executable,
+            "-m",
+            "clouddb_sandbox",
+            *(str(path / part) if not part.startswith("--") else part for part in files),
+        ]
         with subprocess.Popen(command, cwd=ROOT / "roles" / "sandbox" / "files", stderr=subprocess.DEVNULL) as sandbox:
             try:
                 while not (path / "ready").exists():
@@ -123,7 +138,9 @@ def measure(path: Path, source: Path, seconds: float) -> None:
             await running
 
     def sent() -> int:
-        log = requests.get(base_url.replace("/api/v2", "/_sandbox/requests"), headers={"Authorization": f"Bearer {key}"}, timeout=30).json()
+        log = requests.get(
+            base_url.replace("/api/v2", "/_sandbox/requests"), headers={"Authorization": f"Bearer {key}"}, timeout=30
+        ).json()
         return sum(entry["user_agent"].startswith("clouddb.control/") for entry in log["requests"])
 
     asyncio.run(follow())
@@ -131,7 +148,9 @@ def measure(path: Path, source: Path, seconds: float) -> None:
     # The last status of each of their operations, which may have come after the time.
     last = changes(path / "db", times["since"], times["end"])
     latest = {name: status for (name, status), _moment in sorted(last.items(), key=lambda item: item[1])}
-    seen_statuses = {(event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"]) for _moment, event in seen.events}
+    seen_statuses = {
+        (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"]) for _moment, event in seen.events
+    }
     operations = {name for name, _status in happened}
     told: dict[tuple[str, str], list[float]] = {}
     for moment, event in seen.events:
@@ -142,10 +161,16 @@ def measure(path: Path, source: Path, seconds: float) -> None:
     delays = sorted(delay for each in told.values() for delay in each)
     untold = [change for change in happened if change not in told]
     print(f"requests sent: {times['sent'] - times['sent before']:.0f} in {seconds:.0f} s")
-    print(f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(told)}")
+    print(
+        f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(told)}"
+    )
     print(f"without an event because a later change came before the next look: {len(untold)}")
-    print(f"operations whose last status was not told (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}")
-    print(f"delay from change to event: median {statistics.median(delays):.1f} s, 95 % {delays[int(len(delays) * 0.95)]:.1f} s, worst {delays[-1]:.1f} s")
+    print(
+        f"operations whose last status was not told (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}"
+    )
+    print(
+        f"delay from change to event: median {statistics.median(delays):.1f} s, 95 % {delays[int(len(delays) * 0.95)]:.1f} s, worst {delays[-1]:.1f} s"
+    )
 
 
 if __name__ == "__main__":

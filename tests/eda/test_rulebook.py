@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from conftest import API_KEY, PROJECT, Rulebook
@@ -24,7 +25,9 @@ def printing(**args: Any) -> list[dict[str, Any]]:
         {
             "name": "Print",
             "hosts": "localhost",
-            "sources": [{"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}],
+            "sources": [
+                {"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}
+            ],
             "rules": [{"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": told}}}],
         }
     ]
@@ -42,7 +45,9 @@ def has_looked(sandbox: Sandbox) -> bool:
     return f"GET /projects/{PROJECT}/operations" in sandbox.sent()
 
 
-def test_a_failing_operation_triggers_the_playbook_of_the_sample(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
+def test_a_failing_operation_triggers_the_playbook_of_the_sample(
+    sandbox: Sandbox, start: Start, tmp_path: Path
+) -> None:
     rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
     rulebook.wait_for(lambda: has_looked(sandbox))
     failing = branch(sandbox, "broken", (0, "running"), (1, "failed"))
@@ -68,7 +73,9 @@ def test_a_slow_operation_is_pointed_out(sandbox: Sandbox, start: Start, tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_restart_loses_and_repeats_nothing(sandbox: Sandbox, start: Start, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_restart_loses_and_repeats_nothing(
+    sandbox: Sandbox, start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
     state = tmp_path / "state.json"
     first = start(printing(state_file=str(state)))
     first.wait_for(lambda: has_looked(sandbox))
@@ -87,7 +94,9 @@ def test_a_restart_loses_and_repeats_nothing(sandbox: Sandbox, start: Start, tmp
 
     told = [*first.events(), *second.events()]
     new = [*ended, *meanwhile, later]
-    assert sorted(told) == sorted([*((name, "None", "finished") for name in new), (going, "None", "running"), (going, "running", "failed")])
+    assert sorted(told) == sorted(
+        [*((name, "None", "finished") for name in new), (going, "None", "running"), (going, "running", "failed")]
+    )
 
 
 def test_a_refused_key_ends_the_rulebook_with_a_clear_error(start: Start, sandbox: Sandbox) -> None:

@@ -31,7 +31,9 @@ class Repository:
         self.path = path
 
     def git(self, *arguments: str) -> str:
-        return run("git", "-c", "user.name=releaser", "-c", "user.email=releaser@example.com", *arguments, cwd=self.path)
+        return run(
+            "git", "-c", "user.name=releaser", "-c", "user.email=releaser@example.com", *arguments, cwd=self.path
+        )
 
     def replace(self, name: str, old: str, new: str) -> None:
         file = self.path / name
@@ -49,7 +51,9 @@ class Repository:
     def release(self) -> subprocess.CompletedProcess[str]:
         """Do what C(make release) does."""
         command = [sys.executable, "tests/tools/release.py", VERSION]
-        return subprocess.run(command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return subprocess.run(
+            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
 
     def tarballs(self) -> list[Path]:
         return list(self.path.glob(".build/dist/*"))

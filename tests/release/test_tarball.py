@@ -30,7 +30,9 @@ def test_nothing_in_it_tells_who_built_it_and_when(tarball: Path, released: Repo
     committed = int(released.git("log", "-1", "--format=%ct"))
     with tarfile.open(tarball) as archive:
         members = archive.getmembers()
-    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {(committed, 0, 0, "", "")}
+    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {
+        (committed, 0, 0, "", "")
+    }
     assert {member.mode for member in members} == {0o644, 0o755}
     assert [member.name for member in members] == sorted(member.name for member in members)
 

@@ -51,14 +51,20 @@ def main() -> int:
     phases, arguments = sys.argv[1:], []
     if "--" in phases:
         phases, arguments = phases[: phases.index("--")], phases[phases.index("--") + 1 :]
-    parts = {" ".join([phase, *part]) if part != arguments else phase: (phase, part) for phase, part in split(phases, arguments)}
+    parts = {
+        " ".join([phase, *part]) if part != arguments else phase: (phase, part)
+        for phase, part in split(phases, arguments)
+    }
 
     leave_when_interrupted()
     started = time.monotonic()
     tallies = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
-        running = {pool.submit(perform, *part, output=io.StringIO() if len(parts) > 1 else sys.stdout): name for name, part in parts.items()}
+        running = {
+            pool.submit(perform, *part, output=io.StringIO() if len(parts) > 1 else sys.stdout): name
+            for name, part in parts.items()
+        }
         for ended in as_completed(running):
             name, tally = running[ended], ended.result()
             if isinstance(tally.output, io.StringIO):

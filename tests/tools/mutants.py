@@ -22,12 +22,26 @@ NOTICED = {"killed", "timeout", "segfault"}
 LEFT = {"survived", "no tests", "suspicious"}
 
 CONTROL = "ansible_collections/clouddb/control"
-PLUGINS = [*(CHECKOUT / "plugins" / "modules").glob("[!_]*.py"), *(CHECKOUT / "plugins" / "module_utils").glob("[!_]*.py")]
+PLUGINS = [
+    *(CHECKOUT / "plugins" / "modules").glob("[!_]*.py"),
+    *(CHECKOUT / "plugins" / "module_utils").glob("[!_]*.py"),
+]
 FILES = {path.stem: path.relative_to(CHECKOUT) for path in PLUGINS if "def " in path.read_text(encoding="utf-8")}
 
 # What every request goes through has to be noticed by tests of its own: all others use it as well, so they would take hours.
-CLIENT = {"answer", "bounded_answer", "client", "connection", "errors", "options", "parallel", "schedule", "timestamps", "transport"}
-assert CLIENT <= set(FILES)
+CLIENT = {
+    "answer",
+    "bounded_answer",
+    "client",
+    "connection",
+    "errors",
+    "options",
+    "parallel",
+    "schedule",
+    "timestamps",
+    "transport",
+}
+assert set(FILES) >= CLIENT
 CLIENT_TESTS = ["plugins/module_utils", "plugins/security/test_tls.py"]
 OTHER_TESTS = ["plugins/modules", "plugins/module_utils", "extensions", "test_consistency.py"]
 
@@ -51,20 +65,28 @@ use_git_change_detection = false
 def mutmut(staged: Stage, *arguments: str) -> list[str]:
     """What a command of mutmut says."""
     command = [str(staged.bin / "python"), "-m", "mutmut", *arguments]
-    return subprocess.run(command, cwd=staged.root, env=staged.env, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        command, cwd=staged.root, env=staged.env, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.splitlines()
 
 
 def mutate(names: set[str], tests: list[str]) -> tuple[Counter[str], list[str]]:
     """How many mutants of these files ended how, and the differences of those that no test has noticed."""
     with stage() as staged:
         files = [f"{CONTROL}/{FILES[name]}" for name in sorted(names)]
-        config = CONFIG.format(files=json.dumps(files), tests=json.dumps([f"{CONTROL}/tests/unit/{test}" for test in tests]))
+        config = CONFIG.format(
+            files=json.dumps(files), tests=json.dumps([f"{CONTROL}/tests/unit/{test}" for test in tests])
+        )
         (staged.root / "pyproject.toml").write_text(config, encoding="utf-8")
         run = [str(staged.bin / "python"), "-m", "mutmut", "run", "--max-children", "2"]
         subprocess.run(run, cwd=staged.root, env=staged.env, check=True)
-        results = dict(line.strip().rsplit(": ", 1) for line in mutmut(staged, "results", "--all", "true") if ": " in line)
+        results = dict(
+            line.strip().rsplit(": ", 1) for line in mutmut(staged, "results", "--all", "true") if ": " in line
+        )
         left = [name for name, status in results.items() if status in LEFT]
-        return Counter(results.values()), [line for name in left for line in (f"# {name}", *mutmut(staged, "show", name))]
+        return Counter(results.values()), [
+            line for name in left for line in (f"# {name}", *mutmut(staged, "show", name))
+        ]
 
 
 def parts(names: set[str]) -> Iterator[tuple[set[str], list[str]]]:

@@ -70,9 +70,7 @@ def ansible_test(staged: Stage, tally: Tally, *command: str) -> tuple[int, list[
     return status, lines
 
 
-def read_junit(
-    staged: Stage, tally: Tally, reports: str, may_skip: Callable[[str], bool] = lambda name: False
-) -> None:
+def read_junit(staged: Stage, tally: Tally, reports: str, may_skip: Callable[[str], bool] = lambda name: False) -> None:
     """Count the test cases in ansible-test's JUnit files."""
     for report in sorted((staged.collection / "tests" / "output" / "junit").glob(reports)):
         for case in ET.parse(report).iter("testcase"):
@@ -101,7 +99,11 @@ def sanity(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """All of ansible-test's sanity tests."""
 
     def has_no_subject(test: str) -> bool:
-        return bool(arguments) or test in PYTHON_2 or test in SUBJECTS and not any(staged.collection.glob(SUBJECTS[test]))
+        return (
+            bool(arguments)
+            or test in PYTHON_2
+            or (test in SUBJECTS and not any(staged.collection.glob(SUBJECTS[test])))
+        )
 
     place_get_pip()
     status, _lines = ansible_test(staged, tally, "sanity", *PYTHON, "--junit", *arguments)
@@ -121,13 +123,25 @@ def target(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     controller = ("--controller", f"origin:python={PYTHON[1]}")
     place_get_pip()
     compiled, _lines = ansible_test(
-        staged, tally, "sanity", *controller, "--target-python", *arguments, "--test", "compile", "--test", "import", "--junit"
+        staged,
+        tally,
+        "sanity",
+        *controller,
+        "--target-python",
+        *arguments,
+        "--test",
+        "compile",
+        "--test",
+        "import",
+        "--junit",
     )
     read_junit(staged, tally, "ansible-test-sanity-*.xml")
     # The tests of whole modules talk to the sandbox, which needs Python 3.10.
     folders = ["module_utils"] if arguments == ["3.9"] else ["module_utils", "modules"]
     where = [f"tests/unit/plugins/{folder}/" for folder in folders]
-    tested, _lines = ansible_test(staged, tally, "units", *controller, "--target-python", f"venv/{arguments[0]}", "--requirements", *where)
+    tested, _lines = ansible_test(
+        staged, tally, "units", *controller, "--target-python", f"venv/{arguments[0]}", "--requirements", *where
+    )
     read_junit(staged, tally, "python*-units.xml")
     return compiled or tested
 
@@ -146,7 +160,9 @@ def integration(staged: Stage, tally: Tally, arguments: list[str]) -> int:
 
 def soak(staged: Stage, tally: Tally, arguments: list[str]) -> int:
     """The integration targets with those of their parts that take minutes."""
-    (staged.collection / "tests" / "integration" / "integration_config.yml").write_text("soak: true\n", encoding="utf-8")
+    (staged.collection / "tests" / "integration" / "integration_config.yml").write_text(
+        "soak: true\n", encoding="utf-8"
+    )
     return integration(staged, tally, arguments)
 
 
@@ -180,7 +196,10 @@ def coverage(staged: Stage, tally: Tally, arguments: list[str]) -> int:
         totals = json.loads((folder / "whole.json").read_text(encoding="utf-8"))["totals"]
         for kind, covered, number in (("line", "lines", "statements"), ("branch", "branches", "branches")):
             share = 100 * totals[f"covered_{covered}"] / totals[f"num_{number}"]
-            print(f"{kind} coverage: {share:.1f} % ({totals[f'covered_{covered}']} of {totals[f'num_{number}']})", file=tally.output)
+            print(
+                f"{kind} coverage: {share:.1f} % ({totals[f'covered_{covered}']} of {totals[f'num_{number}']})",
+                file=tally.output,
+            )
     return status
 
 

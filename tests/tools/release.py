@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-
 from stage import CHECKOUT, leave_when_interrupted, stage
 
 DIST = CHECKOUT / ".build" / "dist"
@@ -31,7 +30,9 @@ DIST = CHECKOUT / ".build" / "dist"
 def git(*arguments: str) -> str:
     """What git prints; nothing if it fails."""
     command = ["git", "-c", "safe.directory=*", *arguments]
-    return subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+    return subprocess.run(
+        command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+    ).stdout.strip()
 
 
 def metadata() -> dict[str, str]:
@@ -60,7 +61,9 @@ def disagreements(version: str) -> Iterator[str]:
     releases = yaml.safe_load(changes.read_text(encoding="utf-8"))["releases"] if changes.exists() else {}
     if version not in releases:
         yield f"changelogs/changelog.yaml has no release {version}."
-    if not re.search(rf"^v{re.escape(version)}$", (CHECKOUT / "CHANGELOG.rst").read_text(encoding="utf-8"), re.MULTILINE):
+    if not re.search(
+        rf"^v{re.escape(version)}$", (CHECKOUT / "CHANGELOG.rst").read_text(encoding="utf-8"), re.MULTILINE
+    ):
         yield f"CHANGELOG.rst has no section v{version}."
     for fragment in sorted((CHECKOUT / "changelogs" / "fragments").glob("*.y*ml")):
         yield f"changelogs/fragments/{fragment.name} is in no release."
@@ -94,7 +97,10 @@ def normalize(tarball: Path, seconds: int) -> None:
 def build() -> Path:
     """Build the tarball of the files as they are in the working tree."""
     shutil.rmtree(DIST, ignore_errors=True)
-    with stage() as staged, staged.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process:
+    with (
+        stage() as staged,
+        staged.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process,
+    ):
         said = process.communicate()[0]
     if process.returncode:
         sys.exit(said)
@@ -108,7 +114,9 @@ def main() -> None:
     leave_when_interrupted()
     for version in sys.argv[1:]:
         if reasons := list(disagreements(version)):
-            sys.exit("\n".join([f"This is not {version}, so nothing is built:", *(f"- {reason}" for reason in reasons)]))
+            sys.exit(
+                "\n".join([f"This is not {version}, so nothing is built:", *(f"- {reason}" for reason in reasons)])
+            )
     tarball = build()
     print(f"{hashlib.sha256(tarball.read_bytes()).hexdigest()}  {tarball.relative_to(CHECKOUT)}")
 

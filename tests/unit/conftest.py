@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No time limits: a busy machine is no fault. What a test's fixtures start serves all of its examples.
-settings.register_profile("quick", max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile(
+    "quick", max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=1000, derandomize=False, print_blob=True)
 
 

@@ -46,7 +46,10 @@ def module(name: str) -> Any:
 
 def module_arguments(name: str) -> dict[str, Any]:
     """What the module hands to AnsibleModule."""
-    with mock.patch.object(module(name), "AnsibleModule", side_effect=SystemExit) as ansible_module, pytest.raises(SystemExit):
+    with (
+        mock.patch.object(module(name), "AnsibleModule", side_effect=SystemExit) as ansible_module,
+        pytest.raises(SystemExit),
+    ):
         module(name).main()
     return dict(ansible_module.call_args.kwargs)
 
@@ -54,7 +57,11 @@ def module_arguments(name: str) -> dict[str, Any]:
 def fragment(name: str) -> dict[str, Any]:
     """A documentation fragment: of this collection, or of ansible-core."""
     namespace, collection, file, *part = name.split(".")
-    package = "ansible" if (namespace, collection) == ("ansible", "builtin") else f"ansible_collections.{namespace}.{collection}"
+    package = (
+        "ansible"
+        if (namespace, collection) == ("ansible", "builtin")
+        else f"ansible_collections.{namespace}.{collection}"
+    )
     holder = importlib.import_module(f"{package}.plugins.doc_fragments.{file}").ModuleDocFragment
     documented: dict[str, Any] = yaml.safe_load(getattr(holder, "".join(part).upper() or "DOCUMENTATION"))
     return documented
@@ -98,8 +105,16 @@ def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> No
     for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
         # Ansible takes no notice of a field that is misspelt.
         assert {"type"} <= set(spec[option]) <= ARGUMENT_FIELDS, option
-        for field, otherwise in [("type", "str"), ("default", None), ("required", False), ("choices", None), ("elements", None)]:
-            assert documented[option].get(field, otherwise) == spec[option].get(field, otherwise), f"{field} of {option}"
+        for field, otherwise in [
+            ("type", "str"),
+            ("default", None),
+            ("required", False),
+            ("choices", None),
+            ("elements", None),
+        ]:
+            assert documented[option].get(field, otherwise) == spec[option].get(field, otherwise), (
+                f"{field} of {option}"
+            )
 
 
 @each_module
@@ -118,7 +133,9 @@ def test_the_fragment_has_the_connection_options_of_the_argument_spec(part: str)
             assert documented[name].get(field) == option.get(field), f"{field} of {name}"
         assert re.findall(r"If not set, the environment variable E\((\w+)\) is used", described) == env_of(option)
         # Modules read the environment by their argument spec, other plugins by their documentation.
-        assert [variable["name"] for variable in documented[name].get("env", [])] == (env_of(option) if part == "PLUGIN" else [])
+        assert [variable["name"] for variable in documented[name].get("env", [])] == (
+            env_of(option) if part == "PLUGIN" else []
+        )
 
 
 def test_the_key_is_kept_out_of_logs() -> None:
@@ -129,7 +146,13 @@ def test_the_readme_has_the_connection_options() -> None:
     rows = table("Connection options")
     assert [row[0] for row in rows] == [f"`{name}`" for name in CONNECTION]
     for (name, type_and_default, environment, _meaning), option in zip(rows, CONNECTION.values()):
-        default = "required" if option.get("required") else f"`{str(option['default']).lower()}`" if "default" in option else None
+        default = (
+            "required"
+            if option.get("required")
+            else f"`{str(option['default']).lower()}`"
+            if "default" in option
+            else None
+        )
         assert type_and_default.split(", ") == [option["type"], *([default] if default else [])], name
         assert re.findall(r"`(\w+)`", environment) == env_of(option), name
 
@@ -152,13 +175,15 @@ def test_every_module_documents_its_attributes(name: str) -> None:
 
 
 def test_the_user_agent_tells_the_version_of_the_collection() -> None:
-    assert COLLECTION_VERSION == read_yaml("galaxy.yml")["version"]
+    assert read_yaml("galaxy.yml")["version"] == COLLECTION_VERSION
 
 
 def test_the_metadata_tells_the_oldest_supported_versions() -> None:
     ansible = min(ANSIBLE_CORE, key=number)
     assert read_yaml("meta/runtime.yml")["requires_ansible"] == f">={ansible}.0"
-    assert {read_yaml(str(role))["galaxy_info"]["min_ansible_version"] for role in ROOT.glob("roles/*/meta/main.yml")} == {ansible}
+    assert {
+        read_yaml(str(role))["galaxy_info"]["min_ansible_version"] for role in ROOT.glob("roles/*/meta/main.yml")
+    } == {ansible}
     assert read_yaml("tests/config.yml")["modules"]["python_requires"] == f">={min(TARGET_PYTHON, key=number)}"
 
 
@@ -168,7 +193,9 @@ def number(version: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
 def test_the_documents_tell_which_versions_are_tested(path: str) -> None:
-    ansible, python = (f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON))
+    ansible, python = (
+        f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON)
+    )
     assert f"tested with ansible-core {ansible} and Python {python}" in words(path)
 
 
@@ -215,7 +242,12 @@ def test_the_documentation_site_shows_every_guide() -> None:
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
 
-@pytest.mark.parametrize("path", sorted(str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)))
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)
+    ),
+)
 def test_links_to_files_lead_somewhere(path: str) -> None:
     links = re.findall(r"\]\(([^):#]+)[#)]", (ROOT / path).read_text(encoding="utf-8"))
     assert links or path.startswith(("roles/", ".github/"))
@@ -223,8 +255,12 @@ def test_links_to_files_lead_somewhere(path: str) -> None:
 
 
 def test_the_front_page_shows_the_playbook_of_the_readme() -> None:
-    playbook = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert playbook and textwrap.indent(playbook[1], "   ") in (ROOT / "docs" / "site" / "index.rst").read_text(encoding="utf-8")
+    playbook = re.search(
+        r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert playbook and textwrap.indent(playbook[1], "   ") in (ROOT / "docs" / "site" / "index.rst").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_readme_lists_the_plugins_and_roles() -> None:
@@ -233,7 +269,10 @@ def test_the_readme_lists_the_plugins_and_roles() -> None:
     unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
     files = [path for path in (ROOT / "plugins").glob("*/[!_]*.py") if path.parent.name not in unlisted]
     plugins = [(path.parent.name.removesuffix("s"), path.stem) for path in files]
-    sources = [("event source", path.stem) for path in (ROOT / "extensions" / "eda" / "plugins" / "event_source").glob("[!_]*.py")]
+    sources = [
+        ("event source", path.stem)
+        for path in (ROOT / "extensions" / "eda" / "plugins" / "event_source").glob("[!_]*.py")
+    ]
     roles = [("role", path.parents[1].name) for path in ROOT.glob("roles/*/tasks/main.yml")]
     assert sorted(listed) == sorted(plugins + sources + roles)
 
@@ -241,55 +280,74 @@ def test_the_readme_lists_the_plugins_and_roles() -> None:
 # The direction of dependency: modules and plugins, domain logic, client, requests
 
 
-CLIENT = {"answer", "bounded_answer", "client", "clock", "connection", "errors", "options", "timestamps", "transport", "version"}
-BRIDGE = {"argument_spec", "module_run"}
-MODULE_UTILS = {path.stem: path for path in (ROOT / "plugins" / "module_utils").glob("[!_]*.py")}
-DOMAIN = set(MODULE_UTILS) - CLIENT - BRIDGE
+PLUGINS = ROOT / "plugins"
+SHARED = {"_clock", "_errors", "_options", "_parallel", "_timestamps", "_version"}
+HTTP = {"_http"}
+DOMAIN = {"_keys", "_operations", "_projects"}
+MODULE_UTILS = {
+    path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
+}
+
+# What each part of module_utils may import of it; _module is the only part that knows Ansible.
+ALLOWED = {
+    **dict.fromkeys(SHARED, SHARED),
+    **dict.fromkeys(HTTP, SHARED | HTTP),
+    **dict.fromkeys(DOMAIN, SHARED | HTTP | DOMAIN),
+    "_module": SHARED | HTTP,
+}
 
 
 def imports(path: Path) -> set[str]:
-    """The full names of the modules that a file imports; of this collection, C(module_utils.NAME)."""
+    """The full names of the modules that a file imports; of this collection, from C(plugins) on."""
+    package = ("plugins", *path.relative_to(PLUGINS).parent.parts)
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            whole_files = node.module == f"{COLLECTION}.plugins.module_utils"
-            names.update(f"{node.module}.{alias.name}" for alias in node.names) if whole_files else names.add(node.module or "")
-    return {name.replace(f"{COLLECTION}.plugins.", "", 1) for name in names}
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])]).removeprefix(f"{COLLECTION}.")
+            names.add(base)
+            names.update(f"{base}.{alias.name}" for alias in node.names)
+    return names
 
 
-def ours(path: Path) -> set[str]:
-    return {name.removeprefix("module_utils.") for name in imports(path) if name.startswith("module_utils.")}
+def parts_of(path: Path, package: str = "module_utils") -> set[str]:
+    """The files and folders of module_utils (or another package of plugins) that a file imports from."""
+    return {name.split(".")[2] for name in imports(path) if name.startswith(f"plugins.{package}.")}
 
 
 def foreign(path: Path, *packages: str) -> set[str]:
     return {name for name in imports(path) if name.split(".")[0] in packages}
 
 
-def test_the_layers_are_all_there() -> None:
-    assert CLIENT | BRIDGE < set(MODULE_UTILS)
+def files_of(part: str) -> list[Path]:
+    folder = PLUGINS / "module_utils"
+    return [folder / f"{part}.py"] if (folder / f"{part}.py").exists() else sorted((folder / part).rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", sorted(CLIENT))
-def test_the_client_knows_nothing_of_keys_projects_operations_or_ansible(name: str) -> None:
-    assert ours(MODULE_UTILS[name]) <= CLIENT
-    assert foreign(MODULE_UTILS[name], "ansible") == set()
+def test_every_part_of_module_utils_has_a_layer() -> None:
+    assert set(ALLOWED) == MODULE_UTILS
 
 
-@pytest.mark.parametrize("name", sorted(DOMAIN))
-def test_the_domain_logic_knows_nothing_of_ansible(name: str) -> None:
-    assert ours(MODULE_UTILS[name]) <= CLIENT | DOMAIN
-    assert foreign(MODULE_UTILS[name], "ansible") == set()
+@pytest.mark.parametrize("part", sorted(ALLOWED))
+def test_imports_point_down(part: str) -> None:
+    for path in files_of(part):
+        assert parts_of(path) <= ALLOWED[part], path
+        assert parts_of(path, "plugin_utils") == set(), path
+
+
+@pytest.mark.parametrize("part", sorted(set(ALLOWED) - {"_module"}))
+def test_only_the_bridge_to_modules_knows_ansible(part: str) -> None:
+    assert {path: found for path in files_of(part) if (found := foreign(path, "ansible"))} == {}
 
 
 def test_requests_is_imported_in_one_place() -> None:
-    importing = {path.name for path in (ROOT / "plugins").rglob("*.py") if foreign(path, "requests", "urllib3")}
+    importing = {path.name for path in PLUGINS.rglob("*.py") if foreign(path, "requests", "urllib3")}
     assert importing == {"transport.py"}
 
 
 @each_module
-def test_modules_know_no_other_module_and_no_transport(name: str) -> None:
-    path = ROOT / "plugins" / "modules" / f"{name}.py"
-    assert ours(path) <= set(MODULE_UTILS) - {"transport"}
-    assert not any(imported.startswith("modules") for imported in imports(path))
+def test_modules_import_no_other_module_and_no_transport(name: str) -> None:
+    imported = imports(PLUGINS / "modules" / f"{name}.py")
+    assert not any(found.startswith(("plugins.modules", "plugins.module_utils._http.transport")) for found in imported)

@@ -15,13 +15,13 @@ import zlib
 from http.client import HTTPResponse
 from typing import Any
 
-LARGEST_ANSWER = 64 * 2**20
+MAX_RESPONSE_SIZE = 64 * 2**20
 # As zlib calls gzip's format.
 GZIP = 16 + zlib.MAX_WBITS
 
 
-class AnswerTooLarge(OSError):
-    """It has more than LARGEST_ANSWER bytes, as it came or unpacked."""
+class ResponseTooLarge(OSError):
+    """It has more than MAX_RESPONSE_SIZE bytes, as it came or unpacked."""
 
 
 class BoundedAnswer(HTTPResponse):
@@ -33,19 +33,19 @@ class BoundedAnswer(HTTPResponse):
 
 
 def unpacked(body: bytes, encoding: str | None) -> bytes:
-    """The body without its Content-Encoding, of which gzip is asked for. Raises ValueError, or AnswerTooLarge."""
+    """The body without its Content-Encoding, of which gzip is asked for. Raises ValueError, or ResponseTooLarge."""
     if not body or encoding in (None, "identity"):
         return body
     if encoding != "gzip":
         raise ValueError(f"the answer is compressed with {encoding}, though only gzip was asked for")
     unpacker = zlib.decompressobj(GZIP)
     try:
-        plain = unpacker.decompress(body, LARGEST_ANSWER + 1)
+        plain = unpacker.decompress(body, MAX_RESPONSE_SIZE + 1)
     except zlib.error as error:
         raise ValueError(f"the answer can't be unpacked: {error}") from error
-    if len(plain) > LARGEST_ANSWER:
+    if len(plain) > MAX_RESPONSE_SIZE:
         # A few bytes may unpack to any number of them.
-        raise AnswerTooLarge(f"more than {LARGEST_ANSWER} bytes")
+        raise ResponseTooLarge(f"more than {MAX_RESPONSE_SIZE} bytes")
     if not unpacker.eof:
         raise ValueError("the answer can't be unpacked: it ends too early")
     return plain
@@ -59,7 +59,7 @@ class _BoundedStream(io.RawIOBase):
         self._socket = sock
         self._stream = stream
         self._deadline = time.monotonic() + sock.gettimeout()
-        self._room = LARGEST_ANSWER
+        self._room = MAX_RESPONSE_SIZE
 
     def readable(self) -> bool:
         return True
@@ -72,7 +72,7 @@ class _BoundedStream(io.RawIOBase):
         count = self._stream.readinto(buffer)
         self._room -= count or 0
         if self._room < 0:
-            raise AnswerTooLarge(f"more than {LARGEST_ANSWER} bytes")
+            raise ResponseTooLarge(f"more than {MAX_RESPONSE_SIZE} bytes")
         return count
 
     def close(self) -> None:

@@ -17,16 +17,16 @@ from http import HTTPStatus
 from typing import Any, Callable
 from urllib.parse import quote, urlsplit
 
-from . import transport
-from .response import Answer
-from .body import LARGEST_ANSWER
 from .._clock import SYSTEM_CLOCK, Clock
-from .connection import Connection, is_loopback, spellings
 from .._errors import ClouddbError, NotFound, RequestFailed, ServiceUnreachable, StatusError, Unauthorized
 from .._version import COLLECTION_VERSION
+from . import transport
+from .body import MAX_RESPONSE_SIZE
+from .connection import Connection, encodings, is_loopback
+from .response import Response
 
-LONGEST_SERVICE_TEXT = 500
-MOST_WORKERS = 32
+MAX_SERVICE_TEXT = 500
+MAX_WORKERS = 32
 SHORTEST_TIMEOUT = 0.001
 # A service whose clock is further off than this has sent a Date that means nothing.
 WIDEST_GAP = timedelta(days=3660)
@@ -35,11 +35,13 @@ WIDEST_GAP = timedelta(days=3660)
 class Client:
     """One session with the service.
 
-    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedAnswer. It may be used by
+    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse. It may be used by
     several threads at once.
     """
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, seconds_left: Callable[[], float] | None = None):
+    def __init__(
+        self, connection: Connection, clock: Clock = SYSTEM_CLOCK, seconds_left: Callable[[], float] | None = None
+    ):
         self.connection = connection
         self.clock = clock
         self._seconds_left = seconds_left
@@ -49,15 +51,15 @@ class Client:
         host = urlsplit(connection.base_url).hostname or ""
         self._proxies = {"no_proxy": host} if is_loopback(host) else None
 
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Answer:
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
         return self._request("GET", segments, query=query)
 
-    def post(self, *segments: str | int, body: Mapping[str, Any]) -> Answer:
+    def post(self, *segments: str | int, body: Mapping[str, Any]) -> Response:
         """POST a JSON object to the path of these segments."""
         return self._request("POST", segments, body=body)
 
-    def delete(self, *segments: str | int) -> Answer:
+    def delete(self, *segments: str | int) -> Response:
         """DELETE the path of these segments."""
         return self._request("DELETE", segments)
 
@@ -82,7 +84,7 @@ class Client:
         segments: tuple[str | int, ...],
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> Response:
         # Some time has to be left, as urllib3 takes no zero.
         total = max(self._seconds_left(), SHORTEST_TIMEOUT) if self._seconds_left else None
         path = "/" + "/".join(quote(str(segment), safe="", errors="replace") for segment in segments)
@@ -106,29 +108,37 @@ class Client:
             # Also one that nobody expects: a library's error may quote the request's headers, and is never shown as it is.
             raise self._without_answer(error, method, path, request_id) from None
         self._learn_service_time(response.headers.get("Date"))
-        tries: int = response.raw.tries  # type: ignore[union-attr]  # a WholeBody
+        attempts: int = response.raw.attempts  # type: ignore[union-attr]  # a WholeBody
         if not 200 <= response.status_code < 300:
-            raise self._status_error(response, method, path, tries, request_id)
+            raise self._status_error(response, method, path, attempts, request_id)
         try:
-            return Answer(json.loads(response.content), method, path, tries, request_id)
+            return Response(json.loads(response.content), method, path, attempts, request_id)
         except (ValueError, RecursionError):
-            raise Answer(None, method, path, tries, request_id).unexpected(_why_not_json(response.content)) from None
+            raise Response(None, method, path, attempts, request_id).unexpected(
+                _why_not_json(response.content)
+            ) from None
 
     def _without_answer(self, error: Exception, method: str, path: str, request_id: str) -> RequestFailed:
-        tries = getattr(next(iter(error.args), None), "tries", 1)
+        attempts = getattr(next(iter(error.args), None), "attempts", 1)
         if transport.is_too_large(error):
-            return Answer(None, method, path, tries, request_id).unexpected(f"it is larger than {LARGEST_ANSWER // 2**20} MiB")
+            return Response(None, method, path, attempts, request_id).unexpected(
+                f"it is larger than {MAX_RESPONSE_SIZE // 2**20} MiB"
+            )
         trusted = not transport.is_untrusted_certificate(error)
         sent = trusted and not transport.is_never_sent(error)
         transient = trusted and isinstance(error, (OSError, transport.HTTPError))
-        message = f"{self.connection.base_url} did not answer {method} {path}: {transport.describe_fault(error)}{_after(tries)}"
-        return ServiceUnreachable(self._without_key(message), method, path, tries, request_id, sent=sent, transient=transient)
+        message = f"{self.connection.base_url} did not answer {method} {path}: {transport.describe_fault(error)}{_after(attempts)}"
+        return ServiceUnreachable(
+            self._without_key(message), method, path, attempts, request_id, sent=sent, transient=transient
+        )
 
-    def _status_error(self, response: transport.requests.Response, method: str, path: str, tries: int, request_id: str) -> StatusError:
+    def _status_error(
+        self, response: transport.requests.Response, method: str, path: str, attempts: int, request_id: str
+    ) -> StatusError:
         status = response.status_code
         told = self._error_body(response.content)
         name = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
-        message = f"the service answered {status}{name} to {method} {path}{_after(tries)}"
+        message = f"the service answered {status}{name} to {method} {path}{_after(attempts)}"
         if "message" in told:
             message += f": {told['message']}"
         error_class: type[StatusError] = StatusError
@@ -137,12 +147,14 @@ class Client:
             message += "; the key is not valid or was revoked: check api_key or CLOUDDB_API_KEY"
         elif status == 404:
             error_class = NotFound
-            message += "; there is no such object, or this key may not reach it" + ("" if told else ", or base_url is wrong")
+            message += "; there is no such object, or this key may not reach it" + (
+                "" if told else ", or base_url is wrong"
+            )
         elif 300 <= status < 400:
             message += "; redirects are not followed, so that the key stays with base_url: set base_url to the service's own address"
         elif not told and status not in transport.TRANSIENT_STATUSES:
             message += "; the answer is not one of the control API: check base_url"
-        error = error_class(message, method, path, tries, request_id, status, told)
+        error = error_class(message, method, path, attempts, request_id, status, told)
         error.retry_after = transport.retry_after_seconds(response.headers)
         return error
 
@@ -155,10 +167,14 @@ class Client:
         if not isinstance(body, dict):
             return {}
         told = {field: body.get(field) for field in ("message", "code", "request_id")}
-        return {field: self._without_key(text)[:LONGEST_SERVICE_TEXT] for field, text in told.items() if isinstance(text, str) and text}
+        return {
+            field: self._without_key(text)[:MAX_SERVICE_TEXT]
+            for field, text in told.items()
+            if isinstance(text, str) and text
+        }
 
     def _without_key(self, text: str) -> str:
-        for spelling in spellings(self.connection.api_key):
+        for spelling in encodings(self.connection.api_key):
             text = text.replace(spelling, "********")
         return text
 
@@ -183,11 +199,13 @@ def _bearer(api_key: str) -> Callable[[transport.requests.PreparedRequest], tran
 
 
 def _session(connection: Connection, clock: Clock) -> transport.requests.Session:
-    session = transport.StayingSession()
+    session = transport.NoRedirectSession()
     session.auth = _bearer(connection.api_key)
-    session.headers.update({"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"})
+    session.headers.update(
+        {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": f"clouddb.control/{COLLECTION_VERSION}"}
+    )
     retries = transport.FaultRetry.with_tries(connection.api_retries, clock.sleep)
-    adapter = transport.WholeBodyAdapter(pool_maxsize=MOST_WORKERS, max_retries=retries)
+    adapter = transport.WholeBodyAdapter(pool_maxsize=MAX_WORKERS, max_retries=retries)
     session.mount("https://", adapter)
     session.mount("http://", adapter)
     if not connection.validate_certs:
@@ -195,8 +213,8 @@ def _session(connection: Connection, clock: Clock) -> transport.requests.Session
     return session
 
 
-def _after(tries: int) -> str:
-    return f" (tried {tries} times)" if tries > 1 else ""
+def _after(attempts: int) -> str:
+    return f" (tried {attempts} times)" if attempts > 1 else ""
 
 
 def _why_not_json(content: bytes) -> str:

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from .._errors import InvalidOption
-from .._options import seconds, whole
+from .._options import integer, seconds
 
-
-MOST_RETRIES = 100
+MAX_RETRIES = 100
 
 
 class Connection(NamedTuple):
@@ -49,7 +48,7 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
         validate_certs=params["validate_certs"],
         ca_path=ca_path,
         api_timeout=seconds(params, "api_timeout", zero=False),
-        api_retries=whole(params, "api_retries", 0, MOST_RETRIES),
+        api_retries=integer(params, "api_retries", 0, MAX_RETRIES),
     )
 
 
@@ -76,13 +75,18 @@ def _checked_base_url(base_url: str, allow_http: bool) -> str:
     if url.username is not None or url.password is not None:
         raise InvalidOption("base_url", "an address must not hold a user or a password; the key belongs in api_key")
     if url.scheme not in ("http", "https"):
-        raise InvalidOption("base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'; {wanted}")
+        raise InvalidOption(
+            "base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'; {wanted}"
+        )
     if not host or not _is_host(host) or port == 0 or re.search(r"[\\%]", url.netloc):
         raise InvalidOption("base_url", f"the address names no host; {wanted}")
     if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(url.path.split("/")):
         raise InvalidOption("base_url", f"an address with a plain path and nothing after it is needed; {wanted}")
     if url.scheme == "http" and not allow_http and not is_loopback(host):
-        raise InvalidOption("base_url", f"plain http would show the key to the network on its way to {host}; use https, or set allow_http: true")
+        raise InvalidOption(
+            "base_url",
+            f"plain http would show the key to the network on its way to {host}; use https, or set allow_http: true",
+        )
     return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
 
 
@@ -104,11 +108,13 @@ def _checked_api_key(api_key: str) -> str:
     if not api_key:
         raise InvalidOption("api_key", "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY")
     if not is_sendable(api_key):
-        raise InvalidOption("api_key", "a key has only visible ASCII characters and no white space inside; this value has others")
+        raise InvalidOption(
+            "api_key", "a key has only visible ASCII characters and no white space inside; this value has others"
+        )
     return api_key
 
 
-def spellings(api_key: str) -> set[str]:
+def encodings(api_key: str) -> set[str]:
     """The key as texts of programs may spell it: as it is, in JSON, in an address, in Python's notation."""
     return {api_key, json.dumps(api_key)[1:-1], quote(api_key), quote(api_key, safe=""), repr(api_key)[1:-1]}
 

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._errors import UnexpectedAnswer
+from .._errors import UnexpectedResponse
 
 
-class Answer(NamedTuple):
-    """The decoded JSON of a 2xx answer, with what an error about it has to name."""
+class Response(NamedTuple):
+    """The decoded JSON of a 2xx response, with what an error about it has to name."""
 
     json: Any
     method: str
     path: str
-    tries: int
+    attempts: int
     request_id: str
 
-    def unexpected(self, problem: str) -> UnexpectedAnswer:
+    def unexpected(self, problem: str) -> UnexpectedResponse:
         """The error that says in what way this answer is not what api.md describes."""
         message = f"the service's answer to {self.method} {self.path} is not understood: {problem}"
-        return UnexpectedAnswer(message, self.method, self.path, self.tries, self.request_id)
+        return UnexpectedResponse(message, self.method, self.path, self.attempts, self.request_id)
 
     def object(self, field: str | None = None) -> dict[str, Any]:
-        """The JSON object itself, or the one in its C(field). Raises UnexpectedAnswer."""
+        """The JSON object itself, or the one in its C(field). Raises UnexpectedResponse."""
         value = self.json
         if not isinstance(value, dict):
             raise self.unexpected(f"a JSON object was expected, not {_json_type(value)}")
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
         """The array in C(field) (None: the answer itself), whose items are objects with fields of these types.
 
-        Raises UnexpectedAnswer.
+        Raises UnexpectedResponse.
         """
         value = self.json if field is None else self.object().get(field)
         place = "the answer" if field is None else f"its field '{field}'"
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
         return value
 
     def require(self, item: Any, **types: type) -> dict[str, Any]:
-        """The item, if it is an object whose fields named here have these types. Raises UnexpectedAnswer."""
+        """The item, if it is an object whose fields named here have these types. Raises UnexpectedResponse."""
         if not isinstance(item, dict):
             raise self.unexpected(f"an object was expected, not {_json_type(item)}")
         for field, wanted in types.items():
@@ -60,7 +60,15 @@ class Answer(NamedTuple):
         return item
 
 
-_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "an integer", float: "a number", bool: "a boolean", type(None): "null"}
+_TYPE_NAMES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
 
 
 def _json_type(value: Any) -> str:

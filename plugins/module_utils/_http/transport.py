@@ -14,8 +14,8 @@ import ssl
 import traceback
 from typing import TYPE_CHECKING, Any, Callable
 
-from .body import AnswerTooLarge, BoundedAnswer, unpacked
 from .._errors import REFUSED_STATUSES, TRANSIENT_STATUSES
+from .body import BoundedAnswer, ResponseTooLarge, unpacked
 
 REQUESTS_IMPORT_ERROR: str | None = None
 try:
@@ -44,22 +44,22 @@ except ImportError:
         MaxRetryError = Exception
 
 FIRST_BACKOFF = 0.5
-LONGEST_BACKOFF = 20.0
+MAX_BACKOFF = 20.0
 # A rate limit counts by the minute, so the pauses of a request with the default of api_retries last longer than one together.
 FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
-LONGEST_BACKOFF_AT_RATE_LIMIT = 30.0
-LONGEST_RETRY_AFTER = 60.0
+MAX_BACKOFF_AT_RATE_LIMIT = 30.0
+MAX_RETRY_AFTER = 60.0
 
 # OpenSSL's codes for: not yet valid, no longer valid, another host's, another address's.
 WRONG_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
 
 
 class TriedInVain(MaxRetryError):
-    """The last of some tries has failed; C(reason) is its error."""
+    """The last of some attempts has failed; C(reason) is its error."""
 
-    def __init__(self, pool: Any, url: Any, reason: Any, tries: int):
+    def __init__(self, pool: Any, url: Any, reason: Any, attempts: int):
         super().__init__(pool, url, reason)
-        self.tries = tries
+        self.attempts = attempts
 
 
 class FaultRetry(Retry):
@@ -75,7 +75,7 @@ class FaultRetry(Retry):
 
     @classmethod
     def with_tries(cls, retries: int, sleep: Callable[[float], None]) -> FaultRetry:
-        """At most C(retries) further tries after the first one."""
+        """At most C(retries) further attempts after the first one."""
         # The method is looked at in is_retry and increment; the last answer is handed on as it is.
         return cls(retries, redirect=0, raise_on_status=False, sleep=sleep)
 
@@ -86,7 +86,13 @@ class FaultRetry(Retry):
         return status_code in (REFUSED_STATUSES if method == "POST" else TRANSIENT_STATUSES)
 
     def increment(
-        self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, _pool: Any = None, _stacktrace: Any = None
+        self,
+        method: Any = None,
+        url: Any = None,
+        response: Any = None,
+        error: Any = None,
+        _pool: Any = None,
+        _stacktrace: Any = None,
     ) -> FaultRetry:
         try:
             if error is not None and (is_final(error) or (method == "POST" and not is_never_sent(error))):
@@ -99,42 +105,42 @@ class FaultRetry(Retry):
         return retry_after_seconds(response.headers)
 
     def sleep(self, response: Any = None) -> None:
-        tries = len(self.history)
+        attempts = len(self.history)
         limited = self.history[-1].status == 429
         told = self.get_retry_after(response) if response is not None else None
         pause = told or 0.0
         # Others come back at the moment that they were told as well, and once more the rate limit is not enough for all.
-        if told is None or (limited and tries > 1):
-            pause += _backoff_at_rate_limit(tries) if limited else _backoff(tries)
+        if told is None or (limited and attempts > 1):
+            pause += _backoff_at_rate_limit(attempts) if limited else _backoff(attempts)
         self._sleep(pause)
 
 
-def _backoff(tries: int) -> float:
-    return random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (tries - 1)))
+def _backoff(attempts: int) -> float:
+    return random.uniform(0, min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (attempts - 1)))
 
 
-def _backoff_at_rate_limit(tries: int) -> float:
-    longest = min(LONGEST_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (tries - 1))
+def _backoff_at_rate_limit(attempts: int) -> float:
+    longest = min(MAX_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (attempts - 1))
     return random.uniform(longest * 3 / 4, longest)
 
 
 def retry_after_seconds(headers: Any) -> float | None:
-    """The pause that a Retry-After header asks for, at most LONGEST_RETRY_AFTER; None without a readable one."""
+    """The pause that a Retry-After header asks for, at most MAX_RETRY_AFTER; None without a readable one."""
     value = headers.get("Retry-After")
     if value is None:
         return None
     try:
-        return min(Retry().parse_retry_after(value), LONGEST_RETRY_AFTER)
+        return min(Retry().parse_retry_after(value), MAX_RETRY_AFTER)
     except (InvalidHeader, ValueError, OverflowError):
         return None
 
 
 class WholeBody(io.BytesIO):
-    """An answer's body, read to its end, with the number of tries that it took to get it."""
+    """An answer's body, read to its end, with the number of attempts that it took to get it."""
 
-    def __init__(self, content: bytes, tries: int):
+    def __init__(self, content: bytes, attempts: int):
         super().__init__(content)
-        self.tries = tries
+        self.attempts = attempts
 
 
 # requests sends by this method of a pool. Its name is put together because the sanity test replace-urlopen forbids the
@@ -142,14 +148,23 @@ class WholeBody(io.BytesIO):
 _SEND = "url" + "open"
 
 
-def _send_for_whole_body(pool: Any, method: str, url: str, body: Any = None, headers: Any = None, retries: Any = None, *args: Any, **kwargs: Any) -> Any:
+def _send_for_whole_body(
+    pool: Any,
+    method: str,
+    url: str,
+    body: Any = None,
+    headers: Any = None,
+    retries: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     """Has the body read and unpacked while urllib3 still retries, so that a broken body is a fault like others."""
     kwargs.update(preload_content=True, decode_content=False, enforce_content_length=True)
     try:
         response = getattr(HTTPConnectionPool, _SEND)(pool, method, url, body, headers, retries, *args, **kwargs)
         response.plain_data = unpacked(response.data, response.headers.get("Content-Encoding"))
         return response
-    except (ValueError, AnswerTooLarge, InvalidHeader) as error:
+    except (ValueError, ResponseTooLarge, InvalidHeader) as error:
         # urllib3 does not count these among the faults to retry.
         left = retries.increment(method, url, error=ProtocolError("Connection broken.", error), _pool=pool)
         left.sleep()
@@ -158,7 +173,9 @@ def _send_for_whole_body(pool: Any, method: str, url: str, body: Any = None, hea
 
 def _bound(manager: Any) -> Any:
     """The pool manager, its connections with bounded answers whose bodies are read within urllib3's retries."""
-    manager.pool_classes_by_scheme = {scheme: _bounded_pool(pool) for scheme, pool in manager.pool_classes_by_scheme.items()}
+    manager.pool_classes_by_scheme = {
+        scheme: _bounded_pool(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
     return manager
 
 
@@ -167,7 +184,7 @@ def _bounded_pool(pool: Any) -> type:
     return type("BoundedPool", (pool,), {"ConnectionCls": connection, _SEND: _send_for_whole_body})
 
 
-class StayingSession(Session):
+class NoRedirectSession(Session):
     """A session that follows no redirect, nor looks at where one leads."""
 
     def get_redirect_target(self, resp: Any) -> None:
@@ -229,7 +246,8 @@ def is_untrusted_certificate(error: BaseException) -> bool:
 def is_wrong_certificate(error: BaseException) -> bool:
     """Whether the certificate is out of date or another host's, so that no bundle would make it a good one."""
     return any(
-        getattr(reason, "verify_code", None) in WRONG_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError" for reason in _tls_reasons(error)
+        getattr(reason, "verify_code", None) in WRONG_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError"
+        for reason in _tls_reasons(error)
     )
 
 
@@ -240,7 +258,7 @@ def _tls_reasons(error: BaseException) -> list[Any]:
 
 def is_too_large(error: BaseException) -> bool:
     """Whether the answer went on beyond what is read of one."""
-    return any(isinstance(reason, AnswerTooLarge) for reason in root_cause(error).args)
+    return any(isinstance(reason, ResponseTooLarge) for reason in root_cause(error).args)
 
 
 def is_final(error: BaseException) -> bool:
@@ -257,7 +275,11 @@ def describe_fault(error: BaseException) -> str:
     """One phrase, without addresses of Python objects, that says what went wrong."""
     cause = root_cause(error)
     if is_untrusted_certificate(error):
-        advice = "" if is_wrong_certificate(error) else "; set ca_path (or REQUESTS_CA_BUNDLE) to the bundle of the authority that signed it"
+        advice = (
+            ""
+            if is_wrong_certificate(error)
+            else "; set ca_path (or REQUESTS_CA_BUNDLE) to the bundle of the authority that signed it"
+        )
         return f"its certificate is not trusted ({_innermost(cause)}){advice}"
     if isinstance(cause, ConnectTimeoutError) and not isinstance(cause, NewConnectionError):
         return "no connection within api_timeout"
@@ -277,4 +299,6 @@ def _innermost(error: BaseException) -> str:
         inner = error.__cause__ or error.__context__
     if inner is not None:
         return _innermost(inner)
-    return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error) or type(error).__name__
+    return (
+        str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error) or type(error).__name__
+    )

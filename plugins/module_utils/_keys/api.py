@@ -9,18 +9,18 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
+from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized
 from .._http.client import Client
 from .._http.connection import is_sendable
-from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized
 from .._timestamps import parse_timestamp
 
 Key = dict[str, Any]
 
 
-class KeyLeftOver(ClouddbError):
+class OrphanedKey(ClouddbError):
     """A key may be or is active that nobody has the secret of, or that should be gone; C(key_ids) names what is known."""
 
-    kind = "key_left_over"
+    kind = "orphaned_key"
 
     def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError, result: dict[str, Any] | None = None):
         super().__init__(message, {**cause.details, "key_ids": list(key_ids)}, result)
@@ -56,12 +56,12 @@ def _age_order(key: Key) -> tuple[datetime, int]:
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the keys of that name from before. Raises KeyLeftOver when no usable answer came, which names the
+    C(known_ids) are the keys of that name from before. Raises OrphanedKey when no usable answer came, which names the
     key that may have been created all the same.
     """
     try:
-        answer = client.post("api_keys", body={"key_name": name})
-        created = answer.require(answer.object(), id=int, key=str)
+        response = client.post("api_keys", body={"key_name": name})
+        created = response.require(response.object(), id=int, key=str)
     except RequestFailed as fault:
         if not fault.may_have_acted:
             raise
@@ -70,8 +70,10 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     return CreatedKey(created["key"], public)
 
 
-def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], fault: RequestFailed) -> KeyLeftOver:
-    problem = f"creating the key '{name}' brought no usable answer ({fault}), and a second try could have made a second key"
+def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], fault: RequestFailed) -> OrphanedKey:
+    problem = (
+        f"creating the key '{name}' brought no usable answer ({fault}), and a second try could have made a second key"
+    )
     ids: list[int] = []
     try:
         ids = [key["id"] for key in keys_named(client, name) if key["id"] not in known_ids]
@@ -84,7 +86,7 @@ def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], 
             if len(ids) > 1:
                 found = "are new keys of that name, those of other hosts and perhaps this task's: revoke the one whose secret nobody has,"
             way_out = f"since then there {found} {_by_id(ids)}, then run the task again"
-    return KeyLeftOver(f"{problem}; {way_out}", ids, fault)
+    return OrphanedKey(f"{problem}; {way_out}", ids, fault)
 
 
 def _by_id(ids: Iterable[int]) -> str:
@@ -94,7 +96,7 @@ def _by_id(ids: Iterable[int]) -> str:
 def first_created(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
     """Of all keys of that name that are not among C(known_ids), the earliest: the one that stays.
 
-    When many hosts create the same key at once, all of them come to the same answer.
+    When many hosts create the same key at once, all of them come to the same result.
     """
     others = [key for key in keys_named(client, name) if key["id"] not in known_ids]
     ours = next((key for key in others if key["id"] == created.public["id"]), created.public)
@@ -104,17 +106,17 @@ def first_created(client: Client, name: str, created: CreatedKey, known_ids: Col
 def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was gone already."""
     try:
-        answer = client.delete("api_keys", key["id"])
+        response = client.delete("api_keys", key["id"])
     except NotFound as gone:
         # A 404 to a repeated DELETE: the first one acted and its answer was lost.
-        return {**key, "revoked": True} if gone.tries > 1 else None
+        return {**key, "revoked": True} if gone.attempts > 1 else None
     except RequestFailed as fault:
         if fault.may_have_acted and _is_gone(client, key):
             return {**key, "revoked": True}
         raise
-    revocation = answer.require(answer.object(), id=int)
+    revocation = response.require(response.object(), id=int)
     if revocation.get("revoked") is False:
-        raise answer.unexpected("it says that the key is not revoked")
+        raise response.unexpected("it says that the key is not revoked")
     return revocation
 
 
@@ -127,12 +129,16 @@ def _is_gone(client: Client, key: Key) -> bool:
 
 
 def revoke_unwanted(client: Client, created: CreatedKey, why: str) -> None:
-    """Revoke the key that this task has just created. Raises KeyLeftOver when that fails too."""
+    """Revoke the key that this task has just created. Raises OrphanedKey when that fails too."""
     key_id = created.public["id"]
     try:
         revoke_key(client, created.public)
     except RequestFailed as fault:
-        raise KeyLeftOver(f"{why}, and key {key_id}, made for it, could not be revoked ({fault}): revoke it {_by_id([key_id])}", [key_id], fault) from fault
+        raise OrphanedKey(
+            f"{why}, and key {key_id}, made for it, could not be revoked ({fault}): revoke it {_by_id([key_id])}",
+            [key_id],
+            fault,
+        ) from fault
 
 
 def is_accepted(client: Client, secret: str) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from .._http.client import Client
 from .._errors import ClouddbError, RequestFailed
+from .._http.client import Client
 from .api import (
     CreatedKey,
     Key,
-    KeyLeftOver,
+    OrphanedKey,
     create_key,
     first_created,
     is_accepted,
@@ -43,7 +43,7 @@ class SeveralKeys(ClouddbError):
 def present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     """See to it that there is a key of this name, and that C(dest), if given, holds a secret that the service takes.
 
-    Raises KeyLost, KeyLeftOver, SecretFileError and what Client raises.
+    Raises KeyLost, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
         return _present(client, name, None, regenerate, check_mode)
@@ -82,10 +82,16 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
             raise
         if stays["id"] != created.public["id"]:
             return _yielded(client, existing, created, stays, dest)
-    result = {**_result(True, existing, [stays], stays, []), "warnings": warnings, **({} if dest else {"key": created.secret})}
+    result = {
+        **_result(True, existing, [stays], stays, []),
+        "warnings": warnings,
+        **({} if dest else {"key": created.secret}),
+    }
     if existing:
         # With the new key: one of the old ones may be the key that this task has used so far.
-        result["revoked"] = _revoke_all(client.with_api_key(created.secret), existing, result, f"the new key {stays['id']} is in use")
+        result["revoked"] = _revoke_all(
+            client.with_api_key(created.secret), existing, result, f"the new key {stays['id']} is in use"
+        )
     if dest:
         dest.set_attributes(dest.path)
     return result
@@ -94,7 +100,7 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
-    Raises SeveralKeys, KeyLeftOver and what Client raises.
+    Raises SeveralKeys, OrphanedKey and what Client raises.
     """
     keys = [key for key in list_keys(client) if key["id"] == key_id] if name is None else keys_named(client, name)
     if len(keys) > 1 and not allow_multiple:
@@ -102,7 +108,11 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
             f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}): give the id of the one to revoke, or set allow_multiple: true to revoke all",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = [{**key, "revoked": True} for key in keys] if check_mode else _revoke_all(client, keys, {}, "the revocation is not complete")
+    revoked = (
+        [{**key, "revoked": True} for key in keys]
+        if check_mode
+        else _revoke_all(client, keys, {}, "the revocation is not complete")
+    )
     return _result(bool(revoked), keys, [], None, revoked)
 
 
@@ -132,11 +142,15 @@ def _kept(existing: Sequence[Key], dest: SecretFile | None) -> Result:
     if len(existing) > 1:
         interrupted = "After a task that was interrupted, nobody has the secret of one of them"
         way_out = "revoke by its id what nobody uses, or set regenerate: always to replace all of them by one"
-        result["warnings"] = [f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}); none was changed. {interrupted}: {way_out}."]
+        result["warnings"] = [
+            f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}); none was changed. {interrupted}: {way_out}."
+        ]
     return result
 
 
-def _yielded(client: Client, existing: Sequence[Key], created: CreatedKey, stays: Key, dest: SecretFile | None) -> Result:
+def _yielded(
+    client: Client, existing: Sequence[Key], created: CreatedKey, stays: Key, dest: SecretFile | None
+) -> Result:
     """Another host was earlier: its key stays, ours goes."""
     key_id = created.public["id"]
     revoke_unwanted(client, created, f"key {stays['id']} of the same name was created earlier by somebody else")
@@ -146,7 +160,7 @@ def _yielded(client: Client, existing: Sequence[Key], created: CreatedKey, stays
 
 
 def _revoke_all(client: Client, keys: Sequence[Key], result: Result, state: str) -> list[Key]:
-    """The revocation results. Raises KeyLeftOver, which carries the task's result so far: a secret in it is not lost."""
+    """The revocation results. Raises OrphanedKey, which carries the task's result so far: a secret in it is not lost."""
     revoked: list[Key] = []
     for position, key in enumerate(keys):
         try:
@@ -155,7 +169,7 @@ def _revoke_all(client: Client, keys: Sequence[Key], result: Result, state: str)
             left = keys[position:]
             result = {**result, "changed": bool(result or revoked), "revoked": revoked}
             problem = f"{state}, but these keys {'may still be' if fault.may_have_acted else 'are still'} valid: {_ids(left)} ({fault})"
-            raise KeyLeftOver(problem, [key["id"] for key in left], fault, result) from fault
+            raise OrphanedKey(problem, [key["id"] for key in left], fault, result) from fault
         if revocation:
             revoked.append(revocation)
     return revoked

@@ -107,7 +107,9 @@ class SecretFile(NamedTuple):
             os.close(descriptor)
 
     def _remove_left_behind(self) -> None:
-        for path in glob.glob(os.path.join(glob.escape(self._folder()), f"{TEMPORARY_PREFIX}????????{TEMPORARY_SUFFIX}")):
+        for path in glob.glob(
+            os.path.join(glob.escape(self._folder()), f"{TEMPORARY_PREFIX}????????{TEMPORARY_SUFFIX}")
+        ):
             os.unlink(path)
 
     def _folder(self) -> str:

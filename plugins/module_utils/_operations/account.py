@@ -9,11 +9,11 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from .._http.client import Client
 from .._errors import NotFound
-from .api import Operation, Selection, list_operations, newest_first
+from .._http.client import Client
 from .._parallel import in_parallel
 from .._projects import list_projects
+from .api import Operation, Selection, list_operations, newest_first
 
 
 class AccountOperations(NamedTuple):
@@ -34,12 +34,16 @@ def list_account_operations(client: Client, selection: Selection, page_size: int
     gone = [project_id for project_id, operations in zip(ids, lists) if operations is None]
     warnings = found.warnings()
     if gone:
-        warnings.append(f"These projects answered 404 when their operations were read, as projects do that were just deleted: {', '.join(gone)}.")
+        warnings.append(
+            f"These projects answered 404 when their operations were read, as projects do that were just deleted: {', '.join(gone)}."
+        )
     operations = newest_first(chain.from_iterable(operations or [] for operations in lists), selection.max_results)
     return AccountOperations(operations, warnings)
 
 
-def _operations_or_none(client: Client, selection: Selection, page_size: int, project_id: str) -> list[Operation] | None:
+def _operations_or_none(
+    client: Client, selection: Selection, page_size: int, project_id: str
+) -> list[Operation] | None:
     try:
         return list_operations(client, project_id, selection, page_size)
     except NotFound:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple, Union
 
-from .._http.response import Answer
-from .._http.client import Client
 from .._errors import NotFound
+from .._http.client import Client
 from .._http.pagination import Page, pages
+from .._http.response import Response
 from .._timestamps import parse_timestamp
 
 Operation = dict[str, Any]
@@ -52,7 +52,9 @@ class Selection(NamedTuple):
             return None
 
 
-def list_operations(client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE) -> list[Operation]:
+def list_operations(
+    client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE
+) -> list[Operation]:
     """A project's selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
     Reads no page further than the selection needs. Raises NotFound for an unknown project.
@@ -60,7 +62,9 @@ def list_operations(client: Client, project_id: str, selection: Selection, page_
     selected: list[Operation] = []
     for page in operation_pages(client, project_id, page_size):
         oldest = selection.oldest(client.service_now())
-        recent = [operation for operation in page.items if oldest is None or _created_at(operation, page.answer) >= oldest]
+        recent = [
+            operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
+        ]
         selected += [operation for operation in recent if selection.admits(operation)]
         if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
             break
@@ -72,11 +76,11 @@ def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator
     return pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, status=str)
 
 
-def _created_at(operation: Operation, answer: Answer) -> datetime:
+def _created_at(operation: Operation, response: Response) -> datetime:
     try:
-        return parse_timestamp(answer.require(operation, created_at=str)["created_at"])
+        return parse_timestamp(response.require(operation, created_at=str)["created_at"])
     except ValueError as error:
-        raise answer.unexpected(f"the operation {operation['id']} has no readable created_at") from error
+        raise response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
 
 
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
@@ -93,10 +97,10 @@ def _order(operation: Operation) -> datetime:
 
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
-    answer = client.get("projects", project_id, "operations", operation_id)
-    operation = answer.require(answer.object("operation"), id=str, status=str)
+    response = client.get("projects", project_id, "operations", operation_id)
+    operation = response.require(response.object("operation"), id=str, status=str)
     if operation["id"] != operation_id:
-        raise answer.unexpected(f"it is about another operation, {operation['id']}")
+        raise response.unexpected(f"it is about another operation, {operation['id']}")
     return operation
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from .._http.client import Client
 from .._errors import REFUSED_STATUSES, RequestFailed, StatusError
-from .status import BAD, DONE
+from .._http.client import Client
+from .._timestamps import parse_timestamp
 from .api import (
     PAGE_SIZE,
     Operation,
@@ -19,12 +19,14 @@ from .api import (
     list_operations,
     operation_pages,
 )
-from .._timestamps import parse_timestamp
+from .status import FAILED, SUCCEEDED
 
 SMALLEST_PAGE = 20
 
 
-def unfinished_operations(client: Client, project_id: str, lookback: float, failed_within: float | None = None) -> list[Operation]:
+def unfinished_operations(
+    client: Client, project_id: str, lookback: float, failed_within: float | None = None
+) -> list[Operation]:
     """The project's operations that are still going, or have ended badly within the last C(failed_within) seconds, newest first.
 
     Only those created within C(lookback) seconds; 0 stands for all. Both are by the service's clock.
@@ -32,17 +34,21 @@ def unfinished_operations(client: Client, project_id: str, lookback: float, fail
     selection = Selection(created_after=timedelta(seconds=lookback) if lookback else None)
     operations = list_operations(client, project_id, selection)
     since = None if failed_within is None else client.service_now() - timedelta(seconds=failed_within)
-    return [operation for operation in operations if operation["status"] not in DONE | BAD or _has_failed_since(operation, since)]
+    return [
+        operation
+        for operation in operations
+        if operation["status"] not in SUCCEEDED | FAILED or _has_failed_since(operation, since)
+    ]
 
 
 def _has_failed_since(operation: Operation, since: datetime | None) -> bool:
     try:
-        return since is not None and operation["status"] in BAD and parse_timestamp(operation["updated_at"]) >= since
+        return since is not None and operation["status"] in FAILED and parse_timestamp(operation["updated_at"]) >= since
     except (KeyError, ValueError, AttributeError):
         return False
 
 
-def look_at(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
+def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
     """The present state of these operations of one project, one after the other as they are seen.
 
     Several are read from the operation list, newest first, as long as its pages show any of them; the rest one by

@@ -14,7 +14,9 @@ GROWTH = 1.5
 class Schedule:
     """The looks of one wait: C(timeout) and C(interval) (the longest pause) in seconds, by the monotonic clock."""
 
-    def __init__(self, clock: Clock, timeout: float, interval: float, elapsed: float = 0.0, next_pause: float = FIRST_PAUSE):
+    def __init__(
+        self, clock: Clock, timeout: float, interval: float, elapsed: float = 0.0, next_pause: float = FIRST_PAUSE
+    ):
         """C(elapsed) and C(next_pause) are for a wait that goes on where another process has left it."""
         self._clock = clock
         self._started = clock.monotonic() - elapsed

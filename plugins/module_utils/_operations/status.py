@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-DONE = frozenset({"finished", "skipped"})
-BAD = frozenset({"failed", "error", "cancelled"})
-GOING = frozenset({"scheduling", "running", "cancelling"})
+SUCCEEDED = frozenset({"finished", "skipped"})
+FAILED = frozenset({"failed", "error", "cancelled"})
+PENDING = frozenset({"scheduling", "running", "cancelling"})

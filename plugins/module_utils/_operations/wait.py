@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
+from .._errors import ClouddbError, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
-from .._errors import ClouddbError, RequestFailed, StatusError, UnexpectedAnswer
-from .poll import look_at, unfinished_operations
-from .api import Operation
 from .._parallel import in_parallel
+from .api import Operation
+from .poll import poll_operations, unfinished_operations
 from .schedule import Schedule
 from .wait_state import Target, WaitState
 
 # What the look at the deadline may take: an operation that ended during the last pause is still seen.
 LAST_LOOK_SECONDS = 1.0
-MOST_TOLD = 20
+MAX_TOLD = 20
 
 
 class Unfinished(NamedTuple):
@@ -70,7 +70,9 @@ class Wait:
         self._looked_at: dict[str, float] = {}
         self._is_refused = False
         if part and part.left:
-            self._schedule = Schedule(client.clock, limits.timeout, limits.interval, part.elapsed, part.left["next_pause"])
+            self._schedule = Schedule(
+                client.clock, limits.timeout, limits.interval, part.elapsed, part.left["next_pause"]
+            )
             self._to_find = self._to_find if part.left["to_find"] else None
             self._state = WaitState.from_json(part.left["state"])
             self._looked_at = part.left["looked_at"]
@@ -143,7 +145,9 @@ class Wait:
             pending.setdefault(target.project_id, []).append(target.id)
         # A look that was cut short is gone on with where it stopped.
         in_turn = sorted(pending, key=lambda project_id: self._looked_at.get(project_id, -1.0))
-        looks: list[Callable[[], None]] = [partial(self._look_at, project_id, pending[project_id]) for project_id in in_turn]
+        looks: list[Callable[[], None]] = [
+            partial(self._look_at, project_id, pending[project_id]) for project_id in in_turn
+        ]
         try:
             outcomes = in_parallel(self._fault_of, [self._find] if self._to_find else looks, self._limits.workers)
         except RequestFailed as fault:
@@ -163,7 +167,7 @@ class Wait:
             # The rate limit is the whole account's, so what is left of this look would be refused as well.
             self._is_refused = self._is_refused or (isinstance(fault, StatusError) and fault.status == 429)
             # A service that was understood before and is not now may be having a bad moment behind some gateway.
-            if fault.transient or (isinstance(fault, UnexpectedAnswer) and self._state.has_seen_any()):
+            if fault.transient or (isinstance(fault, UnexpectedResponse) and self._state.has_seen_any()):
                 return fault
             raise
         return None
@@ -178,7 +182,7 @@ class Wait:
             self._to_find = None
 
     def _look_at(self, project_id: str, operation_ids: Sequence[str]) -> None:
-        for operation in look_at(self._client, project_id, operation_ids):
+        for operation in poll_operations(self._client, project_id, operation_ids):
             self._note(project_id, operation)
         self._looked_at[project_id] = self._schedule.elapsed()
 
@@ -193,18 +197,27 @@ class Wait:
         problem = f"timed out after {self._limits.timeout:g} s: {self._count(pending)} unfinished"
         if self._to_find:
             problem = f"timed out after {self._limits.timeout:g} s: the unfinished operations of {self._to_find.project_id} could not be listed"
-        return self._failure(problem, pending, self._failed(grace=0), next(iter(faults), None), "; the last answer was a fault")
+        return self._failure(
+            problem, pending, self._failed(grace=0), next(iter(faults), None), "; the last answer was a fault"
+        )
 
     def _ended_by(self, fault: RequestFailed) -> WaitFailed:
         return self._failure("the wait was ended by a fault", (), self._failed(self._limits.failed_grace), fault)
 
     def _failure(
-        self, problem: str, told: Sequence[Target], failed: Sequence[Target], fault: RequestFailed | None = None, introduction: str = ""
+        self,
+        problem: str,
+        told: Sequence[Target],
+        failed: Sequence[Target],
+        fault: RequestFailed | None = None,
+        introduction: str = "",
     ) -> WaitFailed:
-        sentences = [self._state.tell(target) for target in told[:MOST_TOLD]]
-        if len(told) > MOST_TOLD:
-            sentences.append(f"and {len(told) - MOST_TOLD} more (see operations)")
-        message = problem + (": " + "; ".join(sentences) if sentences else "") + (f"{introduction}: {fault}" if fault else "")
+        sentences = [self._state.tell(target) for target in told[:MAX_TOLD]]
+        if len(told) > MAX_TOLD:
+            sentences.append(f"and {len(told) - MAX_TOLD} more (see operations)")
+        message = (
+            problem + (": " + "; ".join(sentences) if sentences else "") + (f"{introduction}: {fault}" if fault else "")
+        )
         pending = [target for target in self._state.pending() if target not in failed]
         ids = {"failed_ids": [target.id for target in failed], "pending_ids": [target.id for target in pending]}
         error = WaitFailed(message, fault.details if fault else {}, {**self.result(), **ids})

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .status import BAD, DONE, GOING
 from .api import Operation
+from .status import FAILED, PENDING, SUCCEEDED
 
 
 class Target(NamedTuple):
@@ -38,12 +38,14 @@ class WaitState:
         self.operations[target] = operation
         status = operation["status"]
         if before and before["status"] != status:
-            self.changes.append({**operation, **target._asdict(), "previous_status": before["status"], "elapsed": round(elapsed, 3)})
+            self.changes.append(
+                {**operation, **target._asdict(), "previous_status": before["status"], "elapsed": round(elapsed, 3)}
+            )
         if status == "failed":
             self.failed_since.setdefault(target, elapsed)
         else:
             self.failed_since.pop(target, None)
-        if status not in DONE | BAD | GOING:
+        if status not in SUCCEEDED | FAILED | PENDING:
             self.unknown_statuses.add(status)
 
     def has_seen_any(self) -> bool:
@@ -52,16 +54,25 @@ class WaitState:
 
     def pending(self) -> list[Target]:
         """The operations that have not ended well."""
-        return [target for target, operation in self.operations.items() if operation is None or operation["status"] not in DONE]
+        return [
+            target
+            for target, operation in self.operations.items()
+            if operation is None or operation["status"] not in SUCCEEDED
+        ]
 
     def failed(self, grace: float, elapsed: float) -> list[Target]:
         """The operations that have ended badly; one that is C(failed) counts once it has been so for C(grace) seconds."""
-        bad = [target for target, operation in self.operations.items() if operation and operation["status"] in BAD]
-        return [target for target in bad if target not in self.failed_since or elapsed - self.failed_since[target] >= grace]
+        bad = [target for target, operation in self.operations.items() if operation and operation["status"] in FAILED]
+        return [
+            target for target in bad if target not in self.failed_since or elapsed - self.failed_since[target] >= grace
+        ]
 
     def warnings(self) -> list[str]:
         """One warning for each status that this collection does not know."""
-        return [f"'{status}' is an operation status unknown to this collection; it is taken as still going." for status in sorted(self.unknown_statuses)]
+        return [
+            f"'{status}' is an operation status unknown to this collection; it is taken as still going."
+            for status in sorted(self.unknown_statuses)
+        ]
 
     def tell(self, target: Target) -> str:
         """One operation in words: action, id, project, status, failures_count and the service's error text."""
@@ -84,8 +95,12 @@ class WaitState:
     def from_json(cls, saved: Mapping[str, Any]) -> WaitState:
         """What as_json() has saved."""
         state = cls()
-        state.operations = {Target(project_id, operation_id): operation for project_id, operation_id, operation in saved["operations"]}
-        state.failed_since = {Target(project_id, operation_id): since for project_id, operation_id, since in saved["failed_since"]}
+        state.operations = {
+            Target(project_id, operation_id): operation for project_id, operation_id, operation in saved["operations"]
+        }
+        state.failed_since = {
+            Target(project_id, operation_id): since for project_id, operation_id, since in saved["failed_since"]
+        }
         state.unknown_statuses = set(saved["unknown_statuses"])
         state.polls = saved["polls"]
         return state

@@ -13,15 +13,15 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._http.client import Client
 from ...module_utils._errors import NotFound
-from ...module_utils._operations.status import BAD, DONE
+from ...module_utils._http.client import Client
 from ...module_utils._operations.api import Operation, get_operation, operation_pages
+from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
-MOST_REMEMBERED = 2 * PAGE_SIZE
+MAX_REMEMBERED = 2 * PAGE_SIZE
 # How far before its beginning the first look searches for operations that are still going.
 LOOKBACK = timedelta(days=1)
 # With so few operations left to look for, they are fetched one by one instead of reading on.
@@ -54,7 +54,7 @@ class Look(NamedTuple):
     left_out: datetime | None
 
 
-class Memory:
+class SeenOperations:
     """What is known of one project's operations.
 
     Until the first look is told, C(since) says which operations are new; those created before it are noted in silence.
@@ -68,7 +68,11 @@ class Memory:
 
     def followed(self, actions: Collection[str]) -> list[str]:
         """The ids of the unfinished operations, with one of these actions if there are any."""
-        return [name for name, known in self.known.items() if known.status not in DONE | BAD and (not actions or known.action in actions)]
+        return [
+            name
+            for name, known in self.known.items()
+            if known.status not in SUCCEEDED | FAILED and (not actions or known.action in actions)
+        ]
 
     def changes(self, look: Look) -> list[Change]:
         """What the look has shown, oldest first; each change is to be noted once it is told, in this order."""
@@ -92,8 +96,8 @@ class Memory:
             self.since, self.floor = None, look.left_out
         for name in look.gone:
             del self.known[name]
-        ended = [name for name, known in self.known.items() if known.status in DONE | BAD]
-        for name in ended[:-MOST_REMEMBERED]:
+        ended = [name for name, known in self.known.items() if known.status in SUCCEEDED | FAILED]
+        for name in ended[:-MAX_REMEMBERED]:
             created_at = parse_timestamp(self.known.pop(name).created_at)
             self.floor = max(created_at, self.floor or created_at)
 
@@ -117,7 +121,7 @@ class Memory:
         }
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> Memory:
+    def from_json(cls, saved: Mapping[str, Any]) -> SeenOperations:
         """What as_json() has saved."""
         memory = cls(parse_timestamp(saved["since"]) if saved["since"] else None)
         memory.floor = parse_timestamp(saved["floor"]) if saved["floor"] else None
@@ -125,7 +129,7 @@ class Memory:
         return memory
 
 
-def look_for_changes(client: Client, project_id: str, memory: Memory, actions: Collection[str]) -> Look:
+def poll_changes(client: Client, project_id: str, memory: SeenOperations, actions: Collection[str]) -> Look:
     """Read the operation list as far as there may be something new, and the followed operations beyond it; changes nothing.
 
     Raises NotFound when there is no such project, and what Client raises.
@@ -136,9 +140,9 @@ def look_for_changes(client: Client, project_id: str, memory: Memory, actions: C
     for page in operation_pages(client, project_id, PAGE_SIZE):
         for operation in page.items:
             try:
-                parse_timestamp(page.answer.require(operation, created_at=str)["created_at"])
+                parse_timestamp(page.response.require(operation, created_at=str)["created_at"])
             except ValueError as error:
-                raise page.answer.unexpected(f"the operation {operation['id']} has no readable created_at") from error
+                raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
         shown = {operation["id"]: operation for operation in page.items}
         found.update(shown)
         is_helpful = len(missing) > FEW and not missing.isdisjoint(shown)

@@ -15,16 +15,16 @@ from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Callable, Protocol, Union
 
-from ...module_utils._http.response import Answer
-from .options import ChangeOptions
-from ...module_utils._http.client import Client
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
-from ...module_utils._http.connection import Connection
 from ...module_utils._errors import InvalidOption, NotFound, RequestFailed, Unauthorized
-from .changes import Change, Known, Look, Memory, look_for_changes
+from ...module_utils._http.client import Client
+from ...module_utils._http.connection import Connection
+from ...module_utils._http.response import Response
 from ...module_utils._projects import Projects, list_projects
-from .state_file import StateFile
 from ...module_utils._timestamps import parse_timestamp
+from .changes import Change, Known, Look, SeenOperations, poll_changes
+from .options import ChangeOptions
+from .state_file import StateFile
 
 WORKERS = 4
 GROWTH = 1.5
@@ -56,7 +56,7 @@ class PacedClient(Client):
         self._next = clock.monotonic()
         self._lock = threading.Lock()
 
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Answer:
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         with self._lock:
             pause = self._next - self.clock.monotonic()
             if pause > 0:
@@ -71,7 +71,7 @@ class Target:
     C(pause) and C(due) are seconds, of the monotonic clock.
     """
 
-    def __init__(self, project: dict[str, Any], memory: Memory | None, due: float, pause: float):
+    def __init__(self, project: dict[str, Any], memory: SeenOperations | None, due: float, pause: float):
         self.project = project
         self.memory = memory
         self.due = due
@@ -99,7 +99,7 @@ class ChangeSource:
         self._client = PacedClient(options.connection, clock, options.requests_per_minute)
         self._list = Target({}, None, clock.monotonic(), options.interval)
         self._targets: dict[str, Target] = {}
-        self._loaded: dict[str, Memory] = {}
+        self._loaded: dict[str, SeenOperations] = {}
         self._listed_at: datetime | None = None
         self._began = clock.monotonic()
         self._is_connected = False
@@ -110,7 +110,7 @@ class ChangeSource:
         self._file = StateFile(options.state_file) if options.state_file else None
         self._is_saved = True
         self._saved = clock.monotonic()
-        self._last_put: tuple[Memory, str, Known | None] | None = None
+        self._last_put: tuple[SeenOperations, str, Known | None] | None = None
 
     async def run(self) -> None:
         """Put events into the queue until cancelled. Raises ClouddbError when there is no use in going on."""
@@ -135,7 +135,7 @@ class ChangeSource:
         await self._sleep(max(0.0, pause))
 
     def _due(self) -> list[Target]:
-        """Those that have waited longest; only one while the service does not answer."""
+        """Those that have waited longest; only one while the service does not respond."""
         now = self._clock.monotonic()
         due = [target for target in [self._list, *self._targets.values()] if target.due <= now]
         return sorted(due, key=lambda target: target.due)[: 1 if self._failures else WORKERS]
@@ -182,7 +182,7 @@ class ChangeSource:
         try:
             if target.memory is None:
                 return list_projects(self._client, page_size=self._options.page_size)
-            return look_for_changes(self._client, target.project["id"], target.memory, self._options.actions)
+            return poll_changes(self._client, target.project["id"], target.memory, self._options.actions)
         except RequestFailed as fault:
             return fault
 
@@ -210,10 +210,14 @@ class ChangeSource:
             beginning = self._listed_at - CLOCK_TOLERANCE
         else:
             beginning = service_now - timedelta(seconds=now - self._began) - self._options.backfill
-        new = {name: Target({"id": name}, memory, now, self._options.interval) for name, memory in self._loaded.items() if self._is_wanted(name)}
+        new = {
+            name: Target({"id": name}, memory, now, self._options.interval)
+            for name, memory in self._loaded.items()
+            if self._is_wanted(name)
+        }
         for name in listed:
             if name not in self._targets and name not in new:
-                new[name] = Target({}, Memory(beginning), now, self._options.interval)
+                new[name] = Target({}, SeenOperations(beginning), now, self._options.interval)
         self._targets.update(new)
         self._loaded = {}
         for name, target in self._targets.items():
@@ -234,7 +238,7 @@ class ChangeSource:
     def _is_wanted(self, project_id: str) -> bool:
         return not self._options.project_ids or project_id in self._options.project_ids
 
-    async def _tell(self, target: Target, memory: Memory, look: Look) -> None:
+    async def _tell(self, target: Target, memory: SeenOperations, look: Look) -> None:
         """Put an event into the queue for each change, and remember it as told as soon as it is."""
         has_changed = False
         self._is_saved = self._is_saved and not (memory.since or look.gone)
@@ -278,13 +282,17 @@ class ChangeSource:
         state = self._file.read()
         if state is not None:
             try:
-                self._loaded = {name: Memory.from_json(saved) for name, saved in state["projects"].items()}
+                self._loaded = {name: SeenOperations.from_json(saved) for name, saved in state["projects"].items()}
                 self._listed_at = state["listed_at"] and parse_timestamp(state["listed_at"])
                 base_url = state["base_url"]
             except (AttributeError, KeyError, TypeError, ValueError):
-                raise InvalidOption("state_file", f"{self._file.path} does not hold the state of this event source") from None
+                raise InvalidOption(
+                    "state_file", f"{self._file.path} does not hold the state of this event source"
+                ) from None
             if base_url != self._options.connection.base_url:
-                raise InvalidOption("state_file", f"{self._file.path} is about another base_url, {base_url}; name another file")
+                raise InvalidOption(
+                    "state_file", f"{self._file.path} is about another base_url, {base_url}; name another file"
+                )
         self._file.write(self._state())
 
     def _state(self) -> dict[str, Any]:
@@ -297,7 +305,11 @@ class ChangeSource:
 
     async def _checkpoint(self, at_once: bool = False) -> None:
         """Save what is new, once the rules have taken it; not more than once a second, unless there is time for it."""
-        if self._file and not self._is_saved and (at_once or self._clock.monotonic() >= self._saved + SECONDS_BETWEEN_SAVES):
+        if (
+            self._file
+            and not self._is_saved
+            and (at_once or self._clock.monotonic() >= self._saved + SECONDS_BETWEEN_SAVES)
+        ):
             give_up = time.monotonic() + PATIENCE
             while self._is_queue_filled() and time.monotonic() < give_up:
                 await asyncio.sleep(0.02)
@@ -329,8 +341,16 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     It is a copy, because filters of a rulebook may change it.
     """
     operation = change.operation
-    name = " ".join(str(part) for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at")))
-    told = {"operation": operation, "previous_status": change.previous_status, "project": project, "seconds": _seconds(operation)}
+    name = " ".join(
+        str(part)
+        for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at"))
+    )
+    told = {
+        "operation": operation,
+        "previous_status": change.previous_status,
+        "project": project,
+        "seconds": _seconds(operation),
+    }
     return {"clouddb": copy.deepcopy(told), "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, name))}}
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._http.connection import Connection, connection_from
 from ...module_utils._errors import InvalidOption
-from ...module_utils._options import not_blank, path_segment, seconds, whole
+from ...module_utils._http.connection import Connection, connection_from
+from ...module_utils._options import integer, not_blank, path_segment, seconds
 from ...module_utils._timestamps import parse_age
 
 ENVIRONMENT = {"base_url": "CLOUDDB_BASE_URL", "api_key": "CLOUDDB_API_KEY"}
@@ -84,15 +84,24 @@ def change_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> C
         max_interval=params["max_interval"],
         backfill=_age(params["backfill"]),
         state_file=not_blank(params, "state_file"),
-        requests_per_minute=whole(params, "requests_per_minute", 1),
-        page_size=whole(params, "page_size", 1),
+        requests_per_minute=integer(params, "requests_per_minute", 1),
+        page_size=integer(params, "page_size", 1),
     )
 
 
 def _converted(name: str, value: Any) -> Any:
     """The value in the type that the argument has. Raises InvalidOption."""
     if name in ("validate_certs", "allow_http", "feedback"):
-        truth = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+        truth = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
         if str(value).lower() not in truth:
             raise InvalidOption(name, "must be true or false")
         return truth[str(value).lower()]

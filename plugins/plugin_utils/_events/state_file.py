@@ -32,7 +32,10 @@ class StateFile:
         except ValueError:
             state = None
         if not isinstance(state, dict):
-            raise InvalidOption("state_file", f"{self.path} holds something else than a state; name another file, or remove it to begin anew")
+            raise InvalidOption(
+                "state_file",
+                f"{self.path} holds something else than a state; name another file, or remove it to begin anew",
+            )
         return state
 
     def write(self, state: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from ...module_utils._operations.status import BAD, DONE
+from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 from .projects import counts
 from .text import moment_or_none
@@ -24,19 +24,25 @@ SLOWEST = 10
 
 def label_of(status: str) -> str:
     """The label that the web console shows for a status; a status unknown today is still going, as it is for operation_wait."""
-    if status in DONE:
+    if status in SUCCEEDED:
         return OK
-    if status in BAD:
+    if status in FAILED:
         return ERROR
     return SCHEDULING if status == "scheduling" else IN_PROGRESS
 
 
-def operation_facts(operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime) -> dict[str, Any]:
+def operation_facts(
+    operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime
+) -> dict[str, Any]:
     """The operations created C(since) then, newest first, their counts and durations, the slowest and the failed ones.
 
     C(names) has the projects' names by their ids. Raises ValueError for an operation that has no readable C(created_at).
     """
-    found = [_operation(operation, names) for operation in operations if parse_timestamp(str(operation.get("created_at"))) >= since]
+    found = [
+        _operation(operation, names)
+        for operation in operations
+        if parse_timestamp(str(operation.get("created_at"))) >= since
+    ]
     found.sort(key=lambda operation: (parse_timestamp(operation["created_at"]), operation["id"]), reverse=True)
     timed = [operation for operation in found if operation["duration_seconds"] is not None]
     return {
@@ -89,7 +95,10 @@ def _duration(operation: Mapping[str, Any]) -> float | None:
 
 def _by_action(operations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     of_actions = grouped(operations, "action")
-    return [_action(action, of_actions[action]) for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name))]
+    return [
+        _action(action, of_actions[action])
+        for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name))
+    ]
 
 
 def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -78,9 +78,21 @@ def _figures(facts: Mapping[str, Any]) -> list[Row]:
     keys, projects, operations = facts["api_keys"], facts["projects"], facts["operations"]
     return [
         {"id": "keys", "value": number_text(keys["total"]), "name": "API key" if keys["total"] == 1 else "API keys"},
-        {"id": "projects", "value": number_text(projects["total"]), "name": "project" if projects["total"] == 1 else "projects"},
-        {"id": "operations", "value": number_text(operations["total"]), "name": "operation" if operations["total"] == 1 else "operations"},
-        {"id": "errors", "value": number_text(operations["by_label"][ERROR]), "name": "Error" if operations["by_label"][ERROR] == 1 else "Errors"},
+        {
+            "id": "projects",
+            "value": number_text(projects["total"]),
+            "name": "project" if projects["total"] == 1 else "projects",
+        },
+        {
+            "id": "operations",
+            "value": number_text(operations["total"]),
+            "name": "operation" if operations["total"] == 1 else "operations",
+        },
+        {
+            "id": "errors",
+            "value": number_text(operations["by_label"][ERROR]),
+            "name": "Error" if operations["by_label"][ERROR] == 1 else "Errors",
+        },
     ]
 
 
@@ -90,13 +102,27 @@ def _attention(facts: Mapping[str, Any]) -> list[Row]:
     stale = f"unused for {counted(facts['stale_days'], 'day')} or more"
     found = (
         (operations["by_label"][ERROR], "operation ended in an error", "operations ended in errors", "errors"),
-        (len(projects["unavailable_ids"]), "project could not be listed by the service", "projects could not be listed by the service", "projects"),
+        (
+            len(projects["unavailable_ids"]),
+            "project could not be listed by the service",
+            "projects could not be listed by the service",
+            "projects",
+        ),
         (projects["locked"], "project is locked", "projects are locked", "projects"),
         (keys["never_used"], "API key was never used", "API keys were never used", "keys"),
         (keys["stale"], f"API key is {stale}", f"API keys are {stale}", "keys"),
-        (keys["duplicate_names"], "API key shares its name with another", "API keys share their names with others", "keys"),
+        (
+            keys["duplicate_names"],
+            "API key shares its name with another",
+            "API keys share their names with others",
+            "keys",
+        ),
     )
-    return [{"number": number_text(number), "text": one if number == 1 else several, "id": where} for number, one, several, where in found if number]
+    return [
+        {"number": number_text(number), "text": one if number == 1 else several, "id": where}
+        for number, one, several, where in found
+        if number
+    ]
 
 
 def _table(rows: Sequence[Any], limits: Limits, shown: Callable[[Any], Row], opened: int = OPEN_ROWS) -> Row:
@@ -125,7 +151,11 @@ def _key(key: Mapping[str, Any]) -> Row:
         "last_used": ago_text(key["unused_days"]),
         "last_used_on": key["last_used_on"] or "",
         "from": shortened(key["last_used_from_addr"] or NOTHING, NAME_LENGTH),
-        "marks": [text for field, text in (("never_used", "never used"), ("stale", "unused"), ("duplicate_name", "duplicate name")) if key[field]],
+        "marks": [
+            text
+            for field, text in (("never_used", "never used"), ("stale", "unused"), ("duplicate_name", "duplicate name"))
+            if key[field]
+        ],
     }
 
 
@@ -134,7 +164,9 @@ def _projects(projects: Mapping[str, Any], limits: Limits) -> Row:
     return {
         **_table(pressing, limits, _project),
         "cpu_used_sec": number_text(projects["cpu_used_sec"]),
-        "unavailable": [shortened(project_id, NAME_LENGTH) for project_id in projects["unavailable_ids"][: limits.most_rows]],
+        "unavailable": [
+            shortened(project_id, NAME_LENGTH) for project_id in projects["unavailable_ids"][: limits.most_rows]
+        ],
         "shares": [
             _shares("Region", projects["by_region"]),
             _shares("Version", {f"Postgres {version}": number for version, number in projects["by_version"].items()}),
@@ -166,7 +198,10 @@ def _shares(name: str, counts: Mapping[str, int]) -> Row:
     most = max((number for _value, number in rows), default=1)
     return {
         "name": name,
-        "rows": [{"name": _name(value), "count": number_text(number), "width": round(100 * number / most, 1)} for value, number in rows],
+        "rows": [
+            {"name": _name(value), "count": number_text(number), "width": round(100 * number / most, 1)}
+            for value, number in rows
+        ],
     }
 
 
@@ -175,7 +210,10 @@ def _operations(operations: Mapping[str, Any], limits: Limits) -> Row:
         "total": number_text(operations["total"]),
         "labels": [_label(label, operations["by_label"][label], operations["total"]) for label in LABELS],
         "parts": _parts(operations["by_label"]),
-        "statuses": [{"status": shortened(status, 40), "count": number_text(number)} for status, number in operations["by_status"].items()],
+        "statuses": [
+            {"status": shortened(status, 40), "count": number_text(number)}
+            for status, number in operations["by_status"].items()
+        ],
         "actions": [_action(action) for action in operations["by_action"]],
         "slowest": [_operation(operation) for operation in operations["slowest"]],
         "errors": number_text(operations["by_label"][ERROR]),
@@ -223,7 +261,9 @@ def _operation(operation: Mapping[str, Any]) -> Row:
         "when": second_text(parse_timestamp(operation["created_at"])),
         "created_at": operation["created_at"],
         "duration": duration_text(operation["duration_seconds"]),
-        "failures": counted(operation["failures_count"], "failure") if operation["failures_count"] and operation["label"] != ERROR else "",
+        "failures": counted(operation["failures_count"], "failure")
+        if operation["failures_count"] and operation["label"] != ERROR
+        else "",
         "on": shortened(operation["endpoint_id"] or operation["branch_id"] or NOTHING, NAME_LENGTH),
         "error": shortened(operation["error"], ERROR_LENGTH) if operation["error"] else "",
     }
@@ -242,10 +282,19 @@ def _timelines(facts: Mapping[str, Any], window: Window, limits: Limits) -> Row:
         "strip_width": STRIP_CELLS,
         "strip_height": STRIP_HEIGHT,
         "projects": [
-            {**_summary(project_id, names, operations), **drawn[project_id], "rows": [_operation(operation) for operation in operations[:TIMELINE_ROWS]]}
+            {
+                **_summary(project_id, names, operations),
+                **drawn[project_id],
+                "rows": [_operation(operation) for operation in operations[:TIMELINE_ROWS]],
+            }
             for project_id, operations in first.items()
         ],
-        "rest": _table(rest, limits, lambda entry: {**_summary(entry[0], names, entry[1]), "strip": strip(entry[1], window)}, opened=0),
+        "rest": _table(
+            rest,
+            limits,
+            lambda entry: {**_summary(entry[0], names, entry[1]), "strip": strip(entry[1], window)},
+            opened=0,
+        ),
     }
 
 

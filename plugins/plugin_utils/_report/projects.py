@@ -9,7 +9,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-FIELDS = ("id", "name", "region_id", "platform_id", "pg_version", "locked", "cpu_used_sec", "branch_logical_size_limit", "created_at")
+FIELDS = (
+    "id",
+    "name",
+    "region_id",
+    "platform_id",
+    "pg_version",
+    "locked",
+    "cpu_used_sec",
+    "branch_logical_size_limit",
+    "created_at",
+)
 
 
 def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,20 @@ from ...module_utils._timestamps import parse_timestamp
 NOTHING = "–"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 # Not by strftime, whose names follow the locale of the machine.
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 def moment_or_none(text: Any) -> datetime | None:

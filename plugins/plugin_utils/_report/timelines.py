@@ -25,13 +25,13 @@ from .text import (
 )
 
 CELLS = (96, 48, 24, 12)
-MOST_BARS = 6000
+MAX_BARS = 6000
 STRIP_CELLS = 42
 STRIP_HEIGHT = 12
 
 LANE_HEIGHT = 34
 BAR_TOP = 16
-MOST_TICKS = 8
+MAX_TICKS = 8
 LATE = 0.88  # a text that begins further to the right would not fit on a phone
 TICK_HOURS = (1, 3, 6, 12, 24, 48, 96, 168, 336, 744, 1488, 2976, 8928)
 ERROR_LENGTH = 70
@@ -64,15 +64,18 @@ def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Windo
     """A timeline for each project id, all with cells of the same width; wider ones where there would be too many bars."""
     for cells in CELLS:
         lanes = {project_id: _lanes(operations, window, cells) for project_id, operations in projects.items()}
-        if sum(len(bars) for of_project in lanes.values() for bars in of_project.values()) <= MOST_BARS:
+        if sum(len(bars) for of_project in lanes.values() for bars in of_project.values()) <= MAX_BARS:
             break
-    return {project_id: _timeline(of_project, projects[project_id], window, cells) for project_id, of_project in lanes.items()}
+    return {
+        project_id: _timeline(of_project, projects[project_id], window, cells)
+        for project_id, of_project in lanes.items()
+    }
 
 
 def ticks(window: Window) -> list[dict[str, Any]]:
-    """Vertical lines at round times (UTC), at most MOST_TICKS of them."""
+    """Vertical lines at round times (UTC), at most MAX_TICKS of them."""
     hours = (window.end - window.start) / timedelta(hours=1)
-    step = next((step for step in TICK_HOURS if hours / step <= MOST_TICKS), TICK_HOURS[-1])
+    step = next((step for step in TICK_HOURS if hours / step <= MAX_TICKS), TICK_HOURS[-1])
     day = window.start.replace(hour=0, minute=0, second=0, microsecond=0)
     found: list[dict[str, Any]] = []
     for number in range(int((hours + 24) / step) + 1):
@@ -94,7 +97,10 @@ def strip(operations: Sequence[Mapping[str, Any]], window: Window) -> list[dict[
     most = max((number for of_kind in counts.values() for number in of_kind.values()), default=1)
     paths = []
     for is_error, of_kind in counts.items():
-        columns = [f"M{cell} {STRIP_HEIGHT}v-{max(2, round(STRIP_HEIGHT * number / most))}h.8V{STRIP_HEIGHT}z" for cell, number in sorted(of_kind.items())]
+        columns = [
+            f"M{cell} {STRIP_HEIGHT}v-{max(2, round(STRIP_HEIGHT * number / most))}h.8V{STRIP_HEIGHT}z"
+            for cell, number in sorted(of_kind.items())
+        ]
         if columns:
             paths.append({"kind": "error" if is_error else "other", "d": "".join(columns)})
     return paths
@@ -113,7 +119,9 @@ def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) 
     return lanes
 
 
-def _timeline(lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[str, Any]], window: Window, cells: int) -> dict[str, Any]:
+def _timeline(
+    lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[str, Any]], window: Window, cells: int
+) -> dict[str, Any]:
     height = len(lanes) * LANE_HEIGHT
     return {
         "height": height + 34,
@@ -154,7 +162,9 @@ def _end(operation: Mapping[str, Any], window: Window) -> datetime:
 
 
 def _what(mark: Bar, action: str) -> str:
-    seconds = [operation["duration_seconds"] for operation in mark.operations if operation["duration_seconds"] is not None]
+    seconds = [
+        operation["duration_seconds"] for operation in mark.operations if operation["duration_seconds"] is not None
+    ]
     if len(mark.operations) == 1:
         (operation,) = mark.operations
         duration = [duration_text(seconds[0])] if seconds else []
@@ -174,7 +184,11 @@ def _when(mark: Bar) -> str:
 def label_text(operation: Mapping[str, Any]) -> str:
     """The console's label, and the service's status where the label is not the usual one of it."""
     usual = {"finished", "scheduling", "running", "failed"}
-    return operation["label"] if operation["status"] in usual else f"{operation['label']} ({shortened(operation['status'], 40)})"
+    return (
+        operation["label"]
+        if operation["status"] in usual
+        else f"{operation['label']} ({shortened(operation['status'], 40)})"
+    )
 
 
 def kind_of(label: str) -> str:

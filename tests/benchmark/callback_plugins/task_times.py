@@ -26,6 +26,8 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result: Any) -> None:
         ended = time.time()
         details = {name: value for name, value in result._result.items() if isinstance(value, (int, float, str))}
-        line = json.dumps({"name": result._task.get_name(), "started": self._started, "ended": ended, "result": details})
+        line = json.dumps(
+            {"name": result._task.get_name(), "started": self._started, "ended": ended, "result": details}
+        )
         with open(os.environ["BENCHMARK_TASK_TIMES"], "a", encoding="utf-8") as file:
             file.write(line + "\n")

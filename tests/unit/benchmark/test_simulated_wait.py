@@ -28,13 +28,17 @@ def test_growing_pauses_stop_growing_at_the_longest() -> None:
     assert simulate(9.0, Pauses(1, 2, 3)) == approximately(9.4 + LATENCY - 9.0, 5)
 
 
-@pytest.mark.parametrize("others", [Pauses(0.1, 1.75, 5), Pauses(0.5, 1.5, 5), Pauses(1, 1.2, 5), Pauses(2, 1, 2), Pauses(5, 1, 5)], ids=str)
+@pytest.mark.parametrize(
+    "others", [Pauses(0.1, 1.75, 5), Pauses(0.5, 1.5, 5), Pauses(1, 1.2, 5), Pauses(2, 1, 2), Pauses(5, 1, 5)], ids=str
+)
 def test_no_others_make_short_tasks_shorter_with_as_few_requests(others: Pauses) -> None:
     durations = [0.1 * 300 ** (position / 59) for position in range(60)]
 
     def cost(pauses: Pauses) -> tuple[float, int]:
         outcomes = [simulate(duration, pauses) for duration in durations]
-        return sum(outcome.lag / (duration + 0.7) for duration, outcome in zip(durations, outcomes)), sum(outcome.requests for outcome in outcomes)
+        return sum(outcome.lag / (duration + 0.7) for duration, outcome in zip(durations, outcomes)), sum(
+            outcome.requests for outcome in outcomes
+        )
 
     (our_stretch, our_requests), (their_stretch, their_requests) = cost(OURS), cost(others)
     assert their_stretch > our_stretch or their_requests > our_requests

@@ -13,7 +13,10 @@ TABLE = Table("Pets", ("name", "kind"), [("Tom", "cat"), ("", "dog")])
 
 
 def test_as_rst() -> None:
-    assert as_rst(TABLE) == ".. list-table:: Pets\n   :header-rows: 1\n\n   * - name\n     - kind\n   * - Tom\n     - cat\n   * -\n     - dog"
+    assert (
+        as_rst(TABLE)
+        == ".. list-table:: Pets\n   :header-rows: 1\n\n   * - name\n     - kind\n   * - Tom\n     - cat\n   * -\n     - dog"
+    )
 
 
 def test_as_markdown() -> None:
@@ -26,7 +29,9 @@ def test_only_what_is_between_the_marks_is_replaced() -> None:
     assert with_blocks(page.replace("\nold\n\n", ""), {"pets": "new"}) == page.replace("old", "new")
 
 
-@pytest.mark.parametrize("page", ["", ".. begin pets\n", ".. end pets\n.. begin pet\n", 2 * ".. begin pets\n.. end pets\n"])
+@pytest.mark.parametrize(
+    "page", ["", ".. begin pets\n", ".. end pets\n.. begin pet\n", 2 * ".. begin pets\n.. end pets\n"]
+)
 def test_a_page_without_the_one_place_is_refused(page: str) -> None:
     with pytest.raises(ValueError, match="one block pets"):
         with_blocks(page, {"pets": "new"})

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import DEFAULTS, ENVIRONMENT
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import DEFAULTS, ENVIRONMENT
 
 COLLECTION = Path(__file__).parents[3]
 SOURCE = COLLECTION / "extensions" / "eda" / "plugins" / "event_source" / "operations.py"
@@ -33,7 +33,9 @@ def test_it_finds_the_collection_by_itself(tmp_path: Path) -> None:
 
 
 def test_main_is_a_coroutine_that_checks_its_arguments() -> None:
-    with pytest.raises(InvalidOption, match="^base_url: is missing; set it or the environment variable CLOUDDB_BASE_URL"):
+    with pytest.raises(
+        InvalidOption, match="^base_url: is missing; set it or the environment variable CLOUDDB_BASE_URL"
+    ):
         asyncio.run(operations.main(asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
 
 

@@ -21,7 +21,11 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the machine has set must not decide what the tests see."""
     for name in list(os.environ):
-        if name.lower().endswith("_proxy") or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC") or name.startswith("CLOUDDB_"):
+        if (
+            name.lower().endswith("_proxy")
+            or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
+            or name.startswith("CLOUDDB_")
+        ):
             monkeypatch.delenv(name)
 
 

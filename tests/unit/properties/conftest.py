@@ -18,7 +18,11 @@ def plain_environment() -> Iterator[None]:
     """What the machine has set must not decide what the tests see."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.lower().endswith("_proxy") or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC") or name.startswith("CLOUDDB_"):
+            if (
+                name.lower().endswith("_proxy")
+                or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
+                or name.startswith("CLOUDDB_")
+            ):
                 patch.delenv(name)
         yield
 

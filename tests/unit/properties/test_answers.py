@@ -15,12 +15,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
-from ansible_collections.clouddb.control.plugins.modules import api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, Request, ScriptedService, reply, scripted_service
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    HANG_UP,
+    Reply,
+    Request,
+    ScriptedService,
+    reply,
+    scripted_service,
+)
 
 Script = dict[str, list[Reply]]
 
@@ -35,11 +47,27 @@ ENDPOINTS = {
 }
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.sampled_from(["", ".", "..", "a", "p", "finished"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.sampled_from(["id", "status", "cursor"]), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["", ".", "..", "a", "p", "finished"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5) | st.sampled_from(["id", "status", "cursor"]), inner, max_size=3)
+    ),
     max_leaves=4,
 )
-times = st.sampled_from(["2026-11-21T07:00:00Z", "2026-11-21T08:00:00.123456789+02:00", "1999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "soon"])
+times = st.sampled_from(
+    [
+        "2026-11-21T07:00:00Z",
+        "2026-11-21T08:00:00.123456789+02:00",
+        "1999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-14:00",
+        "soon",
+    ]
+)
 ids = st.sampled_from(["a", "b", "p", "é/ü", "{{ x }}"])
 key_ids = st.integers(1, 4) | st.sampled_from([0, -1, 10**30])
 
@@ -65,16 +93,29 @@ def listed(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 pagination = thing(cursor=st.sampled_from(["1", "2", "3", "", "+ &"]))
-statuses = st.sampled_from(["scheduling", "running", "finished", "failed", "error", "skipped", "cancelled", "cancelling", "resting"])
-operation = thing(id=ids, project_id=ids, action=st.sampled_from(["start_compute", "new"]), status=statuses, created_at=times, failures_count=st.integers())
+statuses = st.sampled_from(
+    ["scheduling", "running", "finished", "failed", "error", "skipped", "cancelled", "cancelling", "resting"]
+)
+operation = thing(
+    id=ids,
+    project_id=ids,
+    action=st.sampled_from(["start_compute", "new"]),
+    status=statuses,
+    created_at=times,
+    failures_count=st.integers(),
+)
 project = thing(id=ids, name=ids, region_id=ids, created_at=times)
 key = thing(id=key_ids, name=st.sampled_from(["deploy", "other"]), created_at=times, last_used_at=st.none() | times)
 BODIES = {
-    "projects": thing(projects=listed(project), pagination=pagination, unavailable_project_ids=st.lists(anything, max_size=2)),
+    "projects": thing(
+        projects=listed(project), pagination=pagination, unavailable_project_ids=st.lists(anything, max_size=2)
+    ),
     "operations": thing(operations=listed(operation), pagination=pagination),
     "operation": thing(operation=operation),
     "keys": listed(key),
-    "creation": thing(id=key_ids, key=st.sampled_from(["s" * 64, "", "no key\n", "é"]), name=st.just("deploy"), created_at=times),
+    "creation": thing(
+        id=key_ids, key=st.sampled_from(["s" * 64, "", "no key\n", "é"]), name=st.just("deploy"), created_at=times
+    ),
     "revocation": thing(id=key_ids, name=st.just("deploy"), revoked=st.booleans()),
 }
 
@@ -83,13 +124,19 @@ def answers(endpoint: str) -> st.SearchStrategy[Reply]:
     """Good answers mostly, or nearly good ones; of any other JSON, of bytes, of another status, or none."""
     good = BODIES[endpoint].map(reply)
     bad = anything.map(reply) | st.binary(max_size=20).map(reply) | st.just(HANG_UP)
-    refused = st.builds(reply, thing(message=st.text(max_size=10), code=st.text(max_size=5)) | anything, st.sampled_from([400, 401, 404, 429, 500, 503]))
+    refused = st.builds(
+        reply,
+        thing(message=st.text(max_size=10), code=st.text(max_size=5)) | anything,
+        st.sampled_from([400, 401, 404, 429, 500, 503]),
+    )
     return good | good | good | good | bad | refused
 
 
 def scripts(*endpoints: str) -> st.SearchStrategy[Script]:
     """The answers to come for each of these endpoints."""
-    return st.fixed_dictionaries({endpoint: st.lists(answers(endpoint), min_size=1, max_size=3) for endpoint in endpoints})
+    return st.fixed_dictionaries(
+        {endpoint: st.lists(answers(endpoint), min_size=1, max_size=3) for endpoint in endpoints}
+    )
 
 
 class FuzzingService(ScriptedService):
@@ -102,10 +149,10 @@ class FuzzingService(ScriptedService):
         asked_for = f"{request.method} {request.path.replace('/api/v2', '', 1)}"
         (endpoint,) = (name for name, pattern in ENDPOINTS.items() if re.fullmatch(pattern, asked_for))
         left = self.answers[endpoint]
-        answer = left.pop(0) if len(left) > 1 else left[0]
-        if answer.raw and answer.raw.startswith(b"HTTP/1.1 200 "):
-            self.sent[endpoint].append(answer.raw.partition(b"\r\n\r\n")[2])
-        return answer
+        response = left.pop(0) if len(left) > 1 else left[0]
+        if response.raw and response.raw.startswith(b"HTTP/1.1 200 "):
+            self.sent[endpoint].append(response.raw.partition(b"\r\n\r\n")[2])
+        return response
 
     def sent_json(self, endpoint: str) -> list[Any]:
         return [json.loads(body) for body in self.sent[endpoint]]
@@ -121,7 +168,9 @@ def service() -> Iterator[FuzzingService]:
         yield running
 
 
-def result_of(service: FuzzingService, script: Script, run: Callable[[Client], dict[str, Any]]) -> dict[str, Any] | None:
+def result_of(
+    service: FuzzingService, script: Script, run: Callable[[Client], dict[str, Any]]
+) -> dict[str, Any] | None:
     """The result, which can be shown; None after a clear failure."""
     service.answers = {endpoint: list(replies) for endpoint, replies in script.items()}
     service.sent = defaultdict(list)
@@ -158,7 +207,9 @@ def test_project_info(service: FuzzingService, script: Script) -> None:
         assert ids_of(result["projects"]) == service.sent_ids("projects")
 
 
-SELECT_ALL = dict.fromkeys(["operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results"])
+SELECT_ALL = dict.fromkeys(
+    ["operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results"]
+)
 
 
 @given(scripts("operations"))
@@ -180,10 +231,18 @@ def test_operation_info_of_one_operation(service: FuzzingService, script: Script
 
 @given(scripts("projects", "operations"), times)
 def test_operation_info_of_the_account(service: FuzzingService, script: Script, created_after: str) -> None:
-    params = {**SELECT_ALL, "project_id": None, "created_after": None if created_after == "soon" else created_after, "page_size": 2, "workers": 1}
+    params = {
+        **SELECT_ALL,
+        "project_id": None,
+        "created_after": None if created_after == "soon" else created_after,
+        "page_size": 2,
+        "workers": 1,
+    }
     result = result_of(service, script, lambda client: operation_info.run(params, client, False))
     if result:
-        assert set(ids_of(result["operations"])) <= set(service.sent_ids("operations") if service.sent["operations"] else [])
+        assert set(ids_of(result["operations"])) <= set(
+            service.sent_ids("operations") if service.sent["operations"] else []
+        )
 
 
 @given(scripts("operation", "operations"), st.booleans(), st.booleans())
@@ -198,13 +257,17 @@ def test_operation_wait(service: FuzzingService, script: Script, by_id: bool, ch
         assert set(statuses) == {"a", "b"} or not by_id
         said = [body["operation"] for body in service.sent_json("operation")]
         said += [operation for body in service.sent_json("operations") for operation in body["operations"]]
-        assert {(key, status) for key, status in statuses.items() if status} <= {(operation["id"], operation["status"]) for operation in said}
+        assert {(key, status) for key, status in statuses.items() if status} <= {
+            (operation["id"], operation["status"]) for operation in said
+        }
 
 
 @given(scripts("keys", "creation", "revocation"), st.sampled_from(["never", "always"]), st.booleans())
 def test_api_key_present(service: FuzzingService, script: Script, regenerate: str, check_mode: bool) -> None:
     """A secret that was shown is in the result, and no more than one key is created, none in check mode."""
-    result = result_of(service, script, lambda client: api_key_task.task(client, check_mode, name="deploy", regenerate=regenerate))
+    result = result_of(
+        service, script, lambda client: api_key_task.task(client, check_mode, name="deploy", regenerate=regenerate)
+    )
     posts = [request for request in service.requests if request.method == "POST"]
     assert len(posts) <= (0 if check_mode else 2)
     if result and result.get("key") is not None:
@@ -215,9 +278,21 @@ def test_api_key_present(service: FuzzingService, script: Script, regenerate: st
 @given(scripts("keys", "revocation"), st.sampled_from([{"name": "deploy"}, {"id": 2}]), st.booleans())
 def test_api_key_absent(service: FuzzingService, script: Script, which: dict[str, Any], check_mode: bool) -> None:
     """Only keys that are meant are revoked, and not in check mode."""
-    result = result_of(service, script, lambda client: api_key_task.task(client, check_mode, state="absent", allow_multiple=True, **which))
+    result = result_of(
+        service,
+        script,
+        lambda client: api_key_task.task(client, check_mode, state="absent", allow_multiple=True, **which),
+    )
     deleted = {request.path.rpartition("/")[2] for request in service.requests if request.method == "DELETE"}
-    meant = [key for key in (service.sent_json("keys") or [[]])[0] if key.get("name") == "deploy" or key["id"] == which.get("id")] if deleted else []
+    meant = (
+        [
+            key
+            for key in (service.sent_json("keys") or [[]])[0]
+            if key.get("name") == "deploy" or key["id"] == which.get("id")
+        ]
+        if deleted
+        else []
+    )
     assert deleted <= {str(key["id"]) for key in meant}
     assert not (deleted and check_mode)
     if result:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
@@ -44,7 +44,10 @@ HOSTILE = [
     "x" * 300,
 ]
 # From Python 3.12 on, Ansible itself fails to log the arguments of a module if they have a NUL.
-names = (st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=300) | st.sampled_from(HOSTILE)).filter(str.strip)
+names = (
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=300)
+    | st.sampled_from(HOSTILE)
+).filter(str.strip)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +75,9 @@ def test_any_name_is_created_found_and_revoked(sandbox: Sandbox, name: str) -> N
     (found,) = task(sandbox, api_key_info, name=name).success["api_keys"]
     assert (found["id"], found["name"]) == (there["id"], name)
     # Not by case, by white space, nor by how Unicode writes a letter.
-    near = {name.swapcase(), name.strip(), name + " ", normalize("NFC", name), normalize("NFD", name)} - {key["name"] for key in [*others, there]}
+    near = {name.swapcase(), name.strip(), name + " ", normalize("NFC", name), normalize("NFD", name)} - {
+        key["name"] for key in [*others, there]
+    }
     assert [task(sandbox, api_key_info, name=other).success["api_keys"] for other in near] == [[]] * len(near)
 
     revoked = task(sandbox, api_key, state="absent", name=name).success

@@ -19,7 +19,9 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 # Everything but lone surrogates, which are no text. These may not stand alone: an id becomes a segment of a path.
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 ids = texts.filter(lambda text: text.strip() and text not in (".", ".."))
-cursors = texts | st.sampled_from(["2026-11-21T08:00:00.123456789+02:00", "%2B", "a&cursor=b#c", " ", "0", "\r\n", "\0"])
+cursors = texts | st.sampled_from(
+    ["2026-11-21T08:00:00.123456789+02:00", "%2B", "a&cursor=b#c", " ", "0", "\r\n", "\0"]
+)
 
 
 def page(items: list[str], **pagination: Any) -> Reply:
@@ -63,7 +65,13 @@ def test_every_item_once_however_the_list_is_cut(service: ScriptedService, data:
     assert asked_for == [{}, *({"cursor": cursor} for cursor in sent)][: len(whole)]
 
 
-@given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.sampled_from([None, "", "1", "2", "3"])), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.sampled_from([None, "", "1", "2", "3"])),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_whatever_comes_there_is_an_end(service: ScriptedService, script: list[tuple[list[str], str | None]]) -> None:
     """Few cursors are soon all seen, so that no list is longer than there are cursors."""
     found = read(service, *(page(items, pagination={"cursor": cursor}) for items, cursor in script * 4))

@@ -12,24 +12,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import (
+    MAX_RETRY_AFTER,
+    retry_after_seconds,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._options import moment
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
-from ansible_collections.clouddb.control.plugins.module_utils._http.transport import LONGEST_RETRY_AFTER, retry_after_seconds
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, reply
 
-UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zones)
 # Texts that are nearly right are harder than those that are nothing at all.
 near_misses = st.text("0123456789-:.,TtZz+ smhdw", max_size=40)
-any_text = st.text() | near_misses | st.from_regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d*)?[Z+\-]\d*:?\d*") | st.from_regex(r"\d+(\.\d+)?\s*[smhdw]")
+any_text = (
+    st.text()
+    | near_misses
+    | st.from_regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d*)?[Z+\-]\d*:?\d*")
+    | st.from_regex(r"\d+(\.\d+)?\s*[smhdw]")
+)
 
 
-@given(moments, st.sampled_from("Tt "), st.sampled_from([".", ","]), st.text("0123456789", max_size=12), st.sampled_from(["", " ", "\n"]))
-def test_a_timestamp_is_the_same_however_it_is_written(when: datetime, between: str, point: str, beyond: str, around: str) -> None:
+@given(
+    moments,
+    st.sampled_from("Tt "),
+    st.sampled_from([".", ","]),
+    st.text("0123456789", max_size=12),
+    st.sampled_from(["", " ", "\n"]),
+)
+def test_a_timestamp_is_the_same_however_it_is_written(
+    when: datetime, between: str, point: str, beyond: str, around: str
+) -> None:
     """Digits beyond microseconds are dropped."""
-    text = when.strftime("%Y-%m-%d").zfill(10) + between + when.strftime("%H:%M:%S") + point + f"{when.microsecond:06}{beyond}"
+    text = (
+        when.strftime("%Y-%m-%d").zfill(10)
+        + between
+        + when.strftime("%H:%M:%S")
+        + point
+        + f"{when.microsecond:06}{beyond}"
+    )
     for offset in (when.strftime("%z"), when.isoformat()[-6:]):
         read = parse_timestamp(f"{around}{text}{offset}{around}")
         assert read == when
@@ -48,7 +76,11 @@ def test_other_text_is_refused(text: str) -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", " "]))
 def test_an_age_is_so_many_of_its_unit(number: int, unit: str, between: str) -> None:
-    assert parse_age(f"{number}{between}{unit}") == moment({"created_after": f" {number}{unit}"}, "created_after") == number * UNITS[unit]
+    assert (
+        parse_age(f"{number}{between}{unit}")
+        == moment({"created_after": f" {number}{unit}"}, "created_after")
+        == number * UNITS[unit]
+    )
 
 
 @given(any_text)
@@ -69,24 +101,30 @@ lasting = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seco
 
 @given(st.integers(0, 10**30))
 def test_seconds_are_honoured_up_to_a_minute(seconds: int) -> None:
-    assert retry_after_seconds({"Retry-After": f"{seconds}"}) == min(seconds, LONGEST_RETRY_AFTER)
+    assert retry_after_seconds({"Retry-After": f"{seconds}"}) == min(seconds, MAX_RETRY_AFTER)
 
 
 @given(lasting)
 def test_a_date_to_come_is_honoured_up_to_a_minute_and_one_gone_by_is_no_pause(away: timedelta) -> None:
     now = datetime.now(timezone.utc)
-    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}) == LONGEST_RETRY_AFTER
+    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}) == MAX_RETRY_AFTER
     assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}) == 0
 
 
-@given(headers | near_misses | st.sampled_from(["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5000, "1e9", "-1", "nan", "0x10"]))
+@given(
+    headers
+    | near_misses
+    | st.sampled_from(
+        ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5000, "1e9", "-1", "nan", "0x10"]
+    )
+)
 def test_any_header_leads_to_a_pause_of_a_minute_at_most(service: ScriptedService, header: str) -> None:
     service.script[:] = [reply({}, 503, Retry_After=header), reply({"done": True})]
     served = scripted(service)
     assert served.client.get("things").object() == {"done": True}
     (pause,) = served.clock.pauses
-    assert 0 <= pause <= LONGEST_RETRY_AFTER
+    assert 0 <= pause <= MAX_RETRY_AFTER
 
 
 def test_the_longest_pause_is_a_minute() -> None:
-    assert LONGEST_RETRY_AFTER == 60
+    assert MAX_RETRY_AFTER == 60

@@ -69,8 +69,18 @@ class TestWhatTheServiceDoes:
         created = service.create_key()
         service.ok("DELETE", f"api_keys/{created['id']}")
         before = service.keys()
-        for authorization in (None, "", "Bearer", "Bearer ", "Bearer nonsense", f"Bearer {created['key']}",
-                              f"Basic {'k' * 64}", "k" * 64, f"Bearer {'k' * 63}", f"Bearer {'k' * 65}"):
+        for authorization in (
+            None,
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer nonsense",
+            f"Bearer {created['key']}",
+            f"Basic {'k' * 64}",
+            "k" * 64,
+            f"Bearer {'k' * 63}",
+            f"Bearer {'k' * 65}",
+        ):
             service.session.headers["Authorization"] = authorization
             for method, path in ENDPOINTS:
                 response = service.request(method, path, data="{not json")
@@ -390,8 +400,12 @@ class TestOperations:
         """api.md: "Path parameters: `project_id` (string), `operation_id` (string); both required"."""
         operation = service.create_branch()["operations"][0]
         other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
-        for path in ("projects/none/operations", f"projects/none/operations/{operation['id']}",
-                     f"projects/{PROJECT}/operations/none", f"projects/{other}/operations/{operation['id']}"):
+        for path in (
+            "projects/none/operations",
+            f"projects/none/operations/{operation['id']}",
+            f"projects/{PROJECT}/operations/none",
+            f"projects/{other}/operations/{operation['id']}",
+        ):
             response = service.get(path)
             assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")
 

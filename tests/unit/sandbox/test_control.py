@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 import requests
+
 from clouddb_sandbox.clock import END_OF_TIME, Clock, timestamp
 
 PROJECT = "wispy-lake-12345678"
@@ -95,7 +96,8 @@ class TestOperationPlans:
         service.plan([[0, "failed"]], action="check_availability")
         service.advance(3600)
         assert {item["action"]: item["status"] for item in service.operations()} == {
-            "suspend_compute": "finished", "check_availability": "failed"
+            "suspend_compute": "finished",
+            "check_availability": "failed",
         }
         assert len(service.ok("GET", "/_sandbox/operation_plans")["operation_plans"]) == 1
 

@@ -37,8 +37,11 @@ class TestStatus:
 
     def test_body(self, service):
         for body, content_type, text in (
-            ({"message": "m", "code": "", "request_id": "r"}, "application/json",
-             '{"message":"m","code":"","request_id":"r"}'),
+            (
+                {"message": "m", "code": "", "request_id": "r"},
+                "application/json",
+                '{"message":"m","code":"","request_id":"r"}',
+            ),
             ([], "application/json", "[]"),
             ("plain words", "text/plain; charset=utf-8", "plain words"),
             ("", "text/plain; charset=utf-8", ""),
@@ -140,7 +143,9 @@ class TestConnections:
     def test_what_was_sent_is_carried_out_after_the_delay_though_the_client_has_gone(self, service):
         service.fault("delay", seconds=0.2)
         with pytest.raises(requests.ReadTimeout):
-            requests.post(f"{service.base_url}/api_keys", json={"key_name": "ci"}, headers=service.session.headers, timeout=0.1)
+            requests.post(
+                f"{service.base_url}/api_keys", json={"key_name": "ci"}, headers=service.session.headers, timeout=0.1
+            )
         service.fault("delay", seconds=0.4)
         service.get("projects")
         assert names(service) == ["sandbox", "ci"]

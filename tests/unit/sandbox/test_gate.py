@@ -10,9 +10,10 @@ import json
 from urllib.parse import quote, urlsplit
 
 import pytest
-from clouddb_sandbox import keys
 from hypothesis import given
 from hypothesis import strategies as st
+
+from clouddb_sandbox import keys
 
 API_KEY = "k" * 64
 PROJECT = "wispy-lake-12345678"
@@ -22,7 +23,14 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 def every_path(service):
     """Those of the OpenAPI document, with things that are there."""
     there = {"{project_id}": PROJECT, "{branch_id}": service.default_branch(), "{key_id}": "1", "{operation_id}": "x"}
-    for path in [*service.ok("GET", "/openapi.json")["paths"], "/openapi.json", "/", "/nowhere", "/api/v2", "/_sandbox"]:
+    for path in [
+        *service.ok("GET", "/openapi.json")["paths"],
+        "/openapi.json",
+        "/",
+        "/nowhere",
+        "/api/v2",
+        "/_sandbox",
+    ]:
         for name, value in there.items():
             path = path.replace(name, value)
         yield path
@@ -66,7 +74,12 @@ NEAR = [
 ]
 
 
-@given(st.sampled_from(METHODS), st.lists(segments, max_size=5), latin | latin.map(lambda text: f"Bearer {text}") | st.sampled_from(NEAR), st.booleans())
+@given(
+    st.sampled_from(METHODS),
+    st.lists(segments, max_size=5),
+    latin | latin.map(lambda text: f"Bearer {text}") | st.sampled_from(NEAR),
+    st.booleans(),
+)
 def test_any_path_with_any_key(service, method, path, authorization, is_below_base):
     target = ("/api/v2/" if is_below_base else "/") + "/".join(path)
     assert send(service, method, target, Authorization=authorization.encode("latin-1"))[0].status == 401

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from clouddb_sandbox import lifecycle, platform_activity
 from clouddb_sandbox.clock import SECOND
 
@@ -90,7 +91,10 @@ class TestOverHttp:
             seen.append((now["status"], now["failures_count"], now.get("error"), now["updated_at"]))
             service.advance(10)
         assert [entry[:3] for entry in seen] == [
-            ("running", 0, None), ("failed", 1, "disk full"), ("running", 1, None), ("finished", 1, None)
+            ("running", 0, None),
+            ("failed", 1, "disk full"),
+            ("running", 1, None),
+            ("finished", 1, None),
         ]
         assert [entry[3] for entry in seen] == sorted({entry[3] for entry in seen})
 

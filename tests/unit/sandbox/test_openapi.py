@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import schemathesis
-from clouddb_sandbox.app import create_app
-from clouddb_sandbox.settings import Settings
 from hypothesis import assume, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from clouddb_sandbox.app import create_app
+from clouddb_sandbox.settings import Settings
 
 PROJECT = "wispy-lake-12345678"
 DOCUMENT = create_app(Settings(Path(":memory:"), "k" * 64)).openapi()
@@ -38,14 +39,18 @@ def test_answers_are_as_documented(serve, operation):
         response = case.call(base_url=service.host_url, session=service.session)
         assert response.status_code != 401
         # Which cursors there are, and what makes a good timeline, is more than the document says.
-        beyond = [positive_data_acceptance] if "cursor" in case.query or operation.path.endswith("/operation_plans") else []
+        beyond = (
+            [positive_data_acceptance] if "cursor" in case.query or operation.path.endswith("/operation_plans") else []
+        )
         case.validate_response(response, excluded_checks=beyond)
 
     check()
 
 
 def test_the_document_tells_of_the_key_and_of_no_status_that_never_comes():
-    assert [DOCUMENT["components"]["securitySchemes"][name]["scheme"] for needed in DOCUMENT["security"] for name in needed] == ["bearer"]
+    assert [
+        DOCUMENT["components"]["securitySchemes"][name]["scheme"] for needed in DOCUMENT["security"] for name in needed
+    ] == ["bearer"]
     statuses = {status for operation in OPERATIONS for status in operation.definition.raw["responses"]}
     assert "401" in statuses and "422" not in statuses
     assert not [name for name in DOCUMENT["components"]["schemas"] if "ValidationError" in name]

@@ -19,10 +19,11 @@ import background
 import pytest
 import requests
 import yaml
+from hypothesis import settings
+
 from clouddb_sandbox.__main__ import first_key, main
 from clouddb_sandbox.lock import held
 from clouddb_sandbox.server import Server
-from hypothesis import settings
 
 SERVER = Path(background.__file__).parent
 # How many times a sandbox is killed among writes: more with more examples.

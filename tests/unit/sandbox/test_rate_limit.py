@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from clouddb_sandbox.rate_limit import Limiter, RateLimit
 
 NONE_LEFT = {"per_minute": 1, "burst": 2}
@@ -30,8 +31,8 @@ def limiter(time):
     return limiter
 
 
-def passing(limiter, tries):
-    return sum(limiter.take() == 0 for _try in range(tries))
+def passing(limiter, attempts):
+    return sum(limiter.take() == 0 for _try in range(attempts))
 
 
 class TestLimiter:

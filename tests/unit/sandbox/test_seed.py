@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+
 from clouddb_sandbox import clock
 from clouddb_sandbox.seed import check_seed
 from clouddb_sandbox.store import Store

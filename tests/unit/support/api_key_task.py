@@ -21,15 +21,26 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
 REVOKED_SECRET = "revoked-secret-0123456789abcdef0123456789abcdef0123456789abcdef0"
 
-one_key = pytest.mark.parametrize("seed", [{"api_keys": [{"name": "deploy", "key": OLD_SECRET, "age": "1d"}]}], ids=["one key"])
+one_key = pytest.mark.parametrize(
+    "seed", [{"api_keys": [{"name": "deploy", "key": OLD_SECRET, "age": "1d"}]}], ids=["one key"]
+)
 two_keys = pytest.mark.parametrize(
-    "seed", [{"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "key": OLD_SECRET, "age": "2d"}]}], ids=["two keys"]
+    "seed",
+    [{"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "key": OLD_SECRET, "age": "2d"}]}],
+    ids=["two keys"],
 )
 
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    defaults = {"state": "present", "name": None, "id": None, "dest": None, "regenerate": "never", "allow_multiple": False}
+    defaults = {
+        "state": "present",
+        "name": None,
+        "id": None,
+        "dest": None,
+        "regenerate": "never",
+        "allow_multiple": False,
+    }
     params = {**defaults, **options, "dest": str(options["dest"]) if "dest" in options else None}
     return api_key.run(params, client, check_mode, private)
 
@@ -68,9 +79,9 @@ def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: 
     send = getattr(client, method)
 
     def acting(*args: Any, **kwargs: Any) -> Any:
-        answer = send(*args, **kwargs)
+        response = send(*args, **kwargs)
         action()
-        return answer
+        return response
 
     monkeypatch.setattr(client, method, acting)
 

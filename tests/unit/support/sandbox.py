@@ -15,8 +15,8 @@ import requests
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from clouddb_sandbox.in_process import sandbox_server  # noqa: E402
-from clouddb_sandbox.settings import Settings  # noqa: E402
+from clouddb_sandbox.in_process import sandbox_server
+from clouddb_sandbox.settings import Settings
 
 API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
 
@@ -48,7 +48,9 @@ class Sandbox:
 
     def requests(self) -> list[dict[str, Any]]:
         """The requests to the service so far."""
-        return [entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")]
+        return [
+            entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")
+        ]
 
     def sent(self) -> list[str]:
         """The requests that the code under test has sent, each as C(METHOD path), the path without the base path."""

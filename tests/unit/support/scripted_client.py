@@ -10,7 +10,12 @@ from typing import Any, Callable, NamedTuple
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, Request, ScriptedService, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    Reply,
+    Request,
+    ScriptedService,
+    reply,
+)
 
 API_KEY = "key-that-nobody-may-see-0123456789abcdef"
 

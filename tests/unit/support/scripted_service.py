@@ -112,18 +112,20 @@ class ScriptedService:
         headers = Parser().parsestr(head)
         method, target, _version = line.split()
         self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-        answer = self.answer_to(self.requests[-1])
-        if answer.raw is not None:
-            connection.sendall(answer.raw[: answer.slow_from])
-            for byte in answer.raw[answer.slow_from :] if answer.slow_from is not None else b"":
+        response = self.answer_to(self.requests[-1])
+        if response.raw is not None:
+            connection.sendall(response.raw[: response.slow_from])
+            for byte in response.raw[response.slow_from :] if response.slow_from is not None else b"":
                 time.sleep(PAUSE_IN_DRIP)
                 connection.sendall(bytes([byte]))
-        if answer.reset:
+        if response.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @contextmanager
-def scripted_service(*script: Reply, tls: bool | ssl.SSLContext = False, service_class: type[Service] = ScriptedService) -> Iterator[Service]:
+def scripted_service(
+    *script: Reply, tls: bool | ssl.SSLContext = False, service_class: type[Service] = ScriptedService
+) -> Iterator[Service]:
     """Serve the script, over TLS on request; fails if a reply was not asked for."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         service = service_class(listener, list(script), tls)

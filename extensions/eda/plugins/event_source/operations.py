@@ -52,7 +52,7 @@ options:
     default: false
   api_timeout:
     description:
-      - Seconds that one request may take to connect, and then for its whole answer.
+      - Seconds that one request may take to connect, and then for its whole response.
     type: float
     default: 30
   project_ids:
@@ -136,12 +136,14 @@ from typing import Any
 
 # ansible-rulebook runs this file by its path. Ansible's own importer is not at work there, so Python has to be told in which
 # folder ansible_collections is.
-sys.path += {str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"} - set(sys.path)
+sys.path += {
+    str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
+} - set(sys.path)
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource, EventQueue
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource, EventQueue
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 
 
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 SECOND = 1_000_000
 # Where datetime ends, less a day: the clock stays below, however fast it is told to run.
@@ -24,12 +24,12 @@ def timestamp(moment: int) -> str:
 
 def iso(moment: int) -> str:
     seconds, fraction = divmod(moment, SECOND)
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{fraction:06d}"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{fraction:06d}"
 
 
 def moment_of(date: datetime) -> int:
     """The inverse of iso(), for a time with a time zone."""
-    elapsed = date - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    elapsed = date - datetime(1970, 1, 1, tzinfo=UTC)
     return (elapsed.days * 86400 + elapsed.seconds) * SECOND + elapsed.microseconds
 
 

@@ -38,9 +38,7 @@ def ensure(tx: Transaction, name: str, secret: str) -> None:
 def use(tx: Transaction, secret: str, address: str) -> bool:
     """Whether this is an active key; if so, note when and from where it was used."""
     presented = digest(secret)
-    row = tx.db.execute(
-        "SELECT id, hash FROM api_keys WHERE hash = ? AND revoked_at IS NULL", (presented,)
-    ).fetchone()
+    row = tx.db.execute("SELECT id, hash FROM api_keys WHERE hash = ? AND revoked_at IS NULL", (presented,)).fetchone()
     # The index finds the row; this comparison, which takes the same time for every input, admits it.
     if row is None or not hmac.compare_digest(row["hash"], presented):
         return False

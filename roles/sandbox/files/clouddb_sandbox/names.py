@@ -10,10 +10,56 @@ import secrets
 import string
 import uuid
 
-ADJECTIVES = ("autumn", "bold", "calm", "crimson", "dark", "frosty", "gentle", "late", "little", "misty", "old",
-              "patient", "quiet", "restless", "silent", "small", "snowy", "summer", "weathered", "wild", "wispy")
-NOUNS = ("bird", "breeze", "brook", "cloud", "dawn", "dew", "field", "fire", "flower", "forest", "grass", "hill",
-         "lake", "leaf", "meadow", "moon", "pond", "rain", "river", "sea", "sky", "snow", "star", "tree", "wind")
+ADJECTIVES = (
+    "autumn",
+    "bold",
+    "calm",
+    "crimson",
+    "dark",
+    "frosty",
+    "gentle",
+    "late",
+    "little",
+    "misty",
+    "old",
+    "patient",
+    "quiet",
+    "restless",
+    "silent",
+    "small",
+    "snowy",
+    "summer",
+    "weathered",
+    "wild",
+    "wispy",
+)
+NOUNS = (
+    "bird",
+    "breeze",
+    "brook",
+    "cloud",
+    "dawn",
+    "dew",
+    "field",
+    "fire",
+    "flower",
+    "forest",
+    "grass",
+    "hill",
+    "lake",
+    "leaf",
+    "meadow",
+    "moon",
+    "pond",
+    "rain",
+    "river",
+    "sea",
+    "sky",
+    "snow",
+    "star",
+    "tree",
+    "wind",
+)
 
 SURPRISE: random.Random = random.SystemRandom()
 

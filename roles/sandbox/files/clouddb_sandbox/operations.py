@@ -37,8 +37,18 @@ def insert(
     tx.db.execute(
         "INSERT INTO operations (id, project_id, branch_id, endpoint_id, action, created_at, timeline, error,"
         " settled_at, by_platform) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (operation_id, project_id, branch_id, endpoint_id, action, created_at, json.dumps(timeline), error,
-         settled_at(timeline, created_at), by_platform),
+        (
+            operation_id,
+            project_id,
+            branch_id,
+            endpoint_id,
+            action,
+            created_at,
+            json.dumps(timeline),
+            error,
+            settled_at(timeline, created_at),
+            by_platform,
+        ),
     )
     return operation_id
 

@@ -39,7 +39,7 @@ async def spoil(fault: Deciding, app: ASGIApp, scope: Scope, receive: Receive, s
         case StallFault():
             try:
                 await asyncio.wait_for(disconnected(receive), fault.seconds)
-            except asyncio.TimeoutError:  # not yet the built-in one in Python 3.10
+            except TimeoutError:  # not yet the built-in one in Python 3.10
                 await cut(scope, receive)
         case LostAnswerFault():
             await answer_of(app, scope, receive)

@@ -13,7 +13,11 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.clouddb.control.plugins.action import operation_wait
-from ansible_collections.clouddb.control.plugins.action.operation_wait import ActionModule, heartbeat_line, progress_lines
+from ansible_collections.clouddb.control.plugins.action.operation_wait import (
+    ActionModule,
+    heartbeat_line,
+    progress_lines,
+)
 
 
 def operation(name: str, status: str | None, **fields: Any) -> dict[str, Any]:
@@ -40,7 +44,10 @@ def test_no_change_is_no_line() -> None:
 def test_a_heartbeat_names_what_is_waited_for() -> None:
     operations = [operation("a", "finished"), operation("b", None), operation("c", "running")]
 
-    assert heartbeat_line(operations, 60.4) == "clouddb: waiting for 2 of 3 operations (60 s), among them proj-1 create_branch b-012345 not seen yet"
+    assert (
+        heartbeat_line(operations, 60.4)
+        == "clouddb: waiting for 2 of 3 operations (60 s), among them proj-1 create_branch b-012345 not seen yet"
+    )
     assert heartbeat_line([], 60.4) == "clouddb: waiting for 0 of 0 operations (60 s)"
 
 
@@ -52,7 +59,9 @@ class Watch:
         self.calls: list[dict[str, Any]] = []
         self.shown: list[str] = []
         self._outcomes = list(outcomes)
-        self._task = SimpleNamespace(**{"args": {"project_id": "proj-1"}, "async_val": 0, "check_mode": False, "no_log": False, **task})
+        self._task = SimpleNamespace(
+            **{"args": {"project_id": "proj-1"}, "async_val": 0, "check_mode": False, "no_log": False, **task}
+        )
         monkeypatch.setattr(operation_wait.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(operation_wait.time, "sleep", self._pass)
         monkeypatch.setattr(operation_wait.display, "display", self.shown.append)
@@ -60,14 +69,19 @@ class Watch:
     def run(self, **task_vars: Any) -> dict[str, Any]:
         templar = SimpleNamespace(template=lambda value: value)
         plugin = ActionModule(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
-        with mock.patch.object(plugin, "_execute_module", self._module), mock.patch("ansible.plugins.action.ActionBase.run", return_value={}):
+        with (
+            mock.patch.object(plugin, "_execute_module", self._module),
+            mock.patch("ansible.plugins.action.ActionBase.run", return_value={}),
+        ):
             result: dict[str, Any] = plugin.run(task_vars=task_vars)
         return result
 
     def _pass(self, seconds: float) -> None:
         self.now += seconds
 
-    def _module(self, module_args: dict[str, Any] | None = None, task_vars: Any = None, wrap_async: Any = 0) -> dict[str, Any]:
+    def _module(
+        self, module_args: dict[str, Any] | None = None, task_vars: Any = None, wrap_async: Any = 0
+    ) -> dict[str, Any]:
         self.calls.append({"args": module_args, "async": wrap_async, "variables": task_vars})
         self._pass(60)
         outcome = self._outcomes.pop(0)
@@ -76,13 +90,21 @@ class Watch:
         return dict(outcome)
 
 
-GOING = {"operations": [operation("a", "running")], "_left": {"state": 1}, "_changes": []}
-CHANGED = {**GOING, "_changes": [operation("a", "running", previous_status="scheduling", elapsed=1)], "invocation": {"module_args": {"_part": {}, "x": 1}}}
-ENDED = {"operations": [operation("a", "finished")], "elapsed": 1, "_changes": [operation("a", "finished", previous_status="running", elapsed=2)]}
+PENDING = {"operations": [operation("a", "running")], "_left": {"state": 1}, "_changes": []}
+CHANGED = {
+    **PENDING,
+    "_changes": [operation("a", "running", previous_status="scheduling", elapsed=1)],
+    "invocation": {"module_args": {"_part": {}, "x": 1}},
+}
+ENDED = {
+    "operations": [operation("a", "finished")],
+    "elapsed": 1,
+    "_changes": [operation("a", "finished", previous_status="running", elapsed=2)],
+}
 
 
 def test_parts_go_on_where_the_last_one_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, CHANGED, GOING, ENDED)
+    watch = Watch(monkeypatch, CHANGED, PENDING, ENDED)
 
     assert watch.run() == {"operations": ENDED["operations"], "elapsed": 1}
     parts = [call["args"]["_part"] for call in watch.calls]
@@ -97,7 +119,7 @@ def test_parts_go_on_where_the_last_one_left(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_the_first_part_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, GOING, GOING, ENDED)
+    watch = Watch(monkeypatch, PENDING, PENDING, ENDED)
 
     watch.run(colour="blue")
     unlogged = {"colour": "blue", "ansible_no_target_syslog": True}
@@ -120,7 +142,9 @@ def test_the_module_s_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> 
     ],
     ids=["async", "check mode", "no_log", "option", "variable"],
 )
-def test_where_nothing_is_to_be_shown_the_module_waits_by_itself(monkeypatch: pytest.MonkeyPatch, task: dict[str, Any], task_vars: dict[str, Any]) -> None:
+def test_where_nothing_is_to_be_shown_the_module_waits_by_itself(
+    monkeypatch: pytest.MonkeyPatch, task: dict[str, Any], task_vars: dict[str, Any]
+) -> None:
     watch = Watch(monkeypatch, {"operations": []}, **task)
     assert watch.run(**task_vars) == {"operations": []}
     [call] = watch.calls
@@ -135,14 +159,14 @@ def test_the_option_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_host_that_is_lost_for_a_moment_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, GOING, AnsibleConnectionFailure("lost"), ENDED)
+    watch = Watch(monkeypatch, PENDING, AnsibleConnectionFailure("lost"), ENDED)
     assert watch.run()["operations"] == ENDED["operations"]
     assert watch.calls[2]["args"]["_part"]["left"] == {"state": 1}
 
 
 @pytest.mark.parametrize(
     "outcomes",
-    [[AnsibleConnectionFailure("lost")], [GOING, *[AnsibleConnectionFailure("lost")] * 20]],
+    [[AnsibleConnectionFailure("lost")], [PENDING, *[AnsibleConnectionFailure("lost")] * 20]],
     ids=["at the start", "until the deadline"],
 )
 def test_a_host_that_stays_lost_does(monkeypatch: pytest.MonkeyPatch, outcomes: list[Any]) -> None:

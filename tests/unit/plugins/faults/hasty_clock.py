@@ -18,7 +18,11 @@ class HastyClock:
     def __init__(self) -> None:
         self.pauses: list[float] = []
         self.on_sleep: Callable[[], None] = lambda: None
-        self.clock = Clock(lambda: time.monotonic() + sum(self.pauses), self._sleep, lambda: datetime.now(timezone.utc) + timedelta(seconds=sum(self.pauses)))
+        self.clock = Clock(
+            lambda: time.monotonic() + sum(self.pauses),
+            self._sleep,
+            lambda: datetime.now(timezone.utc) + timedelta(seconds=sum(self.pauses)),
+        )
 
     def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)

@@ -39,32 +39,56 @@ class Row(NamedTuple):
 
 
 def _broken(says: str, acted: bool) -> Row:
-    """No answer, or no whole one."""
+    """No response, or no whole one."""
     unreachable = again("unreachable")
-    return Row(says, None, at_once("key_left_over"), again(None if acted else "key_left_over"), unreachable, unreachable, unreachable)
+    return Row(
+        says,
+        None,
+        at_once("orphaned_key"),
+        again(None if acted else "orphaned_key"),
+        unreachable,
+        unreachable,
+        unreachable,
+    )
 
 
 def _not_understood(says: str, acted: bool = False) -> Row:
-    """A whole answer, of no use: to ask again would bring the same."""
-    unexpected = at_once("unexpected_answer")
-    return Row(says, None, at_once("key_left_over"), at_once(None if acted else "key_left_over"), unexpected, unexpected, again("unexpected_answer"))
+    """A whole response, of no use: to ask again would bring the same."""
+    unexpected = at_once("unexpected_response")
+    return Row(
+        says,
+        None,
+        at_once("orphaned_key"),
+        at_once(None if acted else "orphaned_key"),
+        unexpected,
+        unexpected,
+        again("unexpected_response"),
+    )
 
 
 def _refused(status: int) -> Row:
     """The service says that it has not acted, and may do so later."""
     http_status = again("http_status")
-    return Row(f"the service answered {status}", status, http_status, again("key_left_over"), http_status, http_status, http_status)
+    return Row(
+        f"the service answered {status}",
+        status,
+        http_status,
+        again("orphaned_key"),
+        http_status,
+        http_status,
+        http_status,
+    )
 
 
 def _failed(status: int) -> Row:
     """The service, or what stands in front of it, failed, perhaps after it had acted."""
-    return _refused(status)._replace(present=at_once("key_left_over"))
+    return _refused(status)._replace(present=at_once("orphaned_key"))
 
 
 def _final(status: int, kind: str = "http_status") -> Row:
     """The service says no."""
     no = at_once(kind)
-    return Row(f"the service answered {status}", status, no, at_once("key_left_over"), no, no, no)
+    return Row(f"the service answered {status}", status, no, at_once("orphaned_key"), no, no, no)
 
 
 LATE = "no whole answer within api_timeout"
@@ -141,8 +165,8 @@ with a fault that passes after the first time and once with one that stays.
   The key is gone, and that is what was wanted.
 
 A creation is sent again only when the service surely did not act. Otherwise ``api_key`` lists the keys once more and fails with
-``key_left_over``: the message names the key that may have been made, and the way out. After a revocation that got no good answer it
-looks whether the key is there; if it is, the task fails with ``key_left_over`` and its id. The inventory plugin has no
+``orphaned_key``: the message names the key that may have been made, and the way out. After a revocation that got no good answer it
+looks whether the key is there; if it is, the task fails with ``orphaned_key`` and its id. The inventory plugin has no
 ``failure.kind``, only the message.
 
 A pause that ``Retry-After`` asks for is kept to, up to a minute.
@@ -153,7 +177,10 @@ A pause that ``Retry-After`` asks for is kept to, up to a minute.
 def page() -> str:
     """The page with the table."""
     lines = [".. list-table::", "   :header-rows: 1", ""]
-    rows = [("Fault", *COLUMNS.values()), *((fault, *(_cell(getattr(row, column)) for column in COLUMNS)) for fault, row in MATRIX.items())]
+    rows = [
+        ("Fault", *COLUMNS.values()),
+        *((fault, *(_cell(getattr(row, column)) for column in COLUMNS)) for fault, row in MATRIX.items()),
+    ]
     for first, *others in rows:
         lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
     return PAGE.format(table="\n".join([*lines, ""]))

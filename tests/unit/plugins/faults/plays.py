@@ -18,13 +18,13 @@ from typing import Any
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.wire import Exchange, Play, message
 
 # A client that never gives up is cut off here, so that its test fails instead of lasting forever.
-LONGEST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 PAUSE_BETWEEN_DRIPS = 0.02
 MEBIBYTE = 1 << 20
 HUNDRED_YEARS = 100 * 365 * 86400
 
 
-# No answer, or not all of it
+# No response, or not all of it
 
 
 def reset_before(exchange: Exchange) -> None:
@@ -47,7 +47,7 @@ def truncated(exchange: Exchange) -> None:
 
 
 def silence(exchange: Exchange) -> None:
-    _gone(exchange.connection, LONGEST_SECONDS)
+    _gone(exchange.connection, MAX_SECONDS)
 
 
 def silence_after_acting(exchange: Exchange) -> None:
@@ -61,7 +61,7 @@ def dripping(first: bytes) -> Play:
     def play(exchange: Exchange) -> None:
         exchange.carry_out()
         exchange.connection.sendall(first)
-        until = time.monotonic() + LONGEST_SECONDS
+        until = time.monotonic() + MAX_SECONDS
         while time.monotonic() < until and not _gone(exchange.connection, PAUSE_BETWEEN_DRIPS):
             exchange.connection.sendall(b" ")
 
@@ -82,11 +82,11 @@ def _gone(connection: socket.socket, seconds: float) -> bool:
         return False
 
 
-# Another answer
+# Another response
 
 
 def instead(body: bytes, status: int = 200, **headers: Any) -> Play:
-    """This answer, and nothing done; a header that can be called is called when it is sent."""
+    """This response, and nothing done; a header that can be called is called when it is sent."""
 
     def play(exchange: Exchange) -> None:
         fields = {name.replace("_", "-"): str(value() if callable(value) else value) for name, value in headers.items()}
@@ -174,5 +174,9 @@ PLAYS: dict[str, Play] = {
     "302 to another origin": redirect,
     "404": not_found,
     **{str(status): error(status) for status in (400, 401, 403, 409, 422, 423, 429, 500, 502, 503, 504)},
-    **{f"{status}, Retry-After {how}": error(status, Retry_After=value) for status in (423, 429) for how, value in RETRY_AFTER.items()},
+    **{
+        f"{status}, Retry-After {how}": error(status, Retry_After=value)
+        for status in (423, 429)
+        for how, value in RETRY_AFTER.items()
+    },
 }

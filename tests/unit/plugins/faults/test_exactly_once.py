@@ -46,16 +46,23 @@ def be_ordinary(options: dict[str, Any]) -> None:
 
 
 def options_of(wire: Wire, sandbox: Sandbox, path: Path, **options: Any) -> dict[str, Any]:
-    return {"base_url": wire.base_url, "api_key": sandbox.api_key, "api_retries": 1, "name": "deploy", "dest": str(path), **options}
+    return {
+        "base_url": wire.base_url,
+        "api_key": sandbox.api_key,
+        "api_retries": 1,
+        "name": "deploy",
+        "dest": str(path),
+        **options,
+    }
 
 
 def once_created(action: Callable[[], object]) -> Play:
     """The key is created; before the task hears of it, something else happens."""
 
     def play(exchange: Exchange) -> None:
-        answer = exchange.carry_out()
+        response = exchange.carry_out()
         action()
-        answered(exchange._replace(carry_out=lambda: answer))
+        answered(exchange._replace(carry_out=lambda: response))
 
     return play
 
@@ -93,13 +100,15 @@ def test_a_folder_that_turns_read_only(sandbox: Sandbox, wire: Wire, dest: Path)
     assert [path.read_text() for path in dest.parent.iterdir()] in ([], [""])
 
 
-def test_a_folder_that_turns_read_only_and_a_key_that_can_not_be_revoked(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
+def test_a_folder_that_turns_read_only_and_a_key_that_can_not_be_revoked(
+    sandbox: Sandbox, wire: Wire, dest: Path
+) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
     sandbox.fault("status", status=503, method="DELETE", times=None)
     options = options_of(wire, sandbox, dest, api_retries=0)
     ended = run_apart(api_key, options, lambda: be_ordinary(options))
     [orphan] = sandbox.keys("deploy")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("key_left_over", [orphan["id"]])
+    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
     assert "Permission denied" in ended.result["msg"]
     assert f"state=absent and id={orphan['id']}" in ended.result["msg"]
 
@@ -115,26 +124,38 @@ def test_a_folder_that_is_moved_away(sandbox: Sandbox, wire: Wire, dest: Path) -
 
 
 @pytest.mark.parametrize("with_file", [True, False], ids=["dest", "result"])
-@pytest.mark.parametrize("play", [plays.reset_before, plays.answer_lost, plays.truncated, plays.error(500)], ids=["reset", "lost", "truncated", "500"])
-def test_a_second_list_that_fails_loses_no_secret(sandbox: Sandbox, wire: Wire, dest: Path, play: Play, with_file: bool) -> None:
+@pytest.mark.parametrize(
+    "play",
+    [plays.reset_before, plays.answer_lost, plays.truncated, plays.error(500)],
+    ids=["reset", "lost", "truncated", "500"],
+)
+def test_a_second_list_that_fails_loses_no_secret(
+    sandbox: Sandbox, wire: Wire, dest: Path, play: Play, with_file: bool
+) -> None:
     # Ansible shows the same warning only once in a process.
     name = f"deploy-{with_file}"
     wire.hit(play, "GET", times=1, skip=1)
-    result = run_main(api_key, options_of(wire, sandbox, dest, name=name, dest=str(dest) if with_file else None, api_retries=0))
+    result = run_main(
+        api_key, options_of(wire, sandbox, dest, name=name, dest=str(dest) if with_file else None, api_retries=0)
+    )
     [key] = sandbox.keys(name)
     assert result.success["api_key"]["id"] == key["id"]
     assert sandbox.accepts(dest.read_text() if with_file else result.success["key"])
     assert "could not be listed again" in " ".join(result.printed.split())
 
 
-@pytest.mark.parametrize("play", [plays.answer_lost, plays.truncated, plays.malformed, plays.latin1], ids=["lost", "truncated", "malformed", "not UTF-8"])
+@pytest.mark.parametrize(
+    "play",
+    [plays.answer_lost, plays.truncated, plays.malformed, plays.latin1],
+    ids=["lost", "truncated", "malformed", "not UTF-8"],
+)
 def test_a_lost_answer_and_a_second_list_that_fails(sandbox: Sandbox, wire: Wire, dest: Path, play: Play) -> None:
     wire.hit(play, "POST", 1)
     sandbox.fault("status", status=503, method="GET", skip=1, times=None)
     options = options_of(wire, sandbox, dest, api_retries=0)
     ended = run_main(api_key, options)
     sandbox.control("DELETE", "/faults")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("key_left_over", [])
+    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [])
     assert "look for a new key of that name and revoke it by its id" in ended.result["msg"]
     assert os.listdir(dest.parent) == []
     # Nobody knew the id then; the next run does, and makes no second key.

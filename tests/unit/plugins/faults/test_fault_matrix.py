@@ -22,8 +22,14 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.transport import LONGEST_BACKOFF, LONGEST_RETRY_AFTER
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import MAX_BACKOFF, MAX_RETRY_AFTER
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hasty_clock import HastyClock
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Outcome, Row, page
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.plays import PLAYS, RETRY_AFTER
@@ -64,7 +70,9 @@ def task(module: ModuleType, **options: Any) -> Run:
     """The module with these options; one that is C(...) is the name."""
 
     def run(connection: dict[str, Any], name: str) -> Told:
-        ended = run_main(module, {**connection, **{option: name if value is ... else value for option, value in options.items()}})
+        ended = run_main(
+            module, {**connection, **{option: name if value is ... else value for option, value in options.items()}}
+        )
         return Told(ended.result, ended.printed)
 
     return run
@@ -76,7 +84,9 @@ def wait(operation_id: Any) -> Run:
     def run(connection: dict[str, Any], name: str) -> Told:
         # A fault that stays is waited for in real time; one that passes leaves a busy machine all the time it needs.
         timeout = 200 if name == "passes" else min(4 * connection["api_timeout"], 200)
-        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=timeout, interval=100)(connection, name)
+        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=timeout, interval=100)(
+            connection, name
+        )
 
     return run
 
@@ -108,7 +118,10 @@ COLUMNS = {
 def seed() -> dict[str, Any]:
     """A key to revoke and an operation to wait for, once for the fault that passes and once for the one that stays."""
     ends = {"passes": 100, "stays": 1_000_000}
-    going = [{"id": name, "action": "create_branch", "age": "1m", "timeline": [[0, "running"], [end, "finished"]]} for name, end in ends.items()]
+    going = [
+        {"id": name, "action": "create_branch", "age": "1m", "timeline": [[0, "running"], [end, "finished"]]}
+        for name, end in ends.items()
+    ]
     done = {"id": "done", "action": "start_compute", "age": "1h"}
     return {
         "api_keys": [{"name": f"{name}-to-revoke"} for name in ("passes", "stays")],
@@ -147,7 +160,12 @@ class Scene:
         else:
             self.wire.hit(PLAYS[self.fault], column.method, FOREVER if stays else 1, column.passed_first)
         self.clock.on_sleep = partial(self._go_on, pauses_before + 1 + column.passed_first, stays)
-        connection = {"base_url": self.wire.base_url, "api_key": self.sandbox.api_key, "api_timeout": self.patience, "api_retries": 1}
+        connection = {
+            "base_url": self.wire.base_url,
+            "api_key": self.sandbox.api_key,
+            "api_timeout": self.patience,
+            "api_retries": 1,
+        }
         told = column.run(connection, name)
         if stays and self.fault == REFUSED:
             self.wire.listen_again()
@@ -173,7 +191,9 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("fault", "column"), CELLS)
-def test_each_task_takes_each_fault_as_the_matrix_says(sandbox: Sandbox, wire: Wire, clock: HastyClock, fault: str, column: Column) -> None:
+def test_each_task_takes_each_fault_as_the_matrix_says(
+    sandbox: Sandbox, wire: Wire, clock: HastyClock, fault: str, column: Column
+) -> None:
     row = MATRIX[fault]
     outcome: Outcome = getattr(row, column.outcome)
     scene = Scene(sandbox, wire, clock, fault, column)
@@ -197,7 +217,9 @@ def assert_failed_readably(told: Told, row: Row, kind: str, secret: str) -> None
     message = told.result["msg"]
     assert re.fullmatch(r"[ -~]{20,700}", message), message
     assert row.says in message
-    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", told.printed), told.printed
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", told.printed), (
+        told.printed
+    )
     assert secret not in told.printed
     if "failure" in told.result:
         failure = told.result["failure"]
@@ -209,28 +231,28 @@ def assert_failed_readably(told: Told, row: Row, kind: str, secret: str) -> None
 def assert_asked_often_enough(met: Met, column: Column, outcome: Outcome, stays: bool, fault: str) -> None:
     """As often as it may and no more; nobody can count connections that are refused."""
     requests = met.requests + (len(met.pauses) - column.passed_first if fault == REFUSED and not stays else 0)
-    tries = met.told.result.get("failure", {}).get("tries", 1)
+    attempts = met.told.result.get("failure", {}).get("attempts", 1)
     if not outcome.asks_again:
-        assert (requests, tries) == (1, 1)
+        assert (requests, attempts) == (1, 1)
     elif column.outcome.endswith("_look"):
-        assert tries == 1
+        assert attempts == 1
         if fault != REFUSED:
             assert met.requests + column.passed_first == met.told.result["polls"] > 1 + column.passed_first
     else:
         assert len(met.pauses) == 1
         assert requests == (0 if fault == REFUSED and stays else 2)
-        assert tries == (2 if "failure" in met.told.result else 1)
+        assert attempts == (2 if "failure" in met.told.result else 1)
 
 
 def assert_kept_to_retry_after(met: Met, column: Column, fault: str) -> None:
     _status, _comma, how = fault.partition(", Retry-After ")
     pause = met.pauses[column.passed_first]
     if how in ("in seconds", "of years"):
-        assert pause == min(RETRY_AFTER[how], LONGEST_RETRY_AFTER)
+        assert pause == min(RETRY_AFTER[how], MAX_RETRY_AFTER)
     elif how == "as a date":
         assert 20 < pause <= 30
     else:
-        assert 0 <= pause <= LONGEST_BACKOFF
+        assert 0 <= pause <= MAX_BACKOFF
 
 
 def assert_every_key_is_accounted_for(sandbox: Sandbox, wire: Wire, told: Told, name: str) -> None:
@@ -244,8 +266,10 @@ def assert_every_key_is_accounted_for(sandbox: Sandbox, wire: Wire, told: Told, 
         assert sandbox.accepts(told.result["key"])
     else:
         assert (told.result["api_key"], keys) == (None, [])
-    secrets = [json.loads(answer.body)["key"] for answer in wire.answers if b'"key":' in answer.body]
-    assert [secret for secret in secrets if secret in told.printed] == ([told.result["key"]] if "key" in told.result else [])
+    secrets = [json.loads(response.body)["key"] for response in wire.answers if b'"key":' in response.body]
+    assert [secret for secret in secrets if secret in told.printed] == (
+        [told.result["key"]] if "key" in told.result else []
+    )
 
 
 def test_no_fault_of_the_matrix_is_left_out() -> None:

@@ -44,7 +44,12 @@ class Scene:
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"base_url": self.wire.base_url, "api_key": self.sandbox.api_key, "name": "deploy", "dest": str(self.dest)}
+        return {
+            "base_url": self.wire.base_url,
+            "api_key": self.sandbox.api_key,
+            "name": "deploy",
+            "dest": str(self.dest),
+        }
 
     def run(self, **options: Any) -> Ended:
         return run_main(api_key, {**self.options, **options})
@@ -59,7 +64,7 @@ class Scene:
     def kill(self, line: int, **options: Any) -> str:
         """Kill the task just before this line; says which it is."""
         place = run_until_killed(api_key, {**self.options, **options}, "create_key", line)
-        # What the task has sent is carried out, whether or not somebody waits for the answer.
+        # What the task has sent is carried out, whether or not somebody waits for the response.
         self.wire.settle()
         assert {mode_of(self.folder / name) for name in os.listdir(self.folder)} <= {0o600}, place
         assert not self.dest.exists() or self.sandbox.accepts(self.dest.read_text()), f"{place}: no whole secret"
@@ -82,7 +87,9 @@ def scene(sandbox: Sandbox, wire: Wire, tmp_path: Path) -> Scene:
     return Scene(sandbox, wire, tmp_path)
 
 
-def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(scene: Scene, is_soak: bool) -> None:
+def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(
+    scene: Scene, is_soak: bool
+) -> None:
     outcomes: Counter[str] = Counter()
     for line in scene.lines(is_soak):
         place = scene.kill(line)
@@ -106,7 +113,9 @@ def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_
     assert set(outcomes) == {"not created", "lost", "kept"}
 
 
-def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(scene: Scene, is_soak: bool) -> None:
+def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(
+    scene: Scene, is_soak: bool
+) -> None:
     outcomes: Counter[str] = Counter()
     scene.run()
     for line in scene.lines(is_soak, regenerate="always"):

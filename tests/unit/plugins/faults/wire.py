@@ -23,7 +23,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What the sandbox answered."""
 
     status: int
@@ -36,7 +36,7 @@ class Exchange(NamedTuple):
 
     request: Request
     connection: socket.socket
-    carry_out: Callable[[], Answer]
+    carry_out: Callable[[], Response]
 
 
 # What happens to an exchange. It ends with the connection closed, after a last byte or without one.
@@ -55,7 +55,7 @@ class Wire:
         self._port: int = self._listener.getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self._port}{self._sandbox.path}"
         self.requests: list[Request] = []
-        self.answers: list[Answer] = []
+        self.answers: list[Response] = []
         self._play: Play = answered
         self._method = ""
         self._skip = self._left = 0
@@ -143,14 +143,14 @@ class Wire:
         self._left -= 1
         return self._play
 
-    def _carry_out(self, request: Request) -> Answer:
+    def _carry_out(self, request: Request) -> Response:
         sandbox = http.client.HTTPConnection(self._sandbox.hostname or "", self._sandbox.port, timeout=30)
         sandbox.request(request.method, request.target, request.body or None, request.headers)
         response = sandbox.getresponse()
-        answer = Answer(response.status, dict(response.getheaders()), response.read())
+        response = Response(response.status, dict(response.getheaders()), response.read())
         sandbox.close()
-        self.answers.append(answer)
-        return answer
+        self.answers.append(response)
+        return response
 
 
 def _read(stream: BinaryIO) -> Request | None:
@@ -173,14 +173,26 @@ def wire_to(sandbox_url: str) -> Iterator[Wire]:
         thread.join(10)
 
 
-def message(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None) -> bytes:
+def message(
+    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None
+) -> bytes:
     """An answer as it goes over the wire."""
-    fields = {"Content-Type": "application/json", "Content-Length": str(len(body) if length is None else length), **(headers or {}), "Connection": "close"}
-    lines = [f"HTTP/1.1 {status} {http.client.responses.get(status, 'Unknown')}", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    fields = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body) if length is None else length),
+        **(headers or {}),
+        "Connection": "close",
+    }
+    lines = [
+        f"HTTP/1.1 {status} {http.client.responses.get(status, 'Unknown')}",
+        *(f"{name}: {value}" for name, value in fields.items()),
+        "",
+        "",
+    ]
     return "\r\n".join(lines).encode() + body
 
 
 def answered(exchange: Exchange) -> None:
-    """No fault: the sandbox's answer."""
-    answer = exchange.carry_out()
-    exchange.connection.sendall(message(answer.body, answer.status, {"Date": answer.headers["date"]}))
+    """No fault: the sandbox's response."""
+    response = exchange.carry_out()
+    exchange.connection.sendall(message(response.body, response.status, {"Date": response.headers["date"]}))

@@ -8,13 +8,19 @@ import random
 from datetime import timedelta
 
 import pytest
-
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import label_of, percentile
-
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
+    NOW,
+    account,
+    ago,
+    key,
+    operation,
+    project,
+    stamp,
+)
 
 account_report = FilterModule().filters()["account_report"]
 
@@ -142,10 +148,16 @@ class TestOperations:
 
     def test_no_statistics(self):
         (row,) = report(operations=[operation(1, "running")])["operations"]["by_action"]
-        assert (row["timed"], row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (0, None, None, None)
+        assert (row["timed"], row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (
+            0,
+            None,
+            None,
+            None,
+        )
 
     @pytest.mark.parametrize(
-        "values, percent, expected", [([], 95, None), ([7], 95, 7), ([2, 1], 50, 1), ([3, 1, 2], 50, 2), ([1, 2, 3, 4], 100, 4), ([4, 5], 0, 4)]
+        "values, percent, expected",
+        [([], 95, None), ([7], 95, 7), ([2, 1], 50, 1), ([3, 1, 2], 50, 2), ([1, 2, 3, 4], 100, 4), ([4, 5], 0, 4)],
     )
     def test_percentile(self, values, percent, expected):
         assert percentile(values, percent) == expected
@@ -198,7 +210,9 @@ class TestAgain:
         assert second["generated_at"] > first["generated_at"]
         assert second["fingerprint"] != first["fingerprint"]
 
-    @pytest.mark.parametrize("previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"])
+    @pytest.mark.parametrize(
+        "previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"]
+    )
     def test_what_is_no_report(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
 

@@ -7,7 +7,6 @@ import json
 from datetime import timedelta
 
 import pytest
-
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
@@ -15,8 +14,15 @@ from ansible_collections.clouddb.control.plugins.filter.account_report_page impo
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import text as report_text
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import timelines as report_timelines
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.timelines import Window, strip, ticks, timelines
-
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
+    NOW,
+    account,
+    ago,
+    key,
+    operation,
+    project,
+    stamp,
+)
 
 account_report_page = FilterModule().filters()["account_report_page"]
 WEEK = Window(NOW - timedelta(days=7), NOW)
@@ -50,12 +56,23 @@ class TestTexts:
         assert report_text.duration_text(seconds) == text
 
     @pytest.mark.parametrize(
-        "days, text", [(None, "–"), (0, "< 1 day"), (1, "1 day"), (89, "89 days"), (90, "3 months"), (729, "24 months"), (730, "2 years")]
+        "days, text",
+        [
+            (None, "–"),
+            (0, "< 1 day"),
+            (1, "1 day"),
+            (89, "89 days"),
+            (90, "3 months"),
+            (729, "24 months"),
+            (730, "2 years"),
+        ],
     )
     def test_days(self, days, text):
         assert report_text.days_text(days) == text
 
-    @pytest.mark.parametrize("number, text", [(None, "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (True, "True"), ("many", "many")])
+    @pytest.mark.parametrize(
+        "number, text", [(None, "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (True, "True"), ("many", "many")]
+    )
     def test_number(self, number, text):
         assert report_text.number_text(number) == text
 
@@ -68,12 +85,18 @@ class TestTables:
     def test_the_most_pressing_first(self):
         found = page(
             api_keys=[key(1, "a", ago(days=1)), key(2, "b")],
-            projects=[project("p1", cpu_used_sec=5), project("p2", cpu_used_sec=7), project("p3", cpu_used_sec=1, locked=True)],
+            projects=[
+                project("p1", cpu_used_sec=5),
+                project("p2", cpu_used_sec=7),
+                project("p3", cpu_used_sec=1, locked=True),
+            ],
         )
         assert [row["name"] for row in found["api_keys"]["rows"]] == ["b", "a"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
-    @pytest.mark.parametrize("number, opened, folded, left_out", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")])
+    @pytest.mark.parametrize(
+        "number, opened, folded, left_out", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
+    )
     def test_many(self, number, opened, folded, left_out):
         table = page({"most_rows": 30}, projects=[project(f"p{n}") for n in range(number)])["projects"]
         assert (len(table["rows"]), len(table["folded"]), table["left_out"]) == (opened, folded, left_out)
@@ -102,7 +125,11 @@ class TestTables:
 
     def test_unusual_statuses_are_named(self):
         found = page(operations=[operation(1, "cancelled"), operation(2, "failed"), operation(3, "error")])
-        assert [row["label"] for row in found["operations"]["failed"]["rows"]] == ["Error (cancelled)", "Error", "Error (error)"]
+        assert [row["label"] for row in found["operations"]["failed"]["rows"]] == [
+            "Error (cancelled)",
+            "Error",
+            "Error (error)",
+        ]
 
     def test_parts_fill_the_bar(self):
         operations = [operation(n) for n in range(999)] + [operation(1000, "failed", age=timedelta(hours=1))]
@@ -119,7 +146,9 @@ class TestTimelines:
             operation(10, "failed", project_id="failing"),
             operation(11, project_id="few"),
         ]
-        found = page({"most_timelines": 2}, projects=[project("many", "Many"), project("idle")], operations=operations)["timelines"]
+        found = page({"most_timelines": 2}, projects=[project("many", "Many"), project("idle")], operations=operations)[
+            "timelines"
+        ]
         assert [row["name"] for row in found["projects"]] == ["failing", "Many"]
         assert [row["name"] for row in found["rest"]["folded"]] == ["few"]
         assert found["count"] == "3"
@@ -139,10 +168,14 @@ class TestTimelines:
         (mark,) = self.bars(operation(1, seconds=0.001))
         assert float(mark["width"][:-1]) > 0.5
 
-    @pytest.mark.parametrize("status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"])
+    @pytest.mark.parametrize(
+        "status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"]
+    )
     def test_what_is_still_going_reaches_now(self, status):
         (mark,) = self.bars(operation(1, status, age=timedelta(days=3.5)))
-        assert (float(mark["x"][:-1]) + float(mark["width"][:-1]) > 99.9) == (status in ("running", "scheduling", "cancelling"))
+        assert (float(mark["x"][:-1]) + float(mark["width"][:-1]) > 99.9) == (
+            status in ("running", "scheduling", "cancelling")
+        )
 
     def test_created_after_now_by_another_clock(self):
         (mark,) = self.bars(operation(1, age=timedelta(seconds=-90)))
@@ -154,18 +187,23 @@ class TestTimelines:
             operation(2, seconds=4, age=timedelta(days=3.48)),
             operation(3, "failed", age=timedelta(days=3.47), error="no\nspace"),
         )
-        assert [mark["what"] for mark in bars] == ["start_compute · OK · 2 operations · longest 4.00 s", "start_compute · Error · 1.00 s"]
+        assert [mark["what"] for mark in bars] == [
+            "start_compute · OK · 2 operations · longest 4.00 s",
+            "start_compute · Error · 1.00 s",
+        ]
         assert bars[0]["when"] == "18 Nov 00:14:24 – 18 Nov 00:28:48"
         assert bars[1]["when"] == "18 Nov 00:43:12 · no space"
 
     def test_too_many_bars(self, monkeypatch):
         operations = facts_of([operation(n, age=timedelta(minutes=50 * n)) for n in range(200)])
-        monkeypatch.setattr(report_timelines, "MOST_BARS", 30)
+        monkeypatch.setattr(report_timelines, "MAX_BARS", 30)
         (lane,) = timelines({"p1": operations}, WEEK)["p1"]["lanes"]
         assert len(lane["bars"]) == 24
         assert lane["count"] == "200 operations"
 
-    @pytest.mark.parametrize("days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)])
+    @pytest.mark.parametrize(
+        "days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)]
+    )
     def test_ticks(self, days, first, number):
         found = ticks(Window(NOW - timedelta(days=days), NOW))
         assert (found[0]["text"], len(found)) == (first, number)

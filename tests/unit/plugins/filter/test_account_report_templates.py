@@ -15,15 +15,71 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.filter.account_report_page import account_report_page
-from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import NOW, account, ago, key, operation, project, stamp
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
+    NOW,
+    account,
+    ago,
+    key,
+    operation,
+    project,
+    stamp,
+)
 
 TEMPLATES = Path(__file__).parents[4] / "roles" / "account_report" / "templates"
 MACRO_CALL = re.compile(r"(show\.)?\w+\([\w., ]*\)")
 HOSTILE = """<script>alert(1)</script></style></title>"' onload='alert(2)' {{ 7*7 }}{% raw %} &lt;b>]]>-->"""
-ELEMENTS = set(
-    "html head meta link title style body header main section article nav footer h1 h2 h3 p ul li dl dt dd div span a b small bdi code br time"
-    " table thead tbody tr th td details summary svg g rect line path circle use text tspan symbol pattern".split()
-)
+ELEMENTS = {
+    "html",
+    "head",
+    "meta",
+    "link",
+    "title",
+    "style",
+    "body",
+    "header",
+    "main",
+    "section",
+    "article",
+    "nav",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "p",
+    "ul",
+    "li",
+    "dl",
+    "dt",
+    "dd",
+    "div",
+    "span",
+    "a",
+    "b",
+    "small",
+    "bdi",
+    "code",
+    "br",
+    "time",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "details",
+    "summary",
+    "svg",
+    "g",
+    "rect",
+    "line",
+    "path",
+    "circle",
+    "use",
+    "text",
+    "tspan",
+    "symbol",
+    "pattern",
+}
 EMPTY = {"meta", "link", "br"}
 
 
@@ -59,14 +115,25 @@ class Parsed(HTMLParser):
 def rendered(limits=None, **source):
     title = source.pop("title", HOSTILE)
     facts = account_report(account(**source), now=stamp(NOW), title=title)
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    return environment.get_template("report.html.j2").render(account_report_page=account_report_page(facts, **limits or {}))
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    return environment.get_template("report.html.j2").render(
+        account_report_page=account_report_page(facts, **limits or {})
+    )
 
 
 def hostile(record, *but):
     """The record with the hostile text in every field that is a text, and in some that are not."""
     numbers = {"pg_version", "branch_logical_size_limit"}
-    return {name: HOSTILE if name not in but and (isinstance(value, str) or name in numbers) else value for name, value in record.items()}
+    return {
+        name: HOSTILE if name not in but and (isinstance(value, str) or name in numbers) else value
+        for name, value in record.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +153,17 @@ def hostile_page():
 
 
 def test_every_value_is_escaped():
-    expressions = [(path.name, found) for path in TEMPLATES.glob("*.html.j2") for found in re.findall(r"{{-?(.*?)-?}}", path.read_text(encoding="utf-8"), re.S)]
+    expressions = [
+        (path.name, found)
+        for path in TEMPLATES.glob("*.html.j2")
+        for found in re.findall(r"{{-?(.*?)-?}}", path.read_text(encoding="utf-8"), re.S)
+    ]
     assert len(expressions) > 100
-    assert [entry for entry in expressions if not entry[1].rstrip().endswith("| e") and not MACRO_CALL.fullmatch(entry[1].strip())] == []
+    assert [
+        entry
+        for entry in expressions
+        if not entry[1].rstrip().endswith("| e") and not MACRO_CALL.fullmatch(entry[1].strip())
+    ] == []
 
 
 def test_every_attribute_is_quoted():
@@ -102,7 +177,11 @@ class TestHostile:
 
     def test_no_attribute_of_its_own(self, hostile_page):
         names = {name for name, _value in Parsed(hostile_page).attributes}
-        assert not [name for name in names if name.startswith("on") or name in ("src", "srcset", "action", "xlink:href", "style")]
+        assert not [
+            name
+            for name in names
+            if name.startswith("on") or name in ("src", "srcset", "action", "xlink:href", "style")
+        ]
 
     def test_no_address_of_its_own(self, hostile_page):
         page = Parsed(hostile_page)
@@ -119,17 +198,29 @@ class TestPage:
     def test_empty_account(self):
         page = Parsed(rendered(title="Mine"))
         text = " ".join(page.texts)
-        for said in ("Mine", "Nothing stands out.", "There are no keys.", "There are no projects.", "There were no operations."):
+        for said in (
+            "Mine",
+            "Nothing stands out.",
+            "There are no keys.",
+            "There are no projects.",
+            "There were no operations.",
+        ):
             assert said in text
         assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
     def test_ids_are_unique(self):
-        operations = [operation(n, status) for n, status in enumerate(["failed", "finished", "running", "scheduling"] * 9)]
+        operations = [
+            operation(n, status) for n, status in enumerate(["failed", "finished", "running", "scheduling"] * 9)
+        ]
         page = Parsed(rendered(api_keys=[key(1, "a")], projects=[project("p1", locked=True)], operations=operations))
         assert len(page.ids) == len(set(page.ids))
 
     def test_policy_lets_no_script_run(self):
-        policies = [value for name, value in Parsed(rendered()).attributes if name == "content" and "default-src" in (value or "")]
+        policies = [
+            value
+            for name, value in Parsed(rendered()).attributes
+            if name == "content" and "default-src" in (value or "")
+        ]
         assert policies == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
     @pytest.mark.parametrize("projects, each", [(1000, 20), (20, 1000)])
@@ -146,5 +237,9 @@ class TestPage:
             for number in range(projects)
             for n in range(each)
         ]
-        text = rendered(api_keys=[key(n, "key") for n in range(500)], projects=[project(f"p{n}", "n" * 200) for n in range(projects)], operations=operations)
+        text = rendered(
+            api_keys=[key(n, "key") for n in range(500)],
+            projects=[project(f"p{n}", "n" * 200) for n in range(projects)],
+            operations=operations,
+        )
         assert len(text.encode()) < 5_000_000

@@ -36,7 +36,13 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 def parse(folder: Path, sandbox: Sandbox, use_cache: bool = True, **options: Any) -> InventoryData:
     """The inventory that a configuration file with these options gives."""
-    config = {"plugin": "clouddb.control.projects", "base_url": sandbox.base_url, "api_key": sandbox.api_key, "api_retries": 0, **options}
+    config = {
+        "plugin": "clouddb.control.projects",
+        "base_url": sandbox.base_url,
+        "api_key": sandbox.api_key,
+        "api_retries": 0,
+        **options,
+    }
     path = folder / "test.clouddb.yml"
     path.write_text(yaml.safe_dump(config))
     plugin = inventory_loader.get("clouddb.control.projects")
@@ -57,7 +63,11 @@ def test_each_project_is_a_host_with_its_fields(tmp_path: Path, sandbox: Sandbox
     assert set(hosts) == set(served)
     for project_id, project in served.items():
         assert {f"clouddb_{field}": value for field, value in project.items()}.items() <= hosts[project_id].vars.items()
-    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == ["blog____1___1___", "shop-p-1", "shop-p-2"]
+    assert sorted(host.name for host in inventory.groups["clouddb_projects"].hosts) == [
+        "blog____1___1___",
+        "shop-p-1",
+        "shop-p-2",
+    ]
 
 
 def test_options_name_the_hosts_and_their_variables(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -102,7 +112,9 @@ def test_operations_that_are_open_today_come_along(tmp_path: Path, sandbox: Sand
     sandbox.api("PATCH", "/projects/p-2", {"project": {"history_retention_seconds": 60}})
     sandbox.advance(10)
 
-    inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True, groups={"broken": "clouddb_operations | length > 0"})
+    inventory = parse(
+        tmp_path, sandbox, hostnames=["id"], operations=True, groups={"broken": "clouddb_operations | length > 0"}
+    )
 
     assert [operation["id"] for operation in inventory.hosts["p-1"].vars["clouddb_operations"]] == [failed["id"]]
     assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
@@ -119,7 +131,11 @@ def test_templates_are_filled_in(tmp_path: Path, sandbox: Sandbox, monkeypatch: 
 
 def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
     folder = tmp_path / "cache"
-    options: dict[str, Any] = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(folder)}
+    options: dict[str, Any] = {
+        "cache": True,
+        "cache_plugin": "ansible.builtin.jsonfile",
+        "cache_connection": str(folder),
+    }
 
     def requests() -> int:
         return len(sandbox.requests())
@@ -129,7 +145,9 @@ def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sand
     before = requests()
     second = parse(tmp_path, sandbox, **options)
     assert requests() == before
-    assert {host.name: host.vars["clouddb_id"] for host in first.hosts.values()} == {host.name: host.vars["clouddb_id"] for host in second.hosts.values()}
+    assert {host.name: host.vars["clouddb_id"] for host in first.hosts.values()} == {
+        host.name: host.vars["clouddb_id"] for host in second.hosts.values()
+    }
 
     parse(tmp_path, sandbox, filters={"name": "shop"}, **options)
     assert requests() > before, "other options are another cache entry"
@@ -157,9 +175,21 @@ def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sand
         ({"filters": {"project_id": 5}}, "project_id: must be a string, not 5"),
         ({"query": {"since": date(2026, 1, 1)}}, "query: the value of since must be a string or a number"),
     ],
-    ids=["wrong key", "nobody there", "plain http", "unknown filter", "limit in query", "no workers", "list", "number", "date"],
+    ids=[
+        "wrong key",
+        "nobody there",
+        "plain http",
+        "unknown filter",
+        "limit in query",
+        "no workers",
+        "list",
+        "number",
+        "date",
+    ],
 )
-def test_faults_are_parser_errors_with_the_clients_message(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], told: str) -> None:
+def test_faults_are_parser_errors_with_the_clients_message(
+    tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], told: str
+) -> None:
     with pytest.raises(AnsibleParserError, match=told):
         parse(tmp_path, sandbox, **options)
 
@@ -172,7 +202,12 @@ def test_a_missing_address_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatc
 
 def test_only_files_of_its_name_are_taken(tmp_path: Path) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
-    for name, taken in {"clouddb.yml": True, "prod.clouddb.yaml": True, "clouddb.json": False, "hosts.yml": False}.items():
+    for name, taken in {
+        "clouddb.yml": True,
+        "prod.clouddb.yaml": True,
+        "clouddb.json": False,
+        "hosts.yml": False,
+    }.items():
         (tmp_path / name).touch()
         assert plugin.verify_file(str(tmp_path / name)) is taken
 
@@ -198,15 +233,27 @@ def test_no_two_projects_share_a_host(projects: list[tuple[str, str]], names: li
 
 def test_a_list_with_gaps_is_told_each_time(tmp_path: Path, sandbox: Sandbox) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
-    options: dict[str, Any] = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache"), "hostnames": ["id"]}
+    options: dict[str, Any] = {
+        "cache": True,
+        "cache_plugin": "ansible.builtin.jsonfile",
+        "cache_connection": str(tmp_path / "cache"),
+        "hostnames": ["id"],
+    }
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
     sandbox.control("DELETE", "/faults")
-    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], "what was incomplete is not cached"
+    assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], (
+        "what was incomplete is not cached"
+    )
 
 
 def test_the_example_works(tmp_path: Path, sandbox: Sandbox) -> None:
     from ansible_collections.clouddb.control.plugins.inventory import projects
 
     example = yaml.safe_load(projects.EXAMPLES)
-    own = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "cache_connection": str(tmp_path / "cache"), "strict": True}
+    own = {
+        "base_url": sandbox.base_url,
+        "api_key": sandbox.api_key,
+        "cache_connection": str(tmp_path / "cache"),
+        "strict": True,
+    }
     assert len(parse(tmp_path, sandbox, **{**example, **own}).hosts) == 3

@@ -18,13 +18,15 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ServiceUnreachable,
     StatusError,
     Unauthorized,
-    UnexpectedAnswer,
+    UnexpectedResponse,
 )
 
-REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "tries": 2, "request_id": "id-1"}
+REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
 
 
-def status_error(status: int, told: dict[str, str] | None = None, error_class: type[StatusError] = StatusError) -> StatusError:
+def status_error(
+    status: int, told: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
+) -> StatusError:
     return error_class("no luck", **REQUEST, status=status, told=told or {})
 
 
@@ -35,7 +37,7 @@ def status_error(status: int, told: dict[str, str] | None = None, error_class: t
         (ClouddbError("no luck", {"key_ids": [1]}), {"kind": "error", "key_ids": [1]}),
         (SecretFileError("no luck"), {"kind": "secret_file"}),
         (ServiceUnreachable("no luck", **REQUEST, sent=True, transient=True), {"kind": "unreachable", **REQUEST}),
-        (UnexpectedAnswer("no luck", **REQUEST), {"kind": "unexpected_answer", **REQUEST}),
+        (UnexpectedResponse("no luck", **REQUEST), {"kind": "unexpected_response", **REQUEST}),
         (status_error(409), {"kind": "http_status", **REQUEST, "status": 409}),
         (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **REQUEST, "status": 401}),
         (status_error(404, error_class=NotFound), {"kind": "not_found", **REQUEST, "status": 404}),
@@ -89,7 +91,9 @@ def test_rendering_leaves_the_error_as_it_is() -> None:
         (599, False, True),
     ],
 )
-def test_a_status_says_whether_to_ask_again_and_whether_the_service_may_have_acted(status: int, transient: bool, may_have_acted: bool) -> None:
+def test_a_status_says_whether_to_ask_again_and_whether_the_service_may_have_acted(
+    status: int, transient: bool, may_have_acted: bool
+) -> None:
     error = status_error(status)
     assert (error.transient, error.may_have_acted) == (transient, may_have_acted)
 
@@ -102,12 +106,22 @@ def test_a_service_that_did_not_answer_may_have_acted_if_it_was_sent_the_request
 
 
 def test_a_service_that_answered_nonsense_may_have_acted() -> None:
-    error = UnexpectedAnswer("no luck", **REQUEST)
+    error = UnexpectedResponse("no luck", **REQUEST)
     assert (error.may_have_acted, error.transient) == (True, False)
 
 
 @pytest.mark.parametrize(
-    "error_class", [InvalidOption, SecretFileError, RequestFailed, ServiceUnreachable, StatusError, Unauthorized, NotFound, UnexpectedAnswer]
+    "error_class",
+    [
+        InvalidOption,
+        SecretFileError,
+        RequestFailed,
+        ServiceUnreachable,
+        StatusError,
+        Unauthorized,
+        NotFound,
+        UnexpectedResponse,
+    ],
 )
 def test_all_can_be_caught_as_one(error_class: type[Exception]) -> None:
     assert issubclass(error_class, ClouddbError)

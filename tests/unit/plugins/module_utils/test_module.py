@@ -15,12 +15,11 @@ from urllib.parse import quote
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
-from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import spellings
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._module import Run, run_module
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
+from ansible_collections.clouddb.control.plugins.module_utils._module import Run, connection_argument_spec, run_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
@@ -60,7 +59,15 @@ def test_run_gets_the_options_the_client_and_the_mode(check_mode: bool) -> None:
         given.extend([params["color"], client.connection, check_mode])
         return {"changed": True, "color": params["color"]}
 
-    result = ended(run, check_mode, base_url=f"{OPTIONS['base_url']}/", color="red", api_timeout=7, api_retries=2, validate_certs=False).success
+    result = ended(
+        run,
+        check_mode,
+        base_url=f"{OPTIONS['base_url']}/",
+        color="red",
+        api_timeout=7,
+        api_retries=2,
+        validate_certs=False,
+    ).success
     assert (result["changed"], result["color"]) == (True, "red")
     color, connection, mode = given
     assert (color, mode) == ("red", check_mode)
@@ -77,7 +84,12 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 
     ended(run)
     [connection] = given
-    assert (connection.validate_certs, connection.ca_path, connection.api_timeout, connection.api_retries) == (True, None, 30.0, 5)
+    assert (connection.validate_certs, connection.ca_path, connection.api_timeout, connection.api_retries) == (
+        True,
+        None,
+        30.0,
+        5,
+    )
 
 
 def test_warnings_become_warnings_of_the_task() -> None:
@@ -114,10 +126,15 @@ def test_a_wrong_connection_option_ends_the_task_before_anything_is_done() -> No
 
 
 def test_a_wrong_option_of_the_module_is_told_the_same_way() -> None:
-    assert ended(raising(InvalidOption("color", "must be blue"))).failure == {"kind": "invalid_option", "option": "color"}
+    assert ended(raising(InvalidOption("color", "must be blue"))).failure == {
+        "kind": "invalid_option",
+        "option": "color",
+    }
 
 
-@pytest.mark.parametrize("api_key", ["secret-0123456789", " secret-0123456789\n"], ids=["as it is", "with white space around it"])
+@pytest.mark.parametrize(
+    "api_key", ["secret-0123456789", " secret-0123456789\n"], ids=["as it is", "with white space around it"]
+)
 @pytest.mark.parametrize("fails", [False, True], ids=["result", "error"])
 def test_the_key_is_censored_wherever_it_shows_up(api_key: str, fails: bool) -> None:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -133,12 +150,18 @@ def test_an_unexpected_error_is_a_failed_task_in_which_the_key_is_censored_howev
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        raise RuntimeError(f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} {({'Authorization': api_key})}")
+        raise RuntimeError(
+            f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} { ({'Authorization': api_key}) }"
+        )
 
     result = ended(run, api_key=api_key)
     assert result.failure == {"kind": "unexpected", "exception": "RuntimeError"}
     assert result.result["msg"].startswith("unexpected RuntimeError: ****")
-    assert not {spelling for spelling in spellings(api_key) if spelling in result.printed or spelling in json.dumps(result.result)[1:-1]}
+    assert not {
+        spelling
+        for spelling in encodings(api_key)
+        if spelling in result.printed or spelling in json.dumps(result.result)[1:-1]
+    }
     assert "0123456789" not in result.printed
 
 
@@ -154,7 +177,10 @@ def test_what_is_not_given_comes_from_the_environment(option: str, monkeypatch: 
     monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
     assert not ended(run).failed
     assert not ended(run, **without(option)).failed
-    assert given == [OPTIONS[option], {"base_url": "https://environment.example.com", "api_key": "key-of-the-environment"}[option]]
+    assert given == [
+        OPTIONS[option],
+        {"base_url": "https://environment.example.com", "api_key": "key-of-the-environment"}[option],
+    ]
 
 
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
@@ -176,8 +202,14 @@ def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.Monk
 
 
 def test_the_key_is_censored_in_warnings_too() -> None:
-    assert OPTIONS["api_key"] not in ended(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed
+    assert (
+        OPTIONS["api_key"]
+        not in ended(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed
+    )
 
 
 def test_a_blank_key_leaves_its_error_readable() -> None:
-    assert ended(never, api_key=" ").result["msg"] == "api_key: the key is empty; set api_key or the environment variable CLOUDDB_API_KEY"
+    assert (
+        ended(never, api_key=" ").result["msg"]
+        == "api_key: the key is empty; set api_key or the environment variable CLOUDDB_API_KEY"
+    )

@@ -23,11 +23,11 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
 
 @pytest.mark.parametrize("value", [None, 1, 2, 10**400], ids=["None", "smallest", "next", "huge"])
 def test_takes_whole_numbers_from_the_smallest(value: int | None) -> None:
-    assert options.whole({"it": value}, "it", 1) == value
+    assert options.integer({"it": value}, "it", 1) == value
 
 
 def test_an_option_that_is_not_there_is_none() -> None:
-    assert options.whole({}, "it", 1) is None
+    assert options.integer({}, "it", 1) is None
     assert options.not_blank({}, "it") is None
     assert options.path_segment({}, "it") is None
     assert options.moment({}, "it") is None
@@ -35,13 +35,13 @@ def test_an_option_that_is_not_there_is_none() -> None:
 
 @pytest.mark.parametrize("value", [0, -1])
 def test_refuses_whole_numbers_below_the_smallest(value: int) -> None:
-    assert refused(options.whole, value, 1) == f"it: must be 1 or more, not {value}"
+    assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}"
 
 
 def test_refuses_whole_numbers_out_of_their_range() -> None:
-    assert options.whole({"it": 32}, "it", 1, 32) == 32
-    assert refused(options.whole, 33, 1, 32) == "it: must be from 1 to 32, not 33"
-    assert refused(options.whole, 0, 1, 32) == "it: must be from 1 to 32, not 0"
+    assert options.integer({"it": 32}, "it", 1, 32) == 32
+    assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33"
+    assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0"
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
@@ -71,7 +71,9 @@ def test_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
     assert "must not be empty" in refused(check, value)
 
 
-@pytest.mark.parametrize("value, quoted", [(".", "'.'"), ("..", "'..'"), (["a", ".."], "'..'")], ids=["dot", "two dots", "in a list"])
+@pytest.mark.parametrize(
+    "value, quoted", [(".", "'.'"), ("..", "'..'"), (["a", ".."], "'..'")], ids=["dot", "two dots", "in a list"]
+)
 def test_refuses_ids_that_would_lead_to_another_path(value: Any, quoted: str) -> None:
     assert refused(options.path_segment, value) == f"it: {quoted} is not an id"
 
@@ -86,7 +88,22 @@ def test_takes_a_timestamp_or_an_age() -> None:
     assert options.moment({"it": "24h"}, "it") == timedelta(days=1)
 
 
-@pytest.mark.parametrize("value", ["", "yesterday", "24", "h", "-1h", "1y", "24 hours", "2026-13-01", "2026-11-21T25:00:00Z", "1763712000", "9" * 400 + "d"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "yesterday",
+        "24",
+        "h",
+        "-1h",
+        "1y",
+        "24 hours",
+        "2026-13-01",
+        "2026-11-21T25:00:00Z",
+        "1763712000",
+        "9" * 400 + "d",
+    ],
+)
 def test_refuses_what_is_neither_and_shows_both(value: str) -> None:
     assert refused(options.moment, value) == (
         f"it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{value}'"

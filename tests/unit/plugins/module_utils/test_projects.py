@@ -9,12 +9,27 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters, checked_filters, checked_query, list_projects
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
+    StatusError,
+    UnexpectedResponse,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._projects import (
+    Filters,
+    checked_filters,
+    checked_query,
+    list_projects,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
-SHOP = {"id": "shop-1", "name": "shop", "region_id": "aws-eu-central-1", "pg_version": 17, "unknown today": {"is": "kept"}}
+SHOP = {
+    "id": "shop-1",
+    "name": "shop",
+    "region_id": "aws-eu-central-1",
+    "pg_version": 17,
+    "unknown today": {"is": "kept"},
+}
 SHOP_US = {"id": "shop-2", "name": "shop", "region_id": "aws-us-east-2"}
 BLOG = {"id": "blog-1", "name": "blog", "region_id": "aws-eu-central-1"}
 BARE = {"id": "bare-1"}
@@ -41,7 +56,17 @@ def test_lists_all_projects_of_all_pages_with_all_their_fields(serve: Serve) -> 
         (Filters(name="sho"), []),
         (Filters(project_id=""), []),
     ],
-    ids=["none", "id", "name", "region", "name and region", "contradiction", "other case", "part of a name", "empty id"],
+    ids=[
+        "none",
+        "id",
+        "name",
+        "region",
+        "name and region",
+        "contradiction",
+        "other case",
+        "part of a name",
+        "empty id",
+    ],
 )
 def test_filters_are_exact_and_all_must_hold(serve: Serve, filters: Filters, admitted: list[str]) -> None:
     served = serve(page("projects", [SHOP, SHOP_US, BLOG, BARE]))
@@ -55,7 +80,9 @@ def test_projects_that_the_service_could_not_include_are_told_with_their_ids(ser
     found = list_projects(serve(first, second).client, Filters(name="shop"))
     assert found.projects == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
-    assert found.warnings() == ["The service's project list is incomplete; it could not include: lost-1, lost-2, lost-3."]
+    assert found.warnings() == [
+        "The service's project list is incomplete; it could not include: lost-1, lost-2, lost-3."
+    ]
 
 
 @pytest.mark.parametrize("ids", [None, []], ids=["null", "empty"])
@@ -65,7 +92,7 @@ def test_a_complete_list_needs_no_warning(serve: Serve, ids: Any) -> None:
 
 @pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7], ids=["string", "object", "number"])
 def test_ids_that_are_no_list_are_an_error(serve: Serve, ids: Any) -> None:
-    with pytest.raises(UnexpectedAnswer, match="'unavailable_project_ids' should be an array"):
+    with pytest.raises(UnexpectedResponse, match="'unavailable_project_ids' should be an array"):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
 
 
@@ -127,5 +154,5 @@ def test_booleans_are_sent_as_json_writes_them() -> None:
 
 @pytest.mark.parametrize("project_id", ["..", ".", "", "\ud800"], ids=["two dots", "dot", "empty", "no Unicode"])
 def test_an_id_that_leads_elsewhere_is_refused(serve: Serve, project_id: str) -> None:
-    with pytest.raises(UnexpectedAnswer, match="can't be an id"):
+    with pytest.raises(UnexpectedResponse, match="can't be an id"):
         list_projects(serve(page("projects", [{"id": project_id}])).client)

@@ -106,7 +106,9 @@ def test_reads_an_age(text: str, age: timedelta) -> None:
     assert parse_age(text) == age
 
 
-@pytest.mark.parametrize("text", ["", "7", "d", "-7d", "+7d", "7D", "7days", "7d12h", ".5h", "1e3s", "nan s", "2026-11-21", "\u0667d"])
+@pytest.mark.parametrize(
+    "text", ["", "7", "d", "-7d", "+7d", "7D", "7days", "7d12h", ".5h", "1e3s", "nan s", "2026-11-21", "\u0667d"]
+)
 def test_other_text_is_no_age(text: str) -> None:
     assert parse_age(text) is None
 

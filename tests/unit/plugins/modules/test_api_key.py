@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import Unauthorized, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._errors import Unauthorized, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost, SeveralKeys
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,
@@ -119,7 +119,9 @@ def test_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
     [key] = sandbox.keys("deploy")
     result = task(client, state="absent", **{by: key[by]})
     assert (result["changed"], result["api_key"]) == (True, None)
-    assert result["revoked"] == [{**{field: key[field] for field in ("id", "name", "last_used_at", "last_used_from_addr")}, "revoked": True}]
+    assert result["revoked"] == [
+        {**{field: key[field] for field in ("id", "name", "last_used_at", "last_used_from_addr")}, "revoked": True}
+    ]
     assert result["diff"] == {"before": {"api_keys": [key]}, "after": {"api_keys": []}}
     assert sandbox.keys("deploy") == []
     assert not sandbox.accepts(OLD_SECRET)
@@ -128,7 +130,12 @@ def test_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
 @pytest.mark.parametrize("options", [{"id": 4711}, {"name": "deploy"}], ids=["id", "name"])
 def test_a_key_that_is_not_there_is_no_change(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
     result = task(client, state="absent", **options)
-    assert result == {"changed": False, "api_key": None, "revoked": [], "diff": {"before": {"api_keys": []}, "after": {"api_keys": []}}}
+    assert result == {
+        "changed": False,
+        "api_key": None,
+        "revoked": [],
+        "diff": {"before": {"api_keys": []}, "after": {"api_keys": []}},
+    }
     assert writes(sandbox) == []
 
 
@@ -165,7 +172,9 @@ def test_leaves_the_file_alone(client: Client, tmp_path: Path) -> None:
 
 
 @one_key
-def test_a_key_that_somebody_else_revoked_meanwhile_is_no_change(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_somebody_else_revoked_meanwhile_is_no_change(
+    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [key] = sandbox.keys("deploy")
     before(monkeypatch, client, "delete", lambda: sandbox.api("DELETE", f"/api_keys/{key['id']}"))
     result = task(client, state="absent", name="deploy")
@@ -186,7 +195,9 @@ def test_a_revocation_whose_answer_got_lost_is_a_change(sandbox: Sandbox, client
 def test_a_revocation_that_fails_tells_what_was_done_and_what_is_left(sandbox: Sandbox, client: Client) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
-    with pytest.raises(KeyLeftOver, match=rf"^the revocation is not complete, but these keys may still be valid: {later} \(") as error:
+    with pytest.raises(
+        OrphanedKey, match=rf"^the revocation is not complete, but these keys may still be valid: {later} \("
+    ) as error:
         task(client, state="absent", name="deploy", allow_multiple=True)
     assert error.value.result["changed"] is True
     assert ids(error.value.result["revoked"]) == [earlier]
@@ -199,7 +210,7 @@ def test_a_revocation_of_which_nothing_is_known_is_a_failure(sandbox: Sandbox, c
     [key] = sandbox.keys("deploy")
     sandbox.fault("status", method="DELETE", status=500, times=None)
     sandbox.fault("status", method="GET", status=500, skip=1, times=None)
-    with pytest.raises(KeyLeftOver, match=f"these keys may still be valid: {key['id']}"):
+    with pytest.raises(OrphanedKey, match=f"these keys may still be valid: {key['id']}"):
         task(client, state="absent", name="deploy")
 
 
@@ -207,7 +218,9 @@ def test_a_revocation_of_which_nothing_is_known_is_a_failure(sandbox: Sandbox, c
 def test_a_revocation_that_fails_at_once_has_changed_nothing(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     sandbox.fault("status", method="DELETE", status=403)
-    with pytest.raises(KeyLeftOver, match=rf"^the revocation is not complete, but these keys are still valid: {key['id']} \(") as error:
+    with pytest.raises(
+        OrphanedKey, match=rf"^the revocation is not complete, but these keys are still valid: {key['id']} \("
+    ) as error:
         task(client, state="absent", name="deploy")
     assert error.value.result == {"changed": False, "revoked": []}
 
@@ -253,9 +266,13 @@ def test_foretells_the_real_run_and_changes_nothing(
     real.setdefault("warnings", [])
     assert set(foretold) == set(real)
     assert [foretold[field] for field in ("changed", "warnings")] == [real[field] for field in ("changed", "warnings")]
-    assert [(key["id"], key["revoked"]) for key in foretold["revoked"]] == [(key["id"], key["revoked"]) for key in real["revoked"]]
+    assert [(key["id"], key["revoked"]) for key in foretold["revoked"]] == [
+        (key["id"], key["revoked"]) for key in real["revoked"]
+    ]
     assert foretold["diff"]["before"] == real["diff"]["before"]
-    assert [key["name"] for key in foretold["diff"]["after"]["api_keys"]] == [key["name"] for key in real["diff"]["after"]["api_keys"]]
+    assert [key["name"] for key in foretold["diff"]["after"]["api_keys"]] == [
+        key["name"] for key in real["diff"]["after"]["api_keys"]
+    ]
     if not real["changed"]:
         assert foretold["api_key"] == real["api_key"]
 
@@ -291,7 +308,7 @@ def test_a_revocation_that_the_service_denies_is_none(sandbox: Sandbox, client: 
     sandbox.fault("status", method="DELETE", status=200, body={"id": key["id"], "name": "deploy", "revoked": False})
     with pytest.raises(Exception, match="not revoked") as raised:
         task(client, name="deploy", state="absent")
-    assert isinstance(raised.value.__cause__, UnexpectedAnswer)
+    assert isinstance(raised.value.__cause__, UnexpectedResponse)
 
 
 @one_key

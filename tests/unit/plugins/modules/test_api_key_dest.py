@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure as key_states
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure as key_states
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
@@ -61,7 +61,9 @@ def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, 
     assert secret not in str(result)
 
 
-def test_the_folder_is_held_from_the_first_look_until_the_secret_is_written(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_held_from_the_first_look_until_the_secret_is_written(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     held = SecretFile.held
     before(monkeypatch, client, "get", lambda: steps.append("listed"))
@@ -102,8 +104,12 @@ def test_a_file_with_other_attributes_gets_those_of_the_options(client: Client, 
 
 @one_key
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
-@pytest.mark.parametrize("content", [OLD_SECRET, f"\n  {OLD_SECRET}\n"], ids=["the secret", "the secret among white space"])
-def test_a_secret_that_the_service_takes_is_kept(sandbox: Sandbox, client: Client, tmp_path: Path, content: str, regenerate: str) -> None:
+@pytest.mark.parametrize(
+    "content", [OLD_SECRET, f"\n  {OLD_SECRET}\n"], ids=["the secret", "the secret among white space"]
+)
+def test_a_secret_that_the_service_takes_is_kept(
+    sandbox: Sandbox, client: Client, tmp_path: Path, content: str, regenerate: str
+) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(content)
     dest.chmod(0o600)
@@ -124,7 +130,9 @@ def test_always_replaces_a_secret_that_the_service_takes(sandbox: Sandbox, clien
 
 @one_key
 @LOST
-def test_a_lost_secret_fails_with_never(sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None) -> None:
+def test_a_lost_secret_fails_with_never(
+    sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None
+) -> None:
     [key] = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
     put(dest, content)
@@ -141,7 +149,9 @@ def test_a_lost_secret_fails_with_never(sandbox: Sandbox, client: Client, tmp_pa
 @one_key
 @LOST
 @pytest.mark.parametrize("regenerate", ["if_lost", "always"])
-def test_a_lost_secret_is_replaced(sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None, regenerate: str) -> None:
+def test_a_lost_secret_is_replaced(
+    sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None, regenerate: str
+) -> None:
     [old] = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
     put(dest, content)
@@ -155,11 +165,18 @@ def test_a_lost_secret_is_replaced(sandbox: Sandbox, client: Client, tmp_path: P
 
 
 @one_key
-def test_the_new_secret_is_in_place_before_the_old_key_is_revoked(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_new_secret_is_in_place_before_the_old_key_is_revoked(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [old] = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
     seen: list[bool] = []
-    before(monkeypatch, client, "delete", lambda: seen.append(sandbox.accepts(dest.read_text()) and sandbox.accepts(OLD_SECRET)))
+    before(
+        monkeypatch,
+        client,
+        "delete",
+        lambda: seen.append(sandbox.accepts(dest.read_text()) and sandbox.accepts(OLD_SECRET)),
+    )
     task(client, name="deploy", dest=dest, regenerate="if_lost")
     assert seen == [True]
     assert writes(sandbox) == ["POST /api_keys", f"DELETE /api_keys/{old['id']}"]
@@ -179,15 +196,22 @@ def test_a_service_in_trouble_is_no_lost_secret(sandbox: Sandbox, client: Client
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-@pytest.mark.parametrize(("place", "problem"), [("nowhere/deploy.key", "no folder"), (".", "is a folder"), ("a-file/deploy.key", "no folder")])
-def test_a_place_for_no_file_fails_before_any_request(sandbox: Sandbox, client: Client, tmp_path: Path, place: str, problem: str, check_mode: bool) -> None:
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [("nowhere/deploy.key", "no folder"), (".", "is a folder"), ("a-file/deploy.key", "no folder")],
+)
+def test_a_place_for_no_file_fails_before_any_request(
+    sandbox: Sandbox, client: Client, tmp_path: Path, place: str, problem: str, check_mode: bool
+) -> None:
     (tmp_path / "a-file").touch()
     with pytest.raises(InvalidOption, match=f"^dest: .*{problem}"):
         task(client, check_mode, name="deploy", dest=tmp_path / place)
     assert sandbox.sent() == []
 
 
-def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "mkstemp", no_space)
     with pytest.raises(SecretFileError, match=r"^dest: .*No space left on device"):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
@@ -195,7 +219,9 @@ def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(sandbox: Sa
 
 
 @one_key
-def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(
+    sandbox: Sandbox, client: Client, tmp_path: Path
+) -> None:
     loop = tmp_path / "deploy.key"
     loop.symlink_to(loop)
     with pytest.raises(SecretFileError, match=r"^dest: .*can't be read"):
@@ -205,7 +231,9 @@ def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(sandbox: San
 
 @one_key
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_when_writing_fails_the_new_key_is_revoked(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_when_writing_fails_the_new_key_is_revoked(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     old = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
@@ -218,10 +246,12 @@ def test_when_writing_fails_the_new_key_is_revoked(sandbox: Sandbox, client: Cli
     assert os.listdir(tmp_path) == ["deploy.key"]
 
 
-def test_when_writing_and_revoking_fail_the_message_names_the_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_writing_and_revoking_fail_the_message_names_the_key(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "replace", no_space)
     sandbox.fault("status", method="DELETE", status=500, times=None)
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy", dest=tmp_path / "deploy.key")
     [orphan] = sandbox.keys("deploy")
     assert "No space left on device" in str(error.value)
@@ -231,7 +261,9 @@ def test_when_writing_and_revoking_fail_the_message_names_the_key(sandbox: Sandb
     assert os.listdir(tmp_path) == []
 
 
-def test_an_interrupt_while_writing_leaves_no_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_writing_leaves_no_key(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*paths: str) -> None:
         raise KeyboardInterrupt
 
@@ -289,7 +321,9 @@ def test_an_interrupt_before_the_secret_is_written_revokes_the_key(
 
 
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
-def test_tasks_that_share_a_file_go_one_after_the_other(sandbox: Sandbox, client: Client, tmp_path: Path, regenerate: str) -> None:
+def test_tasks_that_share_a_file_go_one_after_the_other(
+    sandbox: Sandbox, client: Client, tmp_path: Path, regenerate: str
+) -> None:
     dest = tmp_path / "deploy.key"
     with ThreadPoolExecutor(8) as hosts:
         results = list(hosts.map(lambda host: task(client, name="deploy", dest=dest, regenerate=regenerate), range(8)))

@@ -24,7 +24,9 @@ def test_returns_every_key_the_earliest_first(sandbox: Sandbox, client: Client, 
     result = api_key_info.run({"name": None}, client, check_mode)
     assert not result["changed"]
     assert [key["name"] for key in result["api_keys"]] == ["ci", "deploy", "deploy", "sandbox"]
-    assert sorted(key["id"] for key in result["api_keys"]) == sorted(key["id"] for key in sandbox.api("GET", "/api_keys"))
+    assert sorted(key["id"] for key in result["api_keys"]) == sorted(
+        key["id"] for key in sandbox.api("GET", "/api_keys")
+    )
     created = [key["created_at"] for key in result["api_keys"]]
     assert created == sorted(created)
 

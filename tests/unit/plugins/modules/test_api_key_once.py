@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyLeftOver
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     after,
     before,
@@ -33,21 +33,30 @@ PERHAPS_DONE = [500, 502, 504]
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "truncate", "malformed"])
-def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(sandbox: Sandbox, client: Client, kind: str) -> None:
+def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(
+    sandbox: Sandbox, client: Client, kind: str
+) -> None:
     sandbox.fault(kind, method="POST")
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy")
     [orphan] = sandbox.keys("deploy")
     assert writes(sandbox) == ["POST /api_keys"]
     way_out = f"revoke it with state=absent and id={orphan['id']}, then run the task again"
-    assert str(error.value).endswith(f"; since then there is a new key of that name; unless another host made it, nobody has its secret: {way_out}")
+    assert str(error.value).endswith(
+        f"; since then there is a new key of that name; unless another host made it, nobody has its secret: {way_out}"
+    )
     assert error.value.details["key_ids"] == [orphan["id"]]
 
 
-def test_of_an_orphan_and_the_key_of_another_host_both_are_named(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_an_orphan_and_the_key_of_another_host_both_are_named(
+    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     sandbox.fault("lost_answer", method="POST", skip=1)
-    with pytest.raises(KeyLeftOver, match="there are new keys of that name, those of other hosts and perhaps this task's: revoke the one") as error:
+    with pytest.raises(
+        OrphanedKey,
+        match="there are new keys of that name, those of other hosts and perhaps this task's: revoke the one",
+    ) as error:
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
     assert f"whose secret nobody has, with state=absent and id={theirs} or id={ours}, then" in str(error.value)
@@ -57,7 +66,7 @@ def test_of_an_orphan_and_the_key_of_another_host_both_are_named(sandbox: Sandbo
 def test_of_several_keys_only_the_orphan_is_named(sandbox: Sandbox, client: Client) -> None:
     [old] = sandbox.keys("deploy")
     sandbox.fault("lost_answer", method="POST")
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy", regenerate="always")
     orphans = [key for key in ids(sandbox.keys("deploy")) if key != old["id"]]
     assert error.value.details["key_ids"] == orphans
@@ -66,7 +75,7 @@ def test_of_several_keys_only_the_orphan_is_named(sandbox: Sandbox, client: Clie
 
 def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     sandbox.fault("lost_answer", method="POST")
-    with pytest.raises(KeyLeftOver):
+    with pytest.raises(OrphanedKey):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert os.listdir(tmp_path) == []
 
@@ -76,34 +85,44 @@ def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Clie
     [*({"kind": "status", "status": status} for status in PERHAPS_DONE), {"kind": "html"}, {"kind": "reset"}],
     ids=[*map(str, PERHAPS_DONE), "html", "reset"],
 )
-def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(sandbox: Sandbox, client: Client, fault: dict[str, Any]) -> None:
+def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(
+    sandbox: Sandbox, client: Client, fault: dict[str, Any]
+) -> None:
     sandbox.fault(method="POST", **fault)
-    with pytest.raises(KeyLeftOver, match="could have made a second key; no new key of that name is to be seen: run the task again$") as error:
+    with pytest.raises(
+        OrphanedKey, match="could have made a second key; no new key of that name is to be seen: run the task again$"
+    ) as error:
         task(client, name="deploy")
     assert error.value.details["key_ids"] == []
     assert writes(sandbox) == ["POST /api_keys"]
     assert sandbox.sent() == ["GET /api_keys", "POST /api_keys", "GET /api_keys"]
 
 
-@pytest.mark.parametrize("body", [{"id": 7}, {"key": "secret"}, {"id": "7", "key": "secret"}, {"id": True, "key": "secret"}, [], "Created"])
+@pytest.mark.parametrize(
+    "body", [{"id": 7}, {"key": "secret"}, {"id": "7", "key": "secret"}, {"id": True, "key": "secret"}, [], "Created"]
+)
 def test_an_answer_without_a_key_is_as_good_as_none(sandbox: Sandbox, client: Client, body: Any) -> None:
     sandbox.fault("status", method="POST", status=200, body=body)
-    with pytest.raises(KeyLeftOver, match="no usable answer"):
+    with pytest.raises(OrphanedKey, match="no usable answer"):
         task(client, name="deploy")
     assert writes(sandbox) == ["POST /api_keys"]
 
 
-def test_when_the_keys_cannot_be_listed_again_the_message_says_what_to_look_for(sandbox: Sandbox, client: Client) -> None:
+def test_when_the_keys_cannot_be_listed_again_the_message_says_what_to_look_for(
+    sandbox: Sandbox, client: Client
+) -> None:
     sandbox.fault("lost_answer", method="POST")
     sandbox.fault("status", method="GET", status=500, skip=1, times=None)
-    with pytest.raises(KeyLeftOver, match="look for a new key of that name and revoke it by its id") as error:
+    with pytest.raises(OrphanedKey, match="look for a new key of that name and revoke it by its id") as error:
         task(client, name="deploy")
     assert error.value.details["key_ids"] == []
     assert writes(sandbox) == ["POST /api_keys"]
 
 
 @pytest.mark.parametrize("status", SURELY_NOT_DONE)
-def test_a_refused_creation_is_sent_again_and_makes_one_key(sandbox: Sandbox, client: Client, clock: FakeClock, status: int) -> None:
+def test_a_refused_creation_is_sent_again_and_makes_one_key(
+    sandbox: Sandbox, client: Client, clock: FakeClock, status: int
+) -> None:
     sandbox.fault("status", method="POST", status=status, retry_after=7, times=2)
     result = task(client, name="deploy")
     assert sandbox.keys("deploy") == [result["api_key"]]
@@ -112,7 +131,9 @@ def test_a_refused_creation_is_sent_again_and_makes_one_key(sandbox: Sandbox, cl
 
 
 @pytest.mark.parametrize("status", [*SURELY_NOT_DONE, 400, 403])
-def test_a_creation_that_stays_refused_is_a_plain_failure(sandbox: Sandbox, client: Client, tmp_path: Path, status: int) -> None:
+def test_a_creation_that_stays_refused_is_a_plain_failure(
+    sandbox: Sandbox, client: Client, tmp_path: Path, status: int
+) -> None:
     sandbox.fault("status", method="POST", status=status, times=None)
     with pytest.raises(StatusError) as error:
         task(client, name="deploy", dest=tmp_path / "deploy.key")
@@ -121,7 +142,9 @@ def test_a_creation_that_stays_refused_is_a_plain_failure(sandbox: Sandbox, clie
     assert os.listdir(tmp_path) == []
 
 
-def test_the_later_creator_takes_its_key_back(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_later_creator_takes_its_key_back(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     dest = tmp_path / "deploy.key"
     result = task(client, name="deploy", dest=dest)
@@ -144,7 +167,9 @@ def test_the_later_creator_returns_no_secret(sandbox: Sandbox, client: Client, m
     assert warning.endswith(", made by this task, was revoked again.")
 
 
-def test_the_earlier_creator_keeps_its_key(sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_earlier_creator_keeps_its_key(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     after(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     result = task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert result["changed"]
@@ -154,7 +179,9 @@ def test_the_earlier_creator_keeps_its_key(sandbox: Sandbox, client: Client, tmp
 
 
 @one_key
-def test_the_later_of_two_replacements_revokes_only_its_own_key(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_later_of_two_replacements_revokes_only_its_own_key(
+    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [old] = sandbox.keys("deploy")
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     result = task(client, name="deploy", regenerate="always")
@@ -162,10 +189,12 @@ def test_the_later_of_two_replacements_revokes_only_its_own_key(sandbox: Sandbox
     assert ids(sandbox.keys("deploy")) == [old["id"], result["api_key"]["id"]]
 
 
-def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(
+    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     sandbox.fault("status", method="DELETE", status=403)
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
     assert f"key {theirs} of the same name was created earlier" in str(error.value)
@@ -173,7 +202,9 @@ def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(sa
 
 
 @pytest.mark.parametrize("to_file", [False, True], ids=["result", "dest"])
-def test_without_the_second_list_the_secret_is_not_lost(sandbox: Sandbox, client: Client, tmp_path: Path, to_file: bool) -> None:
+def test_without_the_second_list_the_secret_is_not_lost(
+    sandbox: Sandbox, client: Client, tmp_path: Path, to_file: bool
+) -> None:
     sandbox.fault("status", method="GET", path="/api_keys", status=500, skip=1, times=6)
     dest = tmp_path / "deploy.key"
     options: dict[str, Any] = {"dest": dest} if to_file else {}
@@ -187,7 +218,9 @@ def test_without_the_second_list_the_secret_is_not_lost(sandbox: Sandbox, client
     assert secret not in warning
 
 
-def test_of_eight_hosts_one_changes_something_and_one_key_stays(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_eight_hosts_one_changes_something_and_one_key_stays(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     all_have_listed = Barrier(8)
     results: list[dict[str, Any]] = []
 
@@ -216,7 +249,7 @@ def test_of_eight_hosts_one_changes_something_and_one_key_stays(sandbox: Sandbox
 def test_the_failure_still_holds_the_new_secret(sandbox: Sandbox, client: Client) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy", regenerate="always")
     told = error.value.as_result()
     new = told["api_key"]["id"]
@@ -233,14 +266,16 @@ def test_the_failure_still_holds_the_new_secret(sandbox: Sandbox, client: Client
 def test_the_file_still_holds_the_new_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     sandbox.fault("reset", method="DELETE", times=None)
     dest = tmp_path / "deploy.key"
-    with pytest.raises(KeyLeftOver) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy", dest=dest, regenerate="if_lost")
     assert "key" not in error.value.result
     assert sandbox.accepts(dest.read_text())
 
 
 @one_key
-def test_an_old_key_that_is_gone_already_is_not_listed_as_revoked(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_key_that_is_gone_already_is_not_listed_as_revoked(
+    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [old] = sandbox.keys("deploy")
     before(monkeypatch, client, "delete", lambda: sandbox.api("DELETE", f"/api_keys/{old['id']}"))
     result = task(client, name="deploy", regenerate="always")

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import transport
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 GOOD: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
@@ -22,7 +28,9 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_info, {}),
     (operation_wait, {"project_id": "p"}),
 ]
-of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+of_every_module = pytest.mark.parametrize(
+    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
+)
 
 FINITE = "must be a number of seconds from 0 to 31536000"
 ABOVE_0 = "must be a number of seconds above 0 to 31536000"
@@ -70,7 +78,9 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[str, Any], option: str, value: Any, says: str) -> None:
+def test_a_wrong_connection_option_is_named(
+    module: ModuleType, options: dict[str, Any], option: str, value: Any, says: str
+) -> None:
     ended = run_main(module, {**GOOD, **options, option: value})
     assert ended.failure == {"kind": "invalid_option", "option": option}
     assert ended.result["msg"].startswith(f"{option}: ")
@@ -86,7 +96,12 @@ def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[st
         (api_key, {"name": ""}, "name", NOT_EMPTY),
         (api_key, {"name": " \t"}, "name", NOT_EMPTY),
         (api_key, {"name": "deploy", "dest": " "}, "dest", NOT_EMPTY),
-        (api_key, {"name": "deploy", "dest": "/nowhere/at/all/deploy.key"}, "dest", "there is no folder /nowhere/at/all; create it first"),
+        (
+            api_key,
+            {"name": "deploy", "dest": "/nowhere/at/all/deploy.key"},
+            "dest",
+            "there is no folder /nowhere/at/all; create it first",
+        ),
         (api_key, {"name": "deploy", "regenerate": "if_lost"}, "regenerate", "if_lost needs dest"),
         (api_key, {"state": "absent", "name": ""}, "name", NOT_EMPTY),
         (api_key, {"state": "absent", "id": 0}, "id", "must be 1 or more, not 0"),
@@ -116,7 +131,12 @@ def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[st
         (operation_info, {"workers": 0}, "workers", WORKERS),
         (operation_info, {"workers": 33}, "workers", WORKERS),
         *(
-            (operation_wait, {"operations": [{"id": "a", "project_id": "p"}, entry]}, "operations", f"entry 1 has no {field}; {ENTRY}")
+            (
+                operation_wait,
+                {"operations": [{"id": "a", "project_id": "p"}, entry]},
+                "operations",
+                f"entry 1 has no {field}; {ENTRY}",
+            )
             for entry, field in [
                 ({"project_id": "p"}, "id"),
                 ({"id": "", "project_id": "p"}, "id"),
@@ -144,7 +164,9 @@ def test_a_wrong_connection_option_is_named(module: ModuleType, options: dict[st
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_a_wrong_value_is_named(module: ModuleType, options: dict[str, Any], option: str, says: str, check_mode: bool) -> None:
+def test_a_wrong_value_is_named(
+    module: ModuleType, options: dict[str, Any], option: str, says: str, check_mode: bool
+) -> None:
     ended = run_main(module, {**GOOD, **options}, check_mode)
     assert ended.failure == {"kind": "invalid_option", "option": option}
     assert ended.result["msg"].startswith(f"{option}: ")
@@ -166,7 +188,11 @@ def test_a_wrong_value_is_named(module: ModuleType, options: dict[str, Any], opt
         (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
         (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),
         *(
-            (operation_info, {"project_id": "p", "operation_id": "a", option: value}, [f"mutually exclusive: operation_id|{option}"])
+            (
+                operation_info,
+                {"project_id": "p", "operation_id": "a", option: value},
+                [f"mutually exclusive: operation_id|{option}"],
+            )
             for option, value in [
                 ("status", ["failed"]),
                 ("action", ["create_branch"]),
@@ -185,7 +211,9 @@ def test_a_wrong_value_is_named(module: ModuleType, options: dict[str, Any], opt
     ],
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
-def test_options_that_do_not_go_together_are_named(module: ModuleType, options: dict[str, Any], says: list[str]) -> None:
+def test_options_that_do_not_go_together_are_named(
+    module: ModuleType, options: dict[str, Any], says: list[str]
+) -> None:
     ended = run_main(module, {**GOOD, **options})
     assert ended.failed
     assert [words for words in says if words not in ended.result["msg"]] == [], ended.result["msg"]

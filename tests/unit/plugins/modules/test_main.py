@@ -14,7 +14,13 @@ import yaml
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import transport
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -27,7 +33,9 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
 ]
-of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+of_every_module = pytest.mark.parametrize(
+    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
+)
 
 pytestmark = pytest.mark.usefixtures("no_delays")
 
@@ -57,7 +65,9 @@ def assert_documented(module: ModuleType, ended: Ended, when: str) -> None:
 
 @of_every_module
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_a_good_run_returns_what_is_documented(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool) -> None:
+def test_a_good_run_returns_what_is_documented(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool
+) -> None:
     ended = run_main(module, connected(sandbox, **options), check_mode)
     assert ended.success["changed"] is (module is api_key)
     assert_documented(module, ended, "success")
@@ -127,7 +137,9 @@ def test_options_win_over_the_environment(sandbox: Sandbox, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("source", ["option", "environment"])
-def test_white_space_around_the_key_is_dropped_and_the_key_stays_hidden(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+def test_white_space_around_the_key_is_dropped_and_the_key_stays_hidden(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
     padded = f" \t{sandbox.api_key}\r\n"
     options = {"base_url": sandbox.base_url, "name": "deploy"}
     if source == "environment":
@@ -140,7 +152,9 @@ def test_white_space_around_the_key_is_dropped_and_the_key_stays_hidden(sandbox:
 
 
 @of_every_module
-def test_a_service_that_repeats_the_key_does_not_bring_it_into_the_output(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_a_service_that_repeats_the_key_does_not_bring_it_into_the_output(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
+) -> None:
     told = {"message": f"what is {sandbox.api_key}?", "code": sandbox.api_key, "request_id": sandbox.api_key}
     sandbox.fault("status", status=400, body=told, times=None)
     ended = run_main(module, {**connected(sandbox, **options), "api_key": f" {sandbox.api_key} "})
@@ -162,7 +176,7 @@ def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) 
         "kind": "http_status",
         "method": "GET",
         "path": "/projects",
-        "tries": 1,
+        "attempts": 1,
         "status": 403,
         "message": "not your account",
         "code": "FORBIDDEN",
@@ -172,7 +186,9 @@ def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) 
 
 
 @of_every_module
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]) -> None:
+def test_a_missing_library_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
+) -> None:
     trace = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'requests'"
     given: dict[str, Any] = {}
     fail_json = AnsibleModule.fail_json

@@ -15,7 +15,13 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.clouddb.control.plugins.modules import api_key
-from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, mode_of, no_space, one_key, writes
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
+    OLD_SECRET,
+    mode_of,
+    no_space,
+    one_key,
+    writes,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -32,10 +38,14 @@ def options(sandbox: Sandbox, dest: Path) -> dict[str, Any]:
     return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy", "dest": str(dest)}
 
 
-def test_file_attributes_are_set_once_the_file_is_in_its_place(options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_attributes_are_set_once_the_file_is_in_its_place(
+    options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[tuple[str, dict[str, Any]]] = []
 
-    def set_attributes(module: basic.AnsibleModule, wanted: dict[str, Any], changed: bool, *args: Any, **kwargs: Any) -> bool:
+    def set_attributes(
+        module: basic.AnsibleModule, wanted: dict[str, Any], changed: bool, *args: Any, **kwargs: Any
+    ) -> bool:
         given.append((wanted["path"], {name: wanted[name] for name in ("mode", "attributes")}))
         return changed
 
@@ -71,8 +81,12 @@ def test_owner_and_group_are_those_of_the_options(options: dict[str, Any], dest:
     assert (dest.stat().st_uid, dest.stat().st_gid) == (os.getuid(), os.getgid())
 
 
-@pytest.mark.parametrize("wrong", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "very private"}], ids=str)
-def test_owner_group_and_mode_are_tried_before_the_key_is_created(sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, wrong: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "very private"}], ids=str
+)
+def test_owner_group_and_mode_are_tried_before_the_key_is_created(
+    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, wrong: dict[str, str]
+) -> None:
     ended = run_main(api_key, {**options, **wrong})
     assert ended.failed
     assert writes(sandbox) == []
@@ -117,7 +131,9 @@ def test_the_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_m
         assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
 
 
-def test_a_full_disk_leaves_neither_key_nor_file(sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_neither_key_nor_file(
+    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "replace", no_space)
     ended = run_main(api_key, options)
     assert ended.failure == {"kind": "secret_file"}
@@ -127,10 +143,12 @@ def test_a_full_disk_leaves_neither_key_nor_file(sandbox: Sandbox, options: dict
 
 
 @one_key
-def test_a_replacement_that_stops_half_way_hands_the_secret_out_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
+def test_a_replacement_that_stops_half_way_hands_the_secret_out_in_the_failure(
+    sandbox: Sandbox, options: dict[str, Any]
+) -> None:
     sandbox.fault("status", method="DELETE", status=500, times=None)
     ended = run_main(api_key, {**options, "dest": None, "regenerate": "always"})
-    assert ended.failure["kind"] == "key_left_over"
+    assert ended.failure["kind"] == "orphaned_key"
     assert ended.result["changed"] is True
     assert sandbox.accepts(ended.result["key"])
     assert ended.result["key"] not in ended.result["msg"]
@@ -140,6 +158,6 @@ def test_an_orphan_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, 
     sandbox.fault("lost_answer", method="POST")
     ended = run_main(api_key, options)
     [orphan] = sandbox.keys("deploy")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("key_left_over", [orphan["id"]])
+    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
     assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
     assert f"revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]

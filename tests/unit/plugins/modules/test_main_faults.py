@@ -12,7 +12,13 @@ from typing import Any, get_args
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -26,18 +32,24 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "timeout": 0}),
 ]
-of_every_module = pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+of_every_module = pytest.mark.parametrize(
+    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
+)
 
 # The fault, the kind of the failure, and words of its message.
 DECIDING: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "status", "status": 500}, "http_status", "the service answered 500 Internal Server Error to GET"),
-    ({"kind": "html"}, "unexpected_answer", "it is an HTML page, not JSON; check base_url"),
-    ({"kind": "redirect", "location": "https://elsewhere.example.com/"}, "http_status", "the service answered 302 Found to GET"),
+    ({"kind": "html"}, "unexpected_response", "it is an HTML page, not JSON; check base_url"),
+    (
+        {"kind": "redirect", "location": "https://elsewhere.example.com/"},
+        "http_status",
+        "the service answered 302 Found to GET",
+    ),
     ({"kind": "reset"}, "unreachable", "did not answer GET"),
     ({"kind": "stall", "seconds": 60}, "unreachable", "no whole answer within api_timeout"),
     ({"kind": "lost_answer"}, "unreachable", "did not answer GET"),
     ({"kind": "truncate"}, "unreachable", "the connection broke"),
-    ({"kind": "malformed"}, "unexpected_answer", "its body is not valid JSON"),
+    ({"kind": "malformed"}, "unexpected_response", "its body is not valid JSON"),
 ]
 PASSING: list[dict[str, Any]] = [
     {"kind": "delay", "seconds": 0.01},
@@ -62,9 +74,11 @@ def assert_readable(sandbox: Sandbox, ended: Ended) -> None:
     """One sentence for people, details for programs, and nothing of Python or of the key in either."""
     message = ended.result["msg"]
     assert re.fullmatch(r"[ -~]{20,400}", message), message
-    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", ended.printed), ended.printed
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", ended.printed), (
+        ended.printed
+    )
     assert sandbox.api_key not in ended.printed
-    assert set(ended.failure) >= {"kind", "method", "path", "tries", "request_id"}
+    assert set(ended.failure) >= {"kind", "method", "path", "attempts", "request_id"}
 
 
 def test_no_kind_of_fault_is_left_out() -> None:
@@ -86,9 +100,17 @@ def test_a_fault_that_lasts_is_one_readable_failure(
     assert says in ended.result["msg"]
 
 
-@pytest.mark.parametrize(("module", "options"), MODULES[:4], ids=["api_key", "api_key_info", "project_info", "operation_info"])
-@pytest.mark.parametrize("fault", [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")], ids=str)
-def test_a_fault_that_passes_is_not_seen(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("module", "options"), MODULES[:4], ids=["api_key", "api_key_info", "project_info", "operation_info"]
+)
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")],
+    ids=str,
+)
+def test_a_fault_that_passes_is_not_seen(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
+) -> None:
     sandbox.fault(**fault, method="GET", times=5)
     ended = run_main(module, connected(sandbox, **options))
     assert not ended.failed, ended.printed
@@ -97,7 +119,9 @@ def test_a_fault_that_passes_is_not_seen(sandbox: Sandbox, module: ModuleType, o
 
 @of_every_module
 @pytest.mark.parametrize("fault", PASSING, ids=[fault["kind"] for fault in PASSING])
-def test_a_fault_that_lets_the_answer_through_fails_nothing(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]) -> None:
+def test_a_fault_that_lets_the_answer_through_fails_nothing(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
+) -> None:
     sandbox.fault(**fault, times=None)
     ended = run_main(module, connected(sandbox, **options))
     assert not ended.failed, ended.printed
@@ -115,23 +139,25 @@ def test_a_service_that_is_not_there(sandbox: Sandbox, module: ModuleType, optio
     assert f"{address} did not answer GET" in ended.result["msg"]
     assert "Connection refused" in ended.result["msg"]
     # The wait looks again by itself instead.
-    assert ended.failure["tries"] == (1 if module is operation_wait else 3)
+    assert ended.failure["attempts"] == (1 if module is operation_wait else 3)
 
 
 @of_every_module
 def test_a_key_that_is_not_good(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     ended = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
     assert_readable(sandbox, ended)
-    assert (ended.failure["kind"], ended.failure["status"], ended.failure["tries"]) == ("unauthorized", 401, 1)
+    assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("unauthorized", 401, 1)
     assert "check api_key or CLOUDDB_API_KEY" in ended.result["msg"]
     assert "wrong-key-0123456789" not in ended.printed
 
 
 @of_every_module
-def test_an_object_that_is_not_there_or_out_of_reach(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_an_object_that_is_not_there_or_out_of_reach(
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
+) -> None:
     ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
     assert_readable(sandbox, ended)
-    assert (ended.failure["kind"], ended.failure["status"], ended.failure["tries"]) == ("not_found", 404, 1)
+    assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("not_found", 404, 1)
     assert "there is no such object, or this key may not reach it" in ended.result["msg"]
 
 
@@ -145,11 +171,15 @@ def test_an_error_page_for_people(sandbox: Sandbox, module: ModuleType, options:
 
 
 @of_every_module
-@pytest.mark.parametrize("body", [{"unexpected": True}, [1, 2], [[]], "text", "", "7", "null", "NaN", "[" * 100_000], ids=lambda body: str(body)[:20])
+@pytest.mark.parametrize(
+    "body",
+    [{"unexpected": True}, [1, 2], [[]], "text", "", "7", "null", "NaN", "[" * 100_000],
+    ids=lambda body: str(body)[:20],
+)
 def test_a_body_of_the_wrong_shape(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], body: Any) -> None:
     sandbox.fault("status", status=200, body=body, times=None)
     ended = run_main(module, connected(sandbox, **options))
     assert_readable(sandbox, ended)
-    assert ended.failure["kind"] == "unexpected_answer"
+    assert ended.failure["kind"] == "unexpected_response"
     assert "the service's answer to GET /" in ended.result["msg"]
     assert " is not understood: " in ended.result["msg"]

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.modules import operation_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 
 # One operation a minute, back in time.
-long_history = pytest.mark.parametrize("seed", [{"projects": [{"id": SHOP, "compute": False, "generate_operations": 100}]}], ids=["100 operations"])
+long_history = pytest.mark.parametrize(
+    "seed", [{"projects": [{"id": SHOP, "compute": False, "generate_operations": 100}]}], ids=["100 operations"]
+)
 
 
 def operation(name: str, age: str, action: str, status: str, **fields: str) -> dict[str, Any]:
@@ -31,7 +33,9 @@ def seed() -> dict[str, Any]:
     shop = [
         operation("shop-1", "4d", "create_timeline", "finished", branch_id="br-main"),
         operation("shop-2", "50h", "create_branch", "finished", branch_id="br-dev"),
-        operation("shop-3", "49h", "start_compute", "failed", branch_id="br-dev", endpoint_id="ep-dev", error="no capacity"),
+        operation(
+            "shop-3", "49h", "start_compute", "failed", branch_id="br-dev", endpoint_id="ep-dev", error="no capacity"
+        ),
         operation("shop-4", "30m", "start_compute", "running", branch_id="br-main", endpoint_id="ep-main"),
     ]
     blog = [
@@ -49,7 +53,16 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    names = ("project_id", "operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
+    names = (
+        "project_id",
+        "operation_id",
+        "status",
+        "action",
+        "branch_id",
+        "endpoint_id",
+        "created_after",
+        "max_results",
+    )
     return operation_info.run({**dict.fromkeys(names), "page_size": 100, "workers": 4, **options}, client, check_mode)
 
 
@@ -59,11 +72,17 @@ def ids(result: dict[str, Any]) -> list[str]:
 
 def limits(sandbox: Sandbox) -> list[str]:
     """The limit of each request to an operation list."""
-    return [entry["query"].partition("limit=")[2].partition("&")[0] for entry in sandbox.requests() if entry["path"].endswith("/operations")]
+    return [
+        entry["query"].partition("limit=")[2].partition("&")[0]
+        for entry in sandbox.requests()
+        if entry["path"].endswith("/operations")
+    ]
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_returns_a_projects_operations_as_the_service_sends_them(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+def test_returns_a_projects_operations_as_the_service_sends_them(
+    sandbox: Sandbox, client: Client, check_mode: bool
+) -> None:
     operations = sandbox.api("GET", f"/projects/{SHOP}/operations")["operations"]
     assert task(client, check_mode, project_id=SHOP) == {
         "changed": False,
@@ -129,7 +148,11 @@ def test_selects_in_one_project(client: Client, options: dict[str, Any], expecte
 def test_created_after_takes_a_timestamp_and_means_it_or_later(sandbox: Sandbox, client: Client) -> None:
     created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]["created_at"]
     moment = datetime.fromisoformat(created_at.replace("Z", "+00:00"))
-    for exactly in (created_at, moment.isoformat().replace("+00:00", ""), (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00")):
+    for exactly in (
+        created_at,
+        moment.isoformat().replace("+00:00", ""),
+        (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00"),
+    ):
         assert ids(task(client, project_id=SHOP, created_after=exactly)) == ["shop-4", "shop-3"]
     just_after = (moment + timedelta(microseconds=1)).isoformat()
     assert ids(task(client, project_id=SHOP, created_after=just_after)) == ["shop-4"]
@@ -171,7 +194,9 @@ def test_reads_all_pages(sandbox: Sandbox, client: Client) -> None:
     ],
     ids=str,
 )
-def test_paging_stops_when_enough_is_known(sandbox: Sandbox, client: Client, options: dict[str, Any], number: int, requests: int) -> None:
+def test_paging_stops_when_enough_is_known(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], number: int, requests: int
+) -> None:
     assert len(ids(task(client, project_id=SHOP, page_size=10, **options))) == number
     assert limits(sandbox) == ["10"] * requests
 
@@ -200,7 +225,7 @@ def test_an_unknown_operation_is_an_empty_list(client: Client, project_id: str, 
 
 def test_another_operation_than_asked_for_is_an_error(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=200, body={"operation": {"id": "other", "status": "finished"}})
-    with pytest.raises(UnexpectedAnswer, match="another operation, other"):
+    with pytest.raises(UnexpectedResponse, match="another operation, other"):
         task(client, project_id=SHOP, operation_id="shop-3")
 
 
@@ -211,8 +236,10 @@ def test_an_unknown_project_fails(client: Client) -> None:
 
 @pytest.mark.parametrize("created_at", [None, 7, "yesterday"])
 def test_created_after_needs_readable_timestamps(sandbox: Sandbox, client: Client, created_at: Any) -> None:
-    sandbox.fault("status", status=200, body={"operations": [{"id": "o", "status": "running", "created_at": created_at}]})
-    with pytest.raises(UnexpectedAnswer, match="created_at"):
+    sandbox.fault(
+        "status", status=200, body={"operations": [{"id": "o", "status": "running", "created_at": created_at}]}
+    )
+    with pytest.raises(UnexpectedResponse, match="created_at"):
         task(client, project_id=SHOP, created_after="1d")
 
 
@@ -239,7 +266,9 @@ def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client
     assert BLOG in warning
 
 
-several_projects = pytest.mark.parametrize("seed", [{"generate": {"projects": 12, "operations_per_project": 2}}], ids=["12 projects"])
+several_projects = pytest.mark.parametrize(
+    "seed", [{"generate": {"projects": 12, "operations_per_project": 2}}], ids=["12 projects"]
+)
 
 
 @several_projects
@@ -258,7 +287,9 @@ def test_as_many_projects_as_workers_are_read_at_the_same_time(client: Client, m
 
 @several_projects
 @pytest.mark.parametrize("workers", [1, 3])
-def test_never_more_projects_than_workers_are_read_at_the_same_time(client: Client, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+def test_never_more_projects_than_workers_are_read_at_the_same_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     lock = Lock()
     under_way, most = 0, 0
     get = client.get

@@ -50,7 +50,10 @@ def seed() -> dict[str, Any]:
         operation("ancient", (20, "finished"), age=2 * DAY),
     ]
     return {
-        "projects": [{"id": SHOP, "compute": False, "operations": shop}, {"id": BLOG, "compute": False, "operations": blog}],
+        "projects": [
+            {"id": SHOP, "compute": False, "operations": shop},
+            {"id": BLOG, "compute": False, "operations": blog},
+        ],
         "api_keys": [{"name": "own", "key": OWN_KEY}],
     }
 
@@ -60,7 +63,11 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
     if "names" in options:
         options["operations"] = [{"id": name, "project_id": SHOP} for name in options.pop("names")]
     defaults = {"operations": None, "project_id": None, "operation_id": None, "lookback": float(DAY)}
-    return operation_wait.run({**defaults, "timeout": 300.0, "interval": 5.0, "failed_grace": 0.0, "workers": 4, **options}, client, check_mode)
+    return operation_wait.run(
+        {**defaults, "timeout": 300.0, "interval": 5.0, "failed_grace": 0.0, "workers": 4, **options},
+        client,
+        check_mode,
+    )
 
 
 def failing(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
@@ -78,7 +85,9 @@ def create_branch(sandbox: Sandbox) -> list[dict[str, Any]]:
     """The operations of the response to a request that starts work."""
     project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["project"]["id"]
     sandbox.advance(10)
-    operations: list[dict[str, Any]] = sandbox.api("POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}})["operations"]
+    operations: list[dict[str, Any]] = sandbox.api(
+        "POST", f"/projects/{project}/branches", {"branch": {"name": "preview"}}
+    )["operations"]
     return operations
 
 
@@ -90,8 +99,17 @@ def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client
         (started[1]["id"], "start_compute", "finished"),
     ]
     for operation in result["operations"]:
-        assert operation == sandbox.api("GET", f"/projects/{operation['project_id']}/operations/{operation['id']}")["operation"]
-    assert result == {"changed": False, "operations": result["operations"], "elapsed": round(clock.elapsed, 3), "polls": len(clock.pauses) + 1, "warnings": []}
+        assert (
+            operation
+            == sandbox.api("GET", f"/projects/{operation['project_id']}/operations/{operation['id']}")["operation"]
+        )
+    assert result == {
+        "changed": False,
+        "operations": result["operations"],
+        "elapsed": round(clock.elapsed, 3),
+        "polls": len(clock.pauses) + 1,
+        "warnings": [],
+    }
     assert clock.elapsed >= 1.5
 
 
@@ -119,9 +137,19 @@ def test_the_same_operation_twice_is_one(client: Client) -> None:
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-@pytest.mark.parametrize("options", [{"operations": []}, {"project_id": SHOP, "operation_id": []}], ids=["operations", "operation_id"])
-def test_an_empty_list_is_nothing_to_wait_for(sandbox: Sandbox, client: Client, options: dict[str, Any], check_mode: bool) -> None:
-    assert task(client, check_mode, **options) == {"changed": False, "operations": [], "elapsed": 0.0, "polls": 0, "warnings": []}
+@pytest.mark.parametrize(
+    "options", [{"operations": []}, {"project_id": SHOP, "operation_id": []}], ids=["operations", "operation_id"]
+)
+def test_an_empty_list_is_nothing_to_wait_for(
+    sandbox: Sandbox, client: Client, options: dict[str, Any], check_mode: bool
+) -> None:
+    assert task(client, check_mode, **options) == {
+        "changed": False,
+        "operations": [],
+        "elapsed": 0.0,
+        "polls": 0,
+        "warnings": [],
+    }
     assert sandbox.sent() == []
 
 
@@ -139,7 +167,9 @@ def test_lookback_0_reaches_all_history(sandbox: Sandbox, client: Client) -> Non
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
 
 
-def test_operations_that_begin_during_the_wait_are_not_waited_for(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_operations_that_begin_during_the_wait_are_not_waited_for(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
     project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["operations"]
     started: list[str] = []
 
@@ -147,9 +177,15 @@ def test_operations_that_begin_during_the_wait_are_not_waited_for(sandbox: Sandb
         sandbox.advance(seconds)
         if clock.elapsed > 1 and not started:
             sandbox.plan((0, "running"))
-            started.append(sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 0}})["operations"][0]["id"])
+            started.append(
+                sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 0}})["operations"][
+                    0
+                ]["id"]
+            )
 
-    assert set(statuses(task(client, project_id=project[0]["project_id"]))) == {operation["id"] for operation in project}
+    assert set(statuses(task(client, project_id=project[0]["project_id"]))) == {
+        operation["id"] for operation in project
+    }
 
 
 def test_skipped_is_a_good_end(client: Client) -> None:
@@ -187,11 +223,21 @@ def test_after_failed_grace_a_failed_operation_has_failed(client: Client, clock:
 
 
 def test_each_failure_has_a_grace_of_its_own(sandbox: Sandbox, client: Client) -> None:
-    flapping: list[tuple[float, str]] = [(0, "running"), (2, "failed"), (8, "running"), (10, "failed"), (16, "running"), (20, "finished")]
+    flapping: list[tuple[float, str]] = [
+        (0, "running"),
+        (2, "failed"),
+        (8, "running"),
+        (10, "failed"),
+        (16, "running"),
+        (20, "finished"),
+    ]
     sandbox.plan(*flapping, action="apply_storage_config")
     sandbox.advance(1000)
     started = sandbox.api("PATCH", f"/projects/{BLOG}", {"project": {"history_retention_seconds": 0}})["operations"]
-    assert [operation["failures_count"] for operation in task(client, operations=started, failed_grace=9.0, interval=1.0)["operations"]] == [2]
+    assert [
+        operation["failures_count"]
+        for operation in task(client, operations=started, failed_grace=9.0, interval=1.0)["operations"]
+    ] == [2]
 
 
 @pytest.mark.parametrize("name", ["breaks", "cancelled"])
@@ -239,8 +285,14 @@ TRANSIENT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fault", TRANSIENT, ids=[str(fault.get("status", fault["kind"])) for fault in TRANSIENT])
-@pytest.mark.parametrize("options", [{"project_id": SHOP, "operation_id": ["quick"]}, {"project_id": BLOG}], ids=["an operation", "a project"])
-def test_transient_faults_are_ridden_out(sandbox: Sandbox, client: Client, fault: dict[str, Any], options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"project_id": SHOP, "operation_id": ["quick"]}, {"project_id": BLOG}],
+    ids=["an operation", "a project"],
+)
+def test_transient_faults_are_ridden_out(
+    sandbox: Sandbox, client: Client, fault: dict[str, Any], options: dict[str, Any]
+) -> None:
     sandbox.fault(**fault, times=3)
     result = task(client, **options)
     assert set(statuses(result).values()) == {"finished"}
@@ -249,7 +301,9 @@ def test_transient_faults_are_ridden_out(sandbox: Sandbox, client: Client, fault
 
 def test_a_fault_of_one_project_does_not_keep_the_others_from_being_seen(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", path=f"/projects/{BLOG}/*", status=503, times=None)
-    told = failing(client, operations=[{"id": "young", "project_id": BLOG}, {"id": "quick", "project_id": SHOP}], timeout=30.0)
+    told = failing(
+        client, operations=[{"id": "young", "project_id": BLOG}, {"id": "quick", "project_id": SHOP}], timeout=30.0
+    )
     assert statuses(told) == {"young": None, "quick": "finished"}
     assert told["operations"][0] == {"id": "young", "project_id": BLOG, "status": None}
     assert told["pending_ids"] == ["young"]
@@ -308,7 +362,9 @@ def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox) -> None:
     ],
     ids=["401", "403", "404", "400"],
 )
-def test_an_answer_that_will_not_change_ends_the_wait(sandbox: Sandbox, client: Client, clock: FakeClock, fault: dict[str, Any], kind: str) -> None:
+def test_an_answer_that_will_not_change_ends_the_wait(
+    sandbox: Sandbox, client: Client, clock: FakeClock, fault: dict[str, Any], kind: str
+) -> None:
     sandbox.fault(**fault, skip=2, times=None)
     told = failing(client, names=["endless"])
     assert (told["polls"], len(clock.pauses)) == (3, 2)
@@ -319,7 +375,12 @@ def test_an_answer_that_will_not_change_ends_the_wait(sandbox: Sandbox, client: 
 
 @pytest.mark.parametrize(
     "options",
-    [{"names": ["nothing"]}, {"names": ["endless", "nothing"]}, {"project_id": "nowhere"}, {"project_id": "nowhere", "operation_id": ["endless"]}],
+    [
+        {"names": ["nothing"]},
+        {"names": ["endless", "nothing"]},
+        {"project_id": "nowhere"},
+        {"project_id": "nowhere", "operation_id": ["endless"]},
+    ],
     ids=["an operation", "one of two", "a project", "an operation of no project"],
 )
 def test_what_does_not_exist_ends_the_wait(client: Client, clock: FakeClock, options: dict[str, Any]) -> None:
@@ -351,7 +412,10 @@ def test_operations_of_several_projects_take_one_request_each(sandbox: Sandbox, 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
-    [({"names": ["quick", "endless"]}, {"quick": "scheduling", "endless": "scheduling"}), ({"project_id": BLOG}, {"young": "scheduling"})],
+    [
+        ({"names": ["quick", "endless"]}, {"quick": "scheduling", "endless": "scheduling"}),
+        ({"project_id": BLOG}, {"young": "scheduling"}),
+    ],
     ids=["operations", "project"],
 )
 def test_check_mode_looks_once_and_takes_unfinished_ones_as_they_are(
@@ -371,7 +435,7 @@ def test_check_mode_fails_for_what_has_failed(sandbox: Sandbox, client: Client) 
 def test_check_mode_fails_when_it_cannot_look(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, times=None)
     told = failing(client, check_mode=True, names=["quick"])
-    assert (told["failure"]["status"], told["failure"]["tries"]) == (503, 6)
+    assert (told["failure"]["status"], told["failure"]["attempts"]) == (503, 6)
     assert told["pending_ids"] == ["quick"]
 
 
@@ -381,7 +445,9 @@ def test_an_unknown_status_is_still_going_and_warned_of_once(sandbox: Sandbox, c
     result = task(client, names=["quick"])
     assert statuses(result) == {"quick": "finished"}
     assert result["polls"] >= 5
-    assert result["warnings"] == ["'dreaming' is an operation status unknown to this collection; it is taken as still going."]
+    assert result["warnings"] == [
+        "'dreaming' is an operation status unknown to this collection; it is taken as still going."
+    ]
 
 
 def test_an_unknown_status_is_told_on_a_timeout(sandbox: Sandbox, client: Client) -> None:
@@ -406,7 +472,9 @@ def test_what_fails_while_the_service_cannot_be_asked_is_not_forgotten(sandbox: 
 
 
 @pytest.mark.parametrize("kind", ["malformed", "html"])
-def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_well(sandbox: Sandbox, client: Client, kind: str) -> None:
+def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_well(
+    sandbox: Sandbox, client: Client, kind: str
+) -> None:
     operations = create_branch(sandbox)
     sandbox.fault(kind, skip=1, times=2)
     assert set(statuses(task(client, operations=operations)).values()) == {"finished"}
@@ -414,7 +482,7 @@ def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_wel
 
 def test_a_fault_of_one_operation_does_not_hide_the_others(sandbox: Sandbox, client: Client) -> None:
     operations = create_branch(sandbox)
-    first, second = (f"/projects/*/operations/{operation['id']}" for operation in operations)
+    first, _second = (f"/projects/*/operations/{operation['id']}" for operation in operations)
     sandbox.fault("status", status=500, times=None, path="/projects/*/operations")
     sandbox.fault("status", status=500, times=None, path=first)
     result = failing(client, operations=operations, timeout=20)

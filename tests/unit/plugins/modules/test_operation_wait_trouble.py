@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
@@ -23,7 +23,14 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP = "wispy-lake-12345678"
 SECONDS_DOWN = 60.0
 PROJECTS, OPERATIONS = 20, 25
-DEFAULTS = {"operations": None, "project_id": None, "operation_id": None, "lookback": 86400.0, "timeout": 300.0, "interval": 5.0}
+DEFAULTS = {
+    "operations": None,
+    "project_id": None,
+    "operation_id": None,
+    "lookback": 86400.0,
+    "timeout": 300.0,
+    "interval": 5.0,
+}
 
 
 def task(client: Client, **options: Any) -> dict[str, Any]:
@@ -40,7 +47,11 @@ def course(name: str, *timeline: tuple[float, str], age: float = 0) -> dict[str,
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "compute": False, "operations": [course("going", (90, "running"), (100, "finished"))]}]}
+    return {
+        "projects": [
+            {"id": SHOP, "compute": False, "operations": [course("going", (90, "running"), (100, "finished"))]}
+        ]
+    }
 
 
 AN_OPERATION = {"project_id": SHOP, "operation_id": ["going"]}
@@ -58,7 +69,9 @@ A_PROJECT = {"project_id": SHOP}
     ],
     ids=["reset", "reset after a while", "503", "502 after a while", "truncated"],
 )
-def test_a_service_that_is_down_for_a_minute_is_waited_for(sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]) -> None:
+def test_a_service_that_is_down_for_a_minute_is_waited_for(
+    sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]
+) -> None:
     def go_on(seconds: float) -> None:
         sandbox.advance(seconds)
         if clock.elapsed >= SECONDS_DOWN:
@@ -75,12 +88,22 @@ def test_a_service_that_is_down_for_a_minute_is_waited_for(sandbox: Sandbox, fau
     assert 10 < len(unanswered) < 40
 
 
-FAILING = {"projects": [{"id": SHOP, "compute": False, "operations": [course("before", (30, "failed"), age=90), course("during", (0.1, "failed"))]}]}
+FAILING = {
+    "projects": [
+        {
+            "id": SHOP,
+            "compute": False,
+            "operations": [course("before", (30, "failed"), age=90), course("during", (0.1, "failed"))],
+        }
+    ]
+}
 
 
 @pytest.mark.parametrize("seed", [FAILING], ids=["two that fail"])
 @pytest.mark.parametrize("unanswered", [1, 6], ids=["one look in vain", "several looks in vain"])
-def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_call(sandbox: Sandbox, unanswered: int) -> None:
+def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_call(
+    sandbox: Sandbox, unanswered: int
+) -> None:
     sandbox.fault("status", status=502, times=unanswered)
     clock = FakeClock(on_sleep=sandbox.advance)
     with pytest.raises(WaitFailed, match="1 of 1 operation failed") as error:
@@ -95,7 +118,9 @@ def test_a_part_of_a_wait_leaves_the_rest_to_the_next(sandbox: Sandbox, client: 
     assert first["elapsed"] >= 60 and statuses(first) == {"scheduling": 1}
     # It has changed by the next look, so the next part does not last so long.
     second = task(client, **AN_OPERATION, _part={**part, "elapsed": first["elapsed"], "left": first["_left"]})
-    assert [(change["previous_status"], change["status"]) for change in second["_changes"]] == [("scheduling", "running")]
+    assert [(change["previous_status"], change["status"]) for change in second["_changes"]] == [
+        ("scheduling", "running")
+    ]
     assert 90 <= second["elapsed"] <= 96
 
 
@@ -116,8 +141,12 @@ class TestControllerWhoseClockIsOff:
         result = task(client, project_id=SHOP, lookback=3600.0)
         assert [operation["id"] for operation in result["operations"]] == ["young"]
 
-    def test_a_clock_that_is_set_during_the_wait_changes_nothing(self, sandbox: Sandbox, clock: FakeClock, hours: float) -> None:
-        client = Client(Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours if len(clock.pauses) > 2 else 0))
+    def test_a_clock_that_is_set_during_the_wait_changes_nothing(
+        self, sandbox: Sandbox, clock: FakeClock, hours: float
+    ) -> None:
+        client = Client(
+            Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours if len(clock.pauses) > 2 else 0)
+        )
         result = task(client, project_id=SHOP, lookback=3600.0)
         assert statuses(result) == {"finished": 1}
         assert result["elapsed"] == pytest.approx(clock.elapsed, abs=0.001)
@@ -132,17 +161,26 @@ class TestFiveHundredOperations:
                 {
                     "id": f"project-{p}",
                     "compute": False,
-                    "operations": [course(f"p{p}-{number}", (10, "running"), (20 + number, "finished")) for number in range(OPERATIONS)],
+                    "operations": [
+                        course(f"p{p}-{number}", (10, "running"), (20 + number, "finished"))
+                        for number in range(OPERATIONS)
+                    ],
                 }
                 for p in range(PROJECTS)
             ]
         }
 
     def test_one_request_for_each_project_and_look(self, sandbox: Sandbox, client: Client) -> None:
-        operations = [{"id": f"p{p}-{number}", "project_id": f"project-{p}"} for number in range(OPERATIONS) for p in range(PROJECTS)]
+        operations = [
+            {"id": f"p{p}-{number}", "project_id": f"project-{p}"}
+            for number in range(OPERATIONS)
+            for p in range(PROJECTS)
+        ]
         result = task(client, operations=operations)
         assert statuses(result) == {"finished": PROJECTS * OPERATIONS}
-        assert [{field: operation[field] for field in ("id", "project_id")} for operation in result["operations"]] == operations
+        assert [
+            {field: operation[field] for field in ("id", "project_id")} for operation in result["operations"]
+        ] == operations
         sent = Counter(sandbox.sent())
         assert sent == {f"GET /projects/project-{p}/operations": result["polls"] for p in range(PROJECTS)}
         assert result["polls"] <= 20

@@ -10,8 +10,12 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -29,7 +33,11 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    return project_info.run({"project_id": None, "name": None, "region_id": None, "page_size": None, "query": None, **options}, client, check_mode)
+    return project_info.run(
+        {"project_id": None, "name": None, "region_id": None, "page_size": None, "query": None, **options},
+        client,
+        check_mode,
+    )
 
 
 def ids(result: dict[str, Any]) -> list[str]:
@@ -38,13 +46,22 @@ def ids(result: dict[str, Any]) -> list[str]:
 
 def queries(sandbox: Sandbox) -> list[dict[str, list[str]]]:
     """The query parameters of each request to the project list."""
-    return [parse_qs(entry["query"], keep_blank_values=True) for entry in sandbox.requests() if entry["path"] == "/api/v2/projects"]
+    return [
+        parse_qs(entry["query"], keep_blank_values=True)
+        for entry in sandbox.requests()
+        if entry["path"] == "/api/v2/projects"
+    ]
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     projects = sandbox.api("GET", "/projects")["projects"]
-    assert task(client, check_mode) == {"changed": False, "projects": projects, "unavailable_project_ids": [], "warnings": []}
+    assert task(client, check_mode) == {
+        "changed": False,
+        "projects": projects,
+        "unavailable_project_ids": [],
+        "warnings": [],
+    }
     assert len(projects) == 3
 
 
@@ -116,9 +133,16 @@ def test_filters_are_exact_and_combine(client: Client, options: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("query", "expected"),
-    [({"org_id": "org-a"}, [SHOP_TWO, SHOP]), ({"search": "blog"}, [BLOG]), ({"org_id": "org-b", "search": "lake"}, []), ({}, [BLOG, SHOP_TWO, SHOP])],
+    [
+        ({"org_id": "org-a"}, [SHOP_TWO, SHOP]),
+        ({"search": "blog"}, [BLOG]),
+        ({"org_id": "org-b", "search": "lake"}, []),
+        ({}, [BLOG, SHOP_TWO, SHOP]),
+    ],
 )
-def test_the_service_selects_by_the_query(client: Client, query: dict[str, str], expected: list[dict[str, str]]) -> None:
+def test_the_service_selects_by_the_query(
+    client: Client, query: dict[str, str], expected: list[dict[str, str]]
+) -> None:
     assert ids(task(client, query=query)) == [project["id"] for project in expected]
 
 
@@ -130,7 +154,14 @@ def test_the_query_goes_with_each_page_encoded(sandbox: Sandbox, client: Client)
     assert len(sent) == 3
     for parameters in sent:
         parameters.pop("cursor", None)
-        assert parameters == {"org_id": ["org-a"], "note": ["a&b=c/ü +"], "tags": ["x", "2"], "limit_to": ["7"], "share": ["0.5"], "verbose": ["true"]}
+        assert parameters == {
+            "org_id": ["org-a"],
+            "note": ["a&b=c/ü +"],
+            "tags": ["x", "2"],
+            "limit_to": ["7"],
+            "share": ["0.5"],
+            "verbose": ["true"],
+        }
 
 
 @pytest.mark.parametrize(
@@ -144,7 +175,9 @@ def test_the_query_goes_with_each_page_encoded(sandbox: Sandbox, client: Client)
     ],
     ids=str,
 )
-def test_a_query_that_cannot_be_sent_is_refused(sandbox: Sandbox, client: Client, query: dict[str, Any], says: str) -> None:
+def test_a_query_that_cannot_be_sent_is_refused(
+    sandbox: Sandbox, client: Client, query: dict[str, Any], says: str
+) -> None:
     with pytest.raises(InvalidOption, match=f"^query: {says}"):
         task(client, query=query)
     assert sandbox.sent() == []
@@ -177,5 +210,5 @@ def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client
 )
 def test_an_answer_of_another_shape_is_an_error(sandbox: Sandbox, client: Client, body: Any) -> None:
     sandbox.fault("status", status=200, body=body)
-    with pytest.raises(UnexpectedAnswer, match="the service's answer to GET /projects is not understood: "):
+    with pytest.raises(UnexpectedResponse, match="the service's answer to GET /projects is not understood: "):
         task(client)

@@ -47,11 +47,25 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
     folder.mkdir()
     record, port_file = folder / "record", folder / "port"
     record.touch()
-    options = {"hostname": "127.0.0.1", "port": 0, "port-file": port_file, "num-acceptors": 1, "num-workers": 1, "data-dir": folder}
+    options = {
+        "hostname": "127.0.0.1",
+        "port": 0,
+        "port-file": port_file,
+        "num-acceptors": 1,
+        "num-workers": 1,
+        "data-dir": folder,
+    }
     options.update({"plugins": "recording_proxy.RecordingProxy", "log-file": folder / "log"})
-    command = [sys.executable, "-m", "proxy", *(part for name, value in options.items() for part in (f"--{name}", str(value)))]
+    command = [
+        sys.executable,
+        "-m",
+        "proxy",
+        *(part for name, value in options.items() for part in (f"--{name}", str(value))),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PROXY_RECORD": str(record)}
-    with subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             while not (port_file.exists() and port_file.read_text(encoding="ascii").strip()):
                 assert process.poll() is None, (folder / "log").read_text(encoding="utf-8")
@@ -105,8 +119,12 @@ def test_the_certificate_has_to_be_the_service_s_behind_a_proxy_too(
     assert served.requests == []
 
 
-@pytest.mark.parametrize("no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"])
-def test_no_proxy_is_honoured(serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, no_proxy: str) -> None:
+@pytest.mark.parametrize(
+    "no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"]
+)
+def test_no_proxy_is_honoured(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, no_proxy: str
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
     monkeypatch.setenv("NO_PROXY", no_proxy)
     served = serve(page("projects", []), tls=authority.server(HOST))
@@ -115,7 +133,9 @@ def test_no_proxy_is_honoured(serve: Serve, proxy: Proxy, authority: Authority, 
     assert proxy.seen() == []
 
 
-def test_no_proxy_of_another_host_means_nothing(serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_of_another_host_means_nothing(
+    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
     monkeypatch.setenv("NO_PROXY", "other.example.com,example.org")
     served = serve(page("projects", []), tls=authority.server(HOST))
@@ -136,7 +156,9 @@ def test_what_stays_on_this_machine_goes_past_the_proxy(
     assert proxy.seen() == []
 
 
-def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(
+    serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
     served = serve(page("projects", []))
     assert task(served, HOST).failure == {"kind": "invalid_option", "option": "base_url"}
@@ -146,7 +168,9 @@ def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(serve
 
 
 @pytest.mark.parametrize(
-    ("credentials", "is_let_in"), [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)], ids=["right", "none", "wrong"]
+    ("credentials", "is_let_in"),
+    [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)],
+    ids=["right", "none", "wrong"],
 )
 def test_a_proxy_that_asks_for_a_password(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, credentials: str, is_let_in: bool
@@ -170,12 +194,16 @@ def test_what_a_proxy_refuses_was_never_sent_so_nothing_is_left_over(
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
     with pytest.raises(ServiceUnreachable, match="407") as error:
         client.post("api_keys", body={"key_name": "deploy"})
-    assert (error.value.tries, error.value.may_have_acted) == (3, False)
+    assert (error.value.attempts, error.value.may_have_acted) == (3, False)
     assert len(proxy.seen()) == 3
 
 
-@pytest.mark.parametrize("where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["nobody there", "bad port", "malformed"])
-@pytest.mark.parametrize("module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"])
+@pytest.mark.parametrize(
+    "where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["nobody there", "bad port", "malformed"]
+)
+@pytest.mark.parametrize(
+    "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
+)
 def test_a_proxy_that_is_not_there_is_told_without_its_password(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], where: str
 ) -> None:

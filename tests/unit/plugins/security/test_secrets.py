@@ -13,10 +13,16 @@ import pytest
 import requests
 from ansible.module_utils import basic
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import spellings
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, KeyLeftOver, create_key
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, OrphanedKey, create_key
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
@@ -32,26 +38,34 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
 
 
 def assert_unseen(text: str) -> None:
-    assert not [spelling for spelling in spellings(ODD_KEY) if spelling in text]
+    assert not [spelling for spelling in encodings(ODD_KEY) if spelling in text]
     assert "0123456789" not in text
 
 
 def quoting(*args: Any, **kwargs: Any) -> Any:
     """A library's error that nobody expects, which quotes the request."""
     request: requests.PreparedRequest = args[1]
-    raise RuntimeError(f"can't send {request.headers} {json.dumps(dict(request.headers))} to {request.url}?{requests.compat.quote(ODD_KEY)}")
+    raise RuntimeError(
+        f"can't send {request.headers} {json.dumps(dict(request.headers))} to {request.url}?{requests.compat.quote(ODD_KEY)}"
+    )
 
 
-def test_an_unexpected_error_of_a_library_is_told_without_the_key(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_of_a_library_is_told_without_the_key(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(requests.Session, "send", quoting)
-    with pytest.raises(ServiceUnreachable, match=r"did not answer GET /projects: unexpected RuntimeError \(can't send .*Bearer \*\*\*") as error:
+    with pytest.raises(
+        ServiceUnreachable, match=r"did not answer GET /projects: unexpected RuntimeError \(can't send .*Bearer \*\*\*"
+    ) as error:
         serve(api_key=ODD_KEY).client.get("projects")
     assert_unseen(str(error.value.as_result()))
     # It will not pass, so a wait need not ride it out; and nobody knows how far the request has come.
     assert (error.value.transient, error.value.may_have_acted) == (False, True)
 
 
-def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served = serve(reply([{"id": 7, "name": "deploy"}]))
     send = requests.Session.send
 
@@ -59,11 +73,11 @@ def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
         return quoting(session, request) if request.method == "POST" else send(session, request, **kwargs)
 
     monkeypatch.setattr(requests.Session, "send", crash_at_post)
-    with pytest.raises(KeyLeftOver, match="revoke it with state=absent and id=7"):
+    with pytest.raises(OrphanedKey, match="revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
 
 
-@pytest.mark.parametrize("spelling", sorted(spellings(ODD_KEY)))
+@pytest.mark.parametrize("spelling", sorted(encodings(ODD_KEY)))
 @pytest.mark.parametrize("status", [400, 401, 503])
 def test_what_the_service_repeats_of_the_key_is_not_told(serve: Serve, status: int, spelling: str) -> None:
     served = serve(reply({"message": f"what is {spelling}?", "code": spelling}, status), api_key=ODD_KEY, api_retries=0)
@@ -78,14 +92,21 @@ def test_a_created_key_describes_itself_without_its_secret() -> None:
     assert_unseen(f"{created} {[created]}")
 
 
-@pytest.mark.parametrize(("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES])
+@pytest.mark.parametrize(
+    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
+)
 @pytest.mark.parametrize("journal", [False, True], ids=["syslog", "journal"])
 def test_the_log_of_the_target_names_the_options_and_not_the_key(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], journal: bool
 ) -> None:
     logged: list[Any] = []
     monkeypatch.setattr(basic, "has_journal", journal)
-    monkeypatch.setattr(basic, "journal", SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields))), raising=False)
+    monkeypatch.setattr(
+        basic,
+        "journal",
+        SimpleNamespace(send=lambda *message, **fields: logged.append((message, fields))),
+        raising=False,
+    )
     monkeypatch.setattr(basic.syslog, "syslog", lambda *message: logged.append(message))
     served = serve(reply({"message": "no"}, 403))
 

@@ -12,7 +12,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, Authority
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
@@ -50,7 +56,12 @@ def described(case: tuple[dict[str, str], dict[str, Any]]) -> str:
     return " ".join(f"{name}={value}" for part in case for name, value in part.items()) or "nothing set"
 
 
-def bundles(monkeypatch: pytest.MonkeyPatch, authority: Authority, stranger: Authority, case: tuple[dict[str, str], dict[str, Any]]) -> dict[str, Any]:
+def bundles(
+    monkeypatch: pytest.MonkeyPatch,
+    authority: Authority,
+    stranger: Authority,
+    case: tuple[dict[str, str], dict[str, Any]],
+) -> dict[str, Any]:
     """Set the environment of this case; its options."""
     paths = {"ours": authority.bundle, "theirs": stranger.bundle}
     environment, options = ({name: paths.get(value, value) for name, value in part.items()} for part in case)
@@ -61,7 +72,11 @@ def bundles(monkeypatch: pytest.MonkeyPatch, authority: Authority, stranger: Aut
 
 @pytest.mark.parametrize("case", TRUSTING, ids=described)
 def test_a_service_that_is_trusted_is_asked(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, authority: Authority, stranger: Authority, case: tuple[dict[str, str], dict[str, Any]]
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    authority: Authority,
+    stranger: Authority,
+    case: tuple[dict[str, str], dict[str, Any]],
 ) -> None:
     served = serve(page("projects", []), tls=authority.server())
     ended = task(served, **bundles(monkeypatch, authority, stranger, case))
@@ -71,11 +86,15 @@ def test_a_service_that_is_trusted_is_asked(
 
 @pytest.mark.parametrize("case", REFUSING, ids=described)
 def test_a_service_that_nobody_vouches_for_gets_nothing(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, authority: Authority, stranger: Authority, case: tuple[dict[str, str], dict[str, Any]]
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    authority: Authority,
+    stranger: Authority,
+    case: tuple[dict[str, str], dict[str, Any]],
 ) -> None:
     served = serve(tls=authority.server())
     ended = task(served, **bundles(monkeypatch, authority, stranger, case))
-    assert (ended.failure["kind"], ended.failure["tries"]) == ("unreachable", 1)
+    assert (ended.failure["kind"], ended.failure["attempts"]) == ("unreachable", 1)
     assert "its certificate is not trusted (" in ended.result["msg"] and ADVICE in ended.result["msg"]
     assert served.requests == []
 
@@ -90,13 +109,21 @@ def test_a_service_that_nobody_vouches_for_gets_nothing(
     ],
     ids=["another address", "a name", "expired", "not yet valid"],
 )
-@pytest.mark.parametrize("module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"])
+@pytest.mark.parametrize(
+    "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
+)
 def test_a_bad_certificate_of_a_good_authority_is_refused(
-    serve: Serve, authority: Authority, module: HasMain, options: dict[str, Any], name: str, valid: tuple[timedelta, timedelta], says: str
+    serve: Serve,
+    authority: Authority,
+    module: HasMain,
+    options: dict[str, Any],
+    name: str,
+    valid: tuple[timedelta, timedelta],
+    says: str,
 ) -> None:
     served = serve(tls=authority.server(name, valid))
     ended = task(served, module, ca_path=authority.bundle, **options)
-    assert (ended.failure["kind"], ended.failure["tries"]) == ("unreachable", 1)
+    assert (ended.failure["kind"], ended.failure["attempts"]) == ("unreachable", 1)
     assert f"its certificate is not trusted ({says}" in ended.result["msg"]
     # Another bundle would not help.
     assert ADVICE not in ended.result["msg"]
@@ -111,21 +138,38 @@ def test_a_wait_does_not_ride_out_a_bad_certificate(serve: Serve, authority: Aut
 
 @pytest.mark.parametrize(
     "module, options",
-    [(api_key, {"name": "x"}), (api_key_info, {}), (project_info, {}), (operation_info, {}), (operation_wait, {"project_id": "shop"})],
+    [
+        (api_key, {"name": "x"}),
+        (api_key_info, {}),
+        (project_info, {}),
+        (operation_info, {}),
+        (operation_wait, {"project_id": "shop"}),
+    ],
     ids=["api_key", "api_key_info", "project_info", "operation_info", "operation_wait"],
 )
-def test_plain_http_to_another_machine_is_refused_before_it_is_looked_for(monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]) -> None:
+def test_plain_http_to_another_machine_is_refused_before_it_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]
+) -> None:
     def nowhere(*args: Any, **kwargs: Any) -> NoReturn:
         raise AssertionError(f"looked for {args[0]}")
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
-    for host in ("control.example.com", "192.0.2.7", "localhost.example.com", "127.0.0.1.example.com", "[2001:db8::1]", "0.0.0.0"):
+    for host in (
+        "control.example.com",
+        "192.0.2.7",
+        "localhost.example.com",
+        "127.0.0.1.example.com",
+        "[2001:db8::1]",
+        "0.0.0.0",
+    ):
         ended = run_main(module, {"base_url": f"http://{host}/api/v2", "api_key": API_KEY, **options})
         assert ended.failure == {"kind": "invalid_option", "option": "base_url"}
         assert "plain http would show the key" in ended.result["msg"]
 
 
-def test_a_netrc_of_the_user_does_not_replace_the_key(serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_netrc_of_the_user_does_not_replace_the_key(
+    serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     netrc = tmp_path / ".netrc"
     netrc.write_text("machine 127.0.0.1\n  login somebody\n  password else\ndefault login somebody password else\n")
     netrc.chmod(0o600)

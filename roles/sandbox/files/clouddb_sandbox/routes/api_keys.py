@@ -38,7 +38,9 @@ def list_api_keys(sandbox: SandboxOfRequest) -> list[ApiKey]:
 
 
 @router.delete("/api_keys/{key_id}", responses=errors(400, 404))
-def revoke_api_key(sandbox: SandboxOfRequest, key_id: Annotated[int, Path(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]) -> RevokedApiKey:
+def revoke_api_key(
+    sandbox: SandboxOfRequest, key_id: Annotated[int, Path(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+) -> RevokedApiKey:
     """Revokes a key: at once, and for good."""
     with sandbox.store.transaction() as tx:
         revoked = keys.revoke(tx, key_id)

@@ -58,9 +58,7 @@ def create_branch(sandbox: SandboxOfRequest, project_id: str, body: NewBranch | 
         started = [operations.start(tx, "create_branch", project_id=project_id, branch_id=branch.id)]
         endpoints = [projects.insert_endpoint(tx, branch) for _endpoint in body.endpoints]
         started += [
-            operations.start(
-                tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id
-            )
+            operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id)
             for endpoint in endpoints
         ]
         return CreatedBranch(branch=branch, endpoints=endpoints, operations=started)

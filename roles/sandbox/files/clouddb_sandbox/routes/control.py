@@ -37,7 +37,11 @@ def check_action(action: str) -> str:
 
 def pairs(timeline: Any) -> Any:
     """JSON has no tuples."""
-    return [tuple(entry) if isinstance(entry, list) else entry for entry in timeline] if isinstance(timeline, list) else timeline
+    return (
+        [tuple(entry) if isinstance(entry, list) else entry for entry in timeline]
+        if isinstance(timeline, list)
+        else timeline
+    )
 
 
 class OperationPlan(ControlBody):

@@ -73,9 +73,7 @@ def create_project(sandbox: SandboxOfRequest, body: NewProject) -> CreatedProjec
         endpoint = projects.insert_endpoint(tx, branch)
         started = [
             operations.start(tx, "create_timeline", project_id=project_id, branch_id=branch.id),
-            operations.start(
-                tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id
-            ),
+            operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id),
         ]
         project = projects.find(tx, project_id)
         return CreatedProject(project=project, branch=branch, endpoints=[endpoint], operations=started)

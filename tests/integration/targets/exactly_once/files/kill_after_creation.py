@@ -40,7 +40,9 @@ def family(process_id: int) -> list[int]:
 
 def main() -> None:
     seconds, requests_url, *command = sys.argv[1:]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    ) as process:
         while process.poll() is None and not has_posted(requests_url):
             time.sleep(0.01)
         time.sleep(float(seconds))

@@ -21,7 +21,7 @@ SECRET = re.compile(rb"[a-z0-9]{64,}")
 BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{64,}")
 
 
-def spellings(key: str) -> dict[str, bytes]:
+def encodings(key: str) -> dict[str, bytes]:
     """The key as it may stand in files and on screens; in Base64 at each of the three places that it can begin at."""
     escaped = json.dumps(key)[1:-1]
     texts = {
@@ -47,7 +47,7 @@ def spellings(key: str) -> dict[str, bytes]:
 def known_keys(content: bytes, keys: Collection[str]) -> Iterator[str]:
     """A description of each spelling of one of these keys that is in there."""
     for number, key in enumerate(keys):
-        yield from (f"known key {number}, {name}" for name, spelling in spellings(key).items() if spelling in content)
+        yield from (f"known key {number}, {name}" for name, spelling in encodings(key).items() if spelling in content)
 
 
 def made_up_keys(content: bytes, hashes: Collection[bytes]) -> Iterator[str]:

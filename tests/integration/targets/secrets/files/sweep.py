@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from processes import watched
-from search import known_keys, made_up_keys, spellings
+from search import encodings, known_keys, made_up_keys
 
 HERE = Path(__file__).parent
 CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
@@ -54,8 +54,13 @@ def sweep(where: str, base_url: str, api_key_file: str, sandbox_folder: str, soa
     environment = environment_in(folder, base_url, api_key)
     with watched() as command_lines:
         subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)", CANARY], check=True)
-        ends = [run(folder, number, command, {**environment, **extra}) for number, (command, extra) in enumerate(commands(folder, soak))]
-    (folder / "left" / "command_lines").write_bytes(b"\n".join(line for line in command_lines if CANARY.encode() not in line))
+        ends = [
+            run(folder, number, command, {**environment, **extra})
+            for number, (command, extra) in enumerate(commands(folder, soak))
+        ]
+    (folder / "left" / "command_lines").write_bytes(
+        b"\n".join(line for line in command_lines if CANARY.encode() not in line)
+    )
     (folder / "sandbox").symlink_to(sandbox)
 
     with sqlite3.connect(f"file:{sandbox / 'sandbox.sqlite'}?mode=ro", uri=True) as database:
@@ -63,7 +68,11 @@ def sweep(where: str, base_url: str, api_key_file: str, sandbox_folder: str, soa
     files = {str(path.relative_to(folder)): path.read_bytes() for path in files_in(folder)}
     complaints = [
         *missing(folder, ends, command_lines, hashes),
-        *(f"{name}: {found}" for name, content in files.items() for found in keys_in(content, (api_key, WRONG_KEY), hashes)),
+        *(
+            f"{name}: {found}"
+            for name, content in files.items()
+            for found in keys_in(content, (api_key, WRONG_KEY), hashes)
+        ),
     ]
     size = sum(map(len, files.values())) // 1000
     print(f"{len(files)} files ({size} kB) and {len(command_lines)} command lines searched for {len(hashes) + 1} keys")
@@ -103,7 +112,21 @@ def commands(folder: Path, soak: str) -> Iterator[tuple[list[str], dict[str, str
     project = folder / "runner" / "project"
     (folder / "keys" / WRONG_KEY_FILE).write_text(f"wrong_key: {WRONG_KEY}\n", encoding="utf-8")
     options = f"--diff -e folder={folder} -e soak={soak} -e @{folder / 'keys' / WRONG_KEY_FILE}"
-    yield ["ansible-runner", "run", str(folder / "runner"), "-p", "all.yml", "--inventory", str(project / "hosts.yml"), "-vvvv", "--cmdline", options], {}
+    yield (
+        [
+            "ansible-runner",
+            "run",
+            str(folder / "runner"),
+            "-p",
+            "all.yml",
+            "--inventory",
+            str(project / "hosts.yml"),
+            "-vvvv",
+            "--cmdline",
+            options,
+        ],
+        {},
+    )
     inventory = ["ansible-inventory", "-i", str(project / "account.clouddb.yml"), "--list", "-vvvv"]
     yield inventory, {}
     yield [*inventory, "--flush-cache"], {"CLOUDDB_API_KEY": WRONG_KEY}
@@ -113,14 +136,20 @@ def commands(folder: Path, soak: str) -> Iterator[tuple[list[str], dict[str, str
 def run(folder: Path, number: int, command: list[str], environment: dict[str, str]) -> int:
     """Run one command with its output in a file."""
     with (folder / "left" / f"output-{number}").open("wb") as output:
-        return subprocess.run(command, env=environment, stdout=output, stderr=output, check=False, timeout=300).returncode
+        return subprocess.run(
+            command, env=environment, stdout=output, stderr=output, check=False, timeout=300
+        ).returncode
 
 
 def files_in(folder: Path) -> Iterator[Path]:
     """All files but those that keys belong in."""
     for parent, _folders, names in os.walk(folder, followlinks=True):
         for path in (Path(parent, name) for name in names):
-            if path.is_file() and not any(path.relative_to(folder).match(pattern) for pattern in ALLOWED) and "venv" not in path.parts:
+            if (
+                path.is_file()
+                and not any(path.relative_to(folder).match(pattern) for pattern in ALLOWED)
+                and "venv" not in path.parts
+            ):
                 yield path
 
 
@@ -139,7 +168,10 @@ def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: se
     half_written = [(path.name[:9], stat.S_IMODE(path.stat().st_mode)) for path in (folder / "killed").iterdir()]
     checks = {
         "good ends where they can be": ends[:2] == [0, 0],
-        "a crash of each module": output.count("unexpected RuntimeError (can't send Authorization: ('Bearer ********',)") >= len(MODULES),
+        "a crash of each module": output.count(
+            "unexpected RuntimeError (can't send Authorization: ('Bearer ********',)"
+        )
+        >= len(MODULES),
         "censored arguments on the screen": "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER" in output,
         "invocations in syslog": syslog.count("api_key=NOT_LOGGING_PARAMETER") > 20,
         "the log": "TASK [Wait for them, too short]" in log,
@@ -150,9 +182,13 @@ def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: se
         "one half-written file, for its owner only": half_written == [(".clouddb-", 0o600)],
         "the canary in the process list": any(CANARY.encode() in line for line in command_lines),
         "modules in the process list": any(b"AnsiballZ_api_key.py" in line for line in command_lines),
-        "every spelling to be found": all(list(known_keys(b"x" + spelling + b"y", [CANARY])) for spelling in spellings(CANARY).values()),
+        "every spelling to be found": all(
+            list(known_keys(b"x" + spelling + b"y", [CANARY])) for spelling in encodings(CANARY).values()
+        ),
         "made-up keys to be found": all(
-            list(made_up_keys(b"x " + base64.b64encode(lead + secret), hashes)) for secret in secrets[:1] for lead in (b"", b":", b"::")
+            list(made_up_keys(b"x " + base64.b64encode(lead + secret), hashes))
+            for secret in secrets[:1]
+            for lead in (b"", b":", b"::")
         ),
     }
     yield from (f"expected {what}" for what, is_there in checks.items() if not is_there)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client at the HTTP edge: what goes over the wire, and what comes of each answer."""
+"""The client at the HTTP edge: what goes over the wire, and what comes of each response."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from urllib.parse import quote, unquote
 import pytest
 from requests.adapters import HTTPAdapter
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     NotFound,
     ServiceUnreachable,
     StatusError,
     Unauthorized,
-    UnexpectedAnswer,
+    UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
@@ -56,7 +56,7 @@ def test_each_request_has_an_id_of_its_own(serve: Serve) -> None:
     answers = [served.client.get("projects") for _request in range(3)]
     sent = [request.headers["X-Request-ID"] for request in served.requests]
     assert len(set(sent)) == 3
-    assert [answer.request_id for answer in answers] == sent
+    assert [response.request_id for response in answers] == sent
 
 
 def test_sends_a_body_as_json(serve: Serve) -> None:
@@ -80,7 +80,19 @@ def test_gives_back_what_the_service_sent(serve: Serve) -> None:
     assert serve(reply(body)).client.get("projects").json == body
 
 
-SPECIAL = ["a/b", "a b", "a+b", "a:b", "a%2Fb", "a?b#c", "a&b=c", "é", "日本", "..;", "2026-11-21T08:00:00.123456+02:00"]
+SPECIAL = [
+    "a/b",
+    "a b",
+    "a+b",
+    "a:b",
+    "a%2Fb",
+    "a?b#c",
+    "a&b=c",
+    "é",
+    "日本",
+    "..;",
+    "2026-11-21T08:00:00.123456+02:00",
+]
 
 
 @pytest.mark.parametrize("segment", SPECIAL)
@@ -113,7 +125,7 @@ def test_a_redirect_is_not_followed(serve: Serve, method: str, status: int) -> N
     with pytest.raises(StatusError, match="redirects are not followed.*base_url") as error:
         METHODS[method](served.client)
     assert elsewhere.requests == []
-    assert len(served.requests) == error.value.tries == 1
+    assert len(served.requests) == error.value.attempts == 1
     assert (error.value.transient, error.value.may_have_acted) == (False, False)
 
 
@@ -177,7 +189,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(serve: Serve) 
     served = serve(tls=True)
     with pytest.raises(ServiceUnreachable, match="certificate is not trusted .*; set ca_path") as error:
         served.client.post("api_keys", body={})
-    assert (error.value.tries, error.value.transient, error.value.may_have_acted) == (1, False, False)
+    assert (error.value.attempts, error.value.transient, error.value.may_have_acted) == (1, False, False)
     assert served.clock.pauses == []
 
 
@@ -191,11 +203,13 @@ def test_a_certificate_of_another_host_is_refused_at_once(serve: Serve) -> None:
     client = serve(base_url=base_url, ca_path=str(CERTIFICATE)).client
     with pytest.raises(ServiceUnreachable, match="certificate is not trusted .*localhost") as error:
         client.get("projects")
-    assert (error.value.tries, error.value.transient) == (1, False)
+    assert (error.value.attempts, error.value.transient) == (1, False)
 
 
 @pytest.mark.parametrize("validate_certs", [True, False])
-def test_warnings_of_certificates_stay_unless_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch, validate_certs: bool) -> None:
+def test_warnings_of_certificates_stay_unless_they_are_not_wanted(
+    monkeypatch: pytest.MonkeyPatch, validate_certs: bool
+) -> None:
     silenced: list[bool] = []
     monkeypatch.setattr(transport, "silence_certificate_warnings", lambda: silenced.append(True))
     Client(Connection("https://control.example.com", API_KEY, validate_certs))
@@ -209,11 +223,20 @@ def test_validate_certs_false_takes_any_certificate(serve: Serve) -> None:
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
 @pytest.mark.parametrize(
     "options, verify",
-    [({}, "bundle of the environment"), ({"ca_path": str(CERTIFICATE)}, str(CERTIFICATE)), ({"validate_certs": False}, False)],
+    [
+        ({}, "bundle of the environment"),
+        ({"ca_path": str(CERTIFICATE)}, str(CERTIFICATE)),
+        ({"validate_certs": False}, False),
+    ],
     ids=["nothing set", "ca_path", "validate_certs false"],
 )
 def test_the_environment_decides_only_what_the_options_leave_open(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, options: dict[str, Any], verify: str | bool
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variable: str,
+    options: dict[str, Any],
+    verify: str | bool,
 ) -> None:
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(CERTIFICATE.read_bytes())
@@ -234,9 +257,9 @@ def test_without_any_setting_certificates_are_checked(serve: Serve, monkeypatch:
 # Errors
 
 
-def failed(serve: Serve, answer: Any, method: str = "GET", **options: Any) -> StatusError:
+def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> StatusError:
     with pytest.raises(StatusError) as error:
-        METHODS[method](serve(answer, **{"api_retries": 0, **options}).client)
+        METHODS[method](serve(response, **{"api_retries": 0, **options}).client)
     return error.value
 
 
@@ -256,7 +279,9 @@ def failed(serve: Serve, answer: Any, method: str = "GET", **options: Any) -> St
         (599, StatusError, "http_status", "answered 599 to GET"),
     ],
 )
-def test_a_status_becomes_an_error_that_says_all_it_knows(serve: Serve, status: int, error_class: type, kind: str, says: str) -> None:
+def test_a_status_becomes_an_error_that_says_all_it_knows(
+    serve: Serve, status: int, error_class: type, kind: str, says: str
+) -> None:
     error = failed(serve, reply({"message": "no luck", "code": "NO_LUCK", "request_id": "theirs-1"}, status))
     assert isinstance(error, error_class)
     assert says in str(error)
@@ -267,7 +292,7 @@ def test_a_status_becomes_an_error_that_says_all_it_knows(serve: Serve, status: 
             "kind": kind,
             "method": "GET",
             "path": "/api_keys",
-            "tries": 1,
+            "attempts": 1,
             "status": status,
             "message": "no luck",
             "code": "NO_LUCK",
@@ -282,7 +307,7 @@ MOVED = "redirects are not followed, so that the key stays with base_url: set ba
 
 
 @pytest.mark.parametrize(
-    "answer, message",
+    "response, message",
     [
         (reply({"message": "no luck"}, 401), f"401 Unauthorized to GET /api_keys: no luck; {REVOKED}"),
         (reply({"message": "no luck"}, 404), f"404 Not Found to GET /api_keys: no luck; {NOT_FOUND}"),
@@ -295,8 +320,8 @@ MOVED = "redirects are not followed, so that the key stays with base_url: set ba
     ],
     ids=["401", "404", "404 of something else", "300", "302", "400", "400 of something else", "503 of something else"],
 )
-def test_a_status_is_told_in_words(serve: Serve, answer: Reply, message: str) -> None:
-    assert str(failed(serve, answer)) == f"the service answered {message}"
+def test_a_status_is_told_in_words(serve: Serve, response: Reply, message: str) -> None:
+    assert str(failed(serve, response)) == f"the service answered {message}"
 
 
 def test_without_an_id_of_the_service_the_error_has_the_id_that_was_sent(serve: Serve) -> None:
@@ -322,12 +347,27 @@ def test_without_an_id_of_the_service_the_error_has_the_id_that_was_sent(serve: 
         b"{}",
         b'{"message": {"text": "deep"}, "code": 7, "request_id": null}',
     ],
-    ids=["empty", "html", "cut", "not utf-8", "deep", "long number", "null", "array", "string", "no fields", "other types"],
+    ids=[
+        "empty",
+        "html",
+        "cut",
+        "not utf-8",
+        "deep",
+        "long number",
+        "null",
+        "array",
+        "string",
+        "no fields",
+        "other types",
+    ],
 )
 def test_any_error_body_is_taken(serve: Serve, body: bytes) -> None:
     error = failed(serve, reply(body, 400))
-    assert set(error.details) == {"method", "path", "tries", "request_id", "status"}
-    assert str(error) == "the service answered 400 Bad Request to GET /api_keys; the answer is not one of the control API: check base_url"
+    assert set(error.details) == {"method", "path", "attempts", "request_id", "status"}
+    assert (
+        str(error)
+        == "the service answered 400 Bad Request to GET /api_keys; the answer is not one of the control API: check base_url"
+    )
 
 
 def test_a_long_message_of_the_service_is_cut(serve: Serve) -> None:
@@ -348,10 +388,14 @@ def test_a_key_at_the_place_of_the_cut_is_not_passed_on_in_part(serve: Serve) ->
     assert API_KEY[:4] not in str(error.as_result())
 
 
-@pytest.mark.parametrize("body", [b"", API_KEY.encode(), b"<b>" + API_KEY.encode(), b'["' + API_KEY.encode() + b'"]'], ids=["empty", "text", "html", "array"])
+@pytest.mark.parametrize(
+    "body",
+    [b"", API_KEY.encode(), b"<b>" + API_KEY.encode(), b'["' + API_KEY.encode() + b'"]'],
+    ids=["empty", "text", "html", "array"],
+)
 @pytest.mark.parametrize("status", [200, 400, 500])
 def test_no_error_holds_the_key_whatever_the_body(serve: Serve, status: int, body: bytes) -> None:
-    with pytest.raises((StatusError, UnexpectedAnswer)) as error:
+    with pytest.raises((StatusError, UnexpectedResponse)) as error:
         serve(reply(body, status), api_retries=0).client.get("projects").object()
     assert API_KEY not in repr(error.value.as_result())
     assert error.value.__cause__ is None
@@ -376,17 +420,24 @@ HTML = "it is an HTML page, not JSON; check base_url, and whether a proxy or a g
 @each_method
 def test_a_body_that_is_no_json_is_a_clear_error(serve: Serve, method: str, body: bytes, problem: str) -> None:
     served = serve(reply(body))
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         METHODS[method](served.client).object()
     assert (error.value.transient, error.value.may_have_acted) == (False, True)
     [request] = served.requests
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
     assert str(error.value) == f"the service's answer to {method} {path} is not understood: {problem}"
-    assert error.value.details == {"method": method, "path": path, "tries": 1, "request_id": request.headers["X-Request-ID"]}
+    assert error.value.details == {
+        "method": method,
+        "path": path,
+        "attempts": 1,
+        "request_id": request.headers["X-Request-ID"],
+    }
 
 
 @pytest.mark.parametrize("retry_after, seconds", [("7", 7.0), ("99999", 60.0), ("soon", None), (None, None)])
-def test_an_error_tells_the_pause_that_the_service_asks_for(serve: Serve, retry_after: str | None, seconds: float | None) -> None:
+def test_an_error_tells_the_pause_that_the_service_asks_for(
+    serve: Serve, retry_after: str | None, seconds: float | None
+) -> None:
     headers = {"Retry_After": retry_after} if retry_after else {}
     assert failed(serve, reply({}, 429, **headers)).retry_after == seconds
 
@@ -403,7 +454,10 @@ def test_goes_by_the_clock_of_the_service(serve: Serve) -> None:
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=31)
 
 
-@pytest.mark.parametrize("date", [None, "", "yesterday", "Sat, 21 Nov 2026 11:30:00 -0000", "Sat, 99 Nov 2026 11:30:00 GMT", "2026-11-21T11:30:00Z"])
+@pytest.mark.parametrize(
+    "date",
+    [None, "", "yesterday", "Sat, 21 Nov 2026 11:30:00 -0000", "Sat, 99 Nov 2026 11:30:00 GMT", "2026-11-21T11:30:00Z"],
+)
 def test_without_a_readable_date_the_local_clock_counts(serve: Serve, date: str | None) -> None:
     served = serve(reply({}) if date is None else reply({}, Date=date))
     served.client.get("projects")
@@ -420,11 +474,17 @@ def test_learns_the_time_from_errors_too(serve: Serve) -> None:
 def test_api_timeout_is_that_of_connecting_and_of_reading(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     timeouts = handed_to_adapter(monkeypatch, "timeout")
     serve(reply({}), api_timeout=12.5).client.get("projects")
-    assert [(timeout.connect_timeout, timeout.read_timeout, timeout.total) for timeout in timeouts] == [(12.5, 12.5, None)]
+    assert [(timeout.connect_timeout, timeout.read_timeout, timeout.total) for timeout in timeouts] == [
+        (12.5, 12.5, None)
+    ]
 
 
-@pytest.mark.parametrize("left, total", [(3.0, 3.0), (0.0, 0.001), (-5.0, 0.001)], ids=["some time left", "none left", "too late"])
-def test_a_poll_takes_no_longer_than_what_is_left(serve: Serve, monkeypatch: pytest.MonkeyPatch, left: float, total: float) -> None:
+@pytest.mark.parametrize(
+    "left, total", [(3.0, 3.0), (0.0, 0.001), (-5.0, 0.001)], ids=["some time left", "none left", "too late"]
+)
+def test_a_poll_takes_no_longer_than_what_is_left(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, left: float, total: float
+) -> None:
     timeouts = handed_to_adapter(monkeypatch, "timeout")
     serve(reply({}), api_timeout=12.5).client.polling(lambda: left).get("projects")
     assert [timeout.total for timeout in timeouts] == [total]
@@ -451,7 +511,9 @@ def test_what_goes_to_this_machine_goes_past_every_proxy(serve: Serve, monkeypat
 
 
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
-def test_a_bundle_that_is_not_there_is_told_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_bundle_that_is_not_there_is_told_at_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv(variable, "/nowhere/ca.pem")
     with pytest.raises(ServiceUnreachable, match="/nowhere/ca.pem.*set ca_path") as raised:
         serve(tls=True).client.get("projects")
@@ -459,13 +521,15 @@ def test_a_bundle_that_is_not_there_is_told_at_once(serve: Serve, monkeypatch: p
     assert not raised.value.may_have_acted
 
 
-def test_a_bundle_without_certificates_is_told_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_bundle_without_certificates_is_told_at_once(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.touch()
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
     with pytest.raises(ServiceUnreachable, match="its certificate is not trusted .*set ca_path") as raised:
         serve(tls=True).client.get("projects")
-    assert (raised.value.tries, raised.value.may_have_acted, raised.value.transient) == (1, False, False)
+    assert (raised.value.attempts, raised.value.may_have_acted, raised.value.transient) == (1, False, False)
 
 
 @pytest.mark.parametrize("location", ["http://[bad", "/caf\xe9"])
@@ -476,7 +540,11 @@ def test_a_redirect_to_nowhere_is_a_redirect(serve: Serve, location: str) -> Non
 
 @pytest.mark.parametrize(
     "date",
-    ["Mon, 21 Dec 99999999999999999999 23:59:59 GMT", "Fri, 31 Dec 2020 23:59:59 +99999999999999999999", "Fri, 31 Dec 9999 23:59:59 -1200"],
+    [
+        "Mon, 21 Dec 99999999999999999999 23:59:59 GMT",
+        "Fri, 31 Dec 2020 23:59:59 +99999999999999999999",
+        "Fri, 31 Dec 9999 23:59:59 -1200",
+    ],
 )
 def test_a_date_beyond_reason_tells_nothing_of_the_services_clock(serve: Serve, date: str) -> None:
     served = serve(reply({}, Date=date))

@@ -10,14 +10,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, connection_from, is_sendable, spellings
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import (
+    Connection,
+    connection_from,
+    encodings,
+    is_sendable,
+)
 
 API_KEY = "s3cret"
 
 
 def checked(**options: Any) -> Connection:
-    defaults = {"base_url": "https://control.example.com/api/v2", "api_key": API_KEY, "validate_certs": True, "ca_path": None}
+    defaults = {
+        "base_url": "https://control.example.com/api/v2",
+        "api_key": API_KEY,
+        "validate_certs": True,
+        "ca_path": None,
+    }
     return connection_from({**defaults, "allow_http": False, "api_timeout": 30.0, "api_retries": 5, **options})
 
 
@@ -89,7 +99,9 @@ def test_takes_an_https_address(given: str, used: str) -> None:
 def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> None:
     message = refused("base_url", base_url=base_url)
     assert says in message
-    assert message.endswith("; give the service's https address with its version segment, for example https://control.example.com/api/v2")
+    assert message.endswith(
+        "; give the service's https address with its version segment, for example https://control.example.com/api/v2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +115,8 @@ def test_refuses_credentials_in_the_address_without_quoting_them(credentials: st
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"]
+    "host",
+    ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"],
 )
 def test_plain_http_goes_to_this_machine(host: str) -> None:
     assert checked(base_url=f"http://{host}/api/v2").base_url == f"http://{host}/api/v2"
@@ -141,14 +154,18 @@ def test_drops_white_space_around_the_key(around: str) -> None:
 
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
 def test_refuses_an_empty_key(empty: str) -> None:
-    assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused("api_key", api_key=empty)
+    assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused(
+        "api_key", api_key=empty
+    )
 
 
 @pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
 def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
-    assert message == "api_key: a key has only visible ASCII characters and no white space inside; this value has others"
+    assert (
+        message == "api_key: a key has only visible ASCII characters and no white space inside; this value has others"
+    )
     assert not is_sendable(key)
 
 
@@ -187,4 +204,4 @@ def test_refuses_a_ca_path_without_certificates(tmp_path: Path, content: bytes) 
 
 
 def test_a_key_has_other_spellings_in_json_in_addresses_and_in_python() -> None:
-    assert spellings('"a/\\b\'') == {'"a/\\b\'', '\\"a/\\\\b\'', "%22a/%5Cb%27", "%22a%2F%5Cb%27", '"a/\\\\b\\\''}
+    assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}

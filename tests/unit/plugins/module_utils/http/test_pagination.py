@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    ClouddbError,
+    NotFound,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, NotFound, StatusError, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import MOST_PAGES_WITHOUT_NEWS, pages
+from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import MAX_PAGES_WITHOUT_NEWS, pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -26,7 +31,9 @@ def read(client: Client, **options: Any) -> list[list[str]]:
 
 
 def test_a_short_page_is_not_the_end(serve: Serve) -> None:
-    served = serve(things("a", "b", cursor="1"), things("c", cursor="2"), things("d", "e", cursor="3"), things(cursor="4"))
+    served = serve(
+        things("a", "b", cursor="1"), things("c", cursor="2"), things("d", "e", cursor="3"), things(cursor="4")
+    )
     assert read(served.client, page_size=2) == [["a", "b"], ["c"], ["d", "e"], []]
 
 
@@ -34,7 +41,11 @@ def test_each_request_has_the_limit_the_query_and_the_cursor_of_the_page_before(
     served = serve(things("a", cursor="1"), things("b", cursor="2"), things("c"))
     read(served.client, page_size=7, query={"org_id": "o", "tag": ["x", "y"]})
     query = [("org_id", "o"), ("tag", "x"), ("tag", "y"), ("limit", "7")]
-    assert [request.query for request in served.requests] == [query, [*query, ("cursor", "1")], [*query, ("cursor", "2")]]
+    assert [request.query for request in served.requests] == [
+        query,
+        [*query, ("cursor", "1")],
+        [*query, ("cursor", "2")],
+    ]
 
 
 def test_nothing_is_sent_that_nobody_asked_for(serve: Serve) -> None:
@@ -56,7 +67,14 @@ def test_a_cursor_goes_back_exactly_as_it_came(serve: Serve, cursor: str) -> Non
 
 @pytest.mark.parametrize(
     "pagination",
-    [{}, {"pagination": None}, {"pagination": {}}, {"pagination": {"cursor": None}}, {"pagination": {"cursor": ""}}, {"pagination": {"next": "1"}}],
+    [
+        {},
+        {"pagination": None},
+        {"pagination": {}},
+        {"pagination": {"cursor": None}},
+        {"pagination": {"cursor": ""}},
+        {"pagination": {"next": "1"}},
+    ],
     ids=["absent", "null", "empty", "null cursor", "empty cursor", "no cursor"],
 )
 def test_ends_without_a_cursor(serve: Serve, pagination: dict[str, Any]) -> None:
@@ -80,21 +98,27 @@ def test_a_cursor_seen_before_ends_the_list(serve: Serve, cursors: list[str]) ->
 
 
 def test_an_item_that_moved_to_a_later_page_is_listed_once(serve: Serve) -> None:
-    served = serve(things("a", "b", cursor="1"), things("b", "c", "c", cursor="2"), things("c", cursor="3"), things("d"))
+    served = serve(
+        things("a", "b", cursor="1"), things("b", "c", "c", cursor="2"), things("c", cursor="3"), things("d")
+    )
     assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
 
 
 def test_a_list_that_only_repeats_itself_under_new_cursors_is_an_error(serve: Serve) -> None:
-    served = serve(things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MOST_PAGES_WITHOUT_NEWS)))
-    with pytest.raises(UnexpectedAnswer, match="100 pages in a row hold only items of earlier pages"):
+    served = serve(
+        things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MAX_PAGES_WITHOUT_NEWS))
+    )
+    with pytest.raises(UnexpectedResponse, match="100 pages in a row hold only items of earlier pages"):
         read(served.client)
 
 
 def test_a_long_run_of_items_seen_before_is_no_end(serve: Serve) -> None:
     """As when many items come in at the top while a list is read in small pages; each new item starts the count again."""
-    repeated = [things("a", cursor=f"{number}") for number in range(2 * MOST_PAGES_WITHOUT_NEWS - 2)]
-    half = MOST_PAGES_WITHOUT_NEWS - 1
-    served = serve(things("a", cursor="start"), *repeated[:half], things("b", cursor="middle"), *repeated[half:], things("c"))
+    repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_PAGES_WITHOUT_NEWS - 2)]
+    half = MAX_PAGES_WITHOUT_NEWS - 1
+    served = serve(
+        things("a", cursor="start"), *repeated[:half], things("b", cursor="middle"), *repeated[half:], things("c")
+    )
     assert [ids for ids in read(served.client) if ids] == [["a"], ["b"], ["c"]]
 
 
@@ -102,7 +126,7 @@ def test_items_keep_every_field(serve: Serve) -> None:
     item = {"id": "a", "later": {"than": ["today"]}, "none": None}
     [only] = pages(serve(reply({"things": [item], "beside": 1})).client, "things", field="things")
     assert only.items == [item]
-    assert only.answer.object()["beside"] == 1
+    assert only.response.object()["beside"] == 1
 
 
 def test_the_caller_may_stop_early(serve: Serve) -> None:
@@ -116,18 +140,20 @@ def test_the_caller_may_stop_early(serve: Serve) -> None:
     [
         (reply({"message": "oh"}, 500), StatusError),
         (reply({}, 404), NotFound),
-        (reply(b"<html>"), UnexpectedAnswer),
-        (reply({"things": None}), UnexpectedAnswer),
-        (reply({}), UnexpectedAnswer),
-        (reply([]), UnexpectedAnswer),
-        (reply({"things": [{"name": "no id"}]}), UnexpectedAnswer),
-        (reply({"things": [{"id": 7}]}), UnexpectedAnswer),
-        (reply({"things": ["a"]}), UnexpectedAnswer),
+        (reply(b"<html>"), UnexpectedResponse),
+        (reply({"things": None}), UnexpectedResponse),
+        (reply({}), UnexpectedResponse),
+        (reply([]), UnexpectedResponse),
+        (reply({"things": [{"name": "no id"}]}), UnexpectedResponse),
+        (reply({"things": [{"id": 7}]}), UnexpectedResponse),
+        (reply({"things": ["a"]}), UnexpectedResponse),
     ],
     ids=["500", "404", "html", "null", "no list", "array", "no id", "id of another type", "no object"],
 )
 @pytest.mark.parametrize("good_pages", [0, 1, 2])
-def test_a_page_that_can_not_be_had_fails_the_whole_list(serve: Serve, good_pages: int, broken: Reply, error_class: type[ClouddbError]) -> None:
+def test_a_page_that_can_not_be_had_fails_the_whole_list(
+    serve: Serve, good_pages: int, broken: Reply, error_class: type[ClouddbError]
+) -> None:
     good = [things(f"item {number}", cursor=f"{number}") for number in range(good_pages)]
     with pytest.raises(error_class):
         read(serve(*good, broken, api_retries=0).client)
@@ -142,10 +168,10 @@ def test_a_page_that_comes_after_a_retry_is_no_fault(serve: Serve) -> None:
     "pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7], ids=str
 )
 def test_a_cursor_of_another_type_is_an_error_and_no_end(serve: Serve, pagination: Any) -> None:
-    with pytest.raises(UnexpectedAnswer, match="cursor|pagination"):
+    with pytest.raises(UnexpectedResponse, match="cursor|pagination"):
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 
 def test_further_fields_can_be_demanded(serve: Serve) -> None:
-    with pytest.raises(UnexpectedAnswer, match="the field 'status' should be a string, not null"):
+    with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         read(serve(things("a")).client, status=str)

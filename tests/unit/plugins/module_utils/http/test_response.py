@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
-from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 
 
-def answer(body: Any) -> Answer:
-    return Answer(body, "GET", "/projects", 3, "id-1")
+def answer(body: Any) -> Response:
+    return Response(body, "GET", "/projects", 3, "id-1")
 
 
-def problem(error: pytest.ExceptionInfo[UnexpectedAnswer]) -> str:
+def problem(error: pytest.ExceptionInfo[UnexpectedResponse]) -> str:
     """What is wrong, once it is made sure that the error names the request."""
     introduction = "the service's answer to GET /projects is not understood: "
     assert str(error.value).startswith(introduction)
-    assert error.value.details == {"method": "GET", "path": "/projects", "tries": 3, "request_id": "id-1"}
+    assert error.value.details == {"method": "GET", "path": "/projects", "attempts": 3, "request_id": "id-1"}
     return str(error.value)[len(introduction) :]
 
 
@@ -36,7 +36,9 @@ JSON_TYPES: list[tuple[Any, str]] = [
     ({}, "an object"),
 ]
 each_type_but = {
-    wanted: pytest.mark.parametrize("value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=str)
+    wanted: pytest.mark.parametrize(
+        "value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=str
+    )
     for wanted in ("an object", "an array", "a string", "an integer")
 }
 
@@ -48,16 +50,16 @@ def test_an_object_is_given_as_it_is() -> None:
 
 @each_type_but["an object"]
 def test_another_type_is_no_object(value: Any, named: str) -> None:
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer(value).object()
     assert problem(error) == f"a JSON object was expected, not {named}"
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer({"operation": value}).object("operation")
     assert problem(error) == f"its field 'operation' should be an object, not {named}"
 
 
 def test_a_missing_field_is_no_object() -> None:
-    with pytest.raises(UnexpectedAnswer, match="its field 'operation' should be an object, not null"):
+    with pytest.raises(UnexpectedResponse, match="its field 'operation' should be an object, not null"):
         answer({}).object("operation")
 
 
@@ -68,42 +70,42 @@ def test_an_array_is_given_with_all_fields_of_its_items() -> None:
 
 @each_type_but["an array"]
 def test_another_type_is_no_array(value: Any, named: str) -> None:
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer(value).items(None)
     assert problem(error) == f"the answer should be an array, not {named}"
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer({"projects": value}).items("projects")
     assert problem(error) == f"its field 'projects' should be an array, not {named}"
 
 
 def test_an_array_where_an_object_should_hold_one_is_told() -> None:
-    with pytest.raises(UnexpectedAnswer, match=re.escape("a JSON object was expected, not an array")):
+    with pytest.raises(UnexpectedResponse, match=re.escape("a JSON object was expected, not an array")):
         answer([{"id": "p"}]).items("projects")
 
 
 @each_type_but["an object"]
 def test_each_item_must_be_an_object(value: Any, named: str) -> None:
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer([{}, value]).items(None)
     assert problem(error) == f"an object was expected, not {named}"
 
 
 @each_type_but["an integer"]
 def test_a_field_must_have_its_type(value: Any, named: str) -> None:
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer([{"id": 1}, {"id": value}]).items(None, id=int)
     assert problem(error) == f"the field 'id' should be an integer, not {named}"
 
 
 @each_type_but["a string"]
 def test_a_field_of_text_must_be_text(value: Any, named: str) -> None:
-    with pytest.raises(UnexpectedAnswer) as error:
+    with pytest.raises(UnexpectedResponse) as error:
         answer(None).require({"id": value}, id=str)
     assert problem(error) == f"the field 'id' should be a string, not {named}"
 
 
 def test_a_missing_field_is_told() -> None:
-    with pytest.raises(UnexpectedAnswer, match="the field 'status' should be a string, not null"):
+    with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         answer(None).require({"id": "o"}, id=str, status=str)
 
 

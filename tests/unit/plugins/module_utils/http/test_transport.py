@@ -17,11 +17,16 @@ from typing import Any, Callable
 import pytest
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    RequestFailed,
+    ServiceUnreachable,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http import body as bounded_answer
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.module_utils._http import client as client_file
+from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._errors import RequestFailed, ServiceUnreachable, StatusError, UnexpectedAnswer
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, RESET, Reply, reply
 
@@ -32,7 +37,7 @@ METHODS: dict[str, Callable[[Client], Any]] = {
 }
 GOOD = reply({"good": True})
 TRUNCATED = reply(b'{"good": ', Content_Length="100")
-BROKEN_CHUNKS = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"goo\r\n")
+BROKEN_CHUNKS = Reply(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"goo\r\n')
 BAD_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
 NO_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
 BROKEN = {
@@ -84,22 +89,22 @@ def fails(served: Scripted, method: str) -> RequestFailed:
 @pytest.mark.parametrize("status", [423, 429, 500, 502, 503, 504])
 def test_reading_and_revoking_are_repeated_after_a_transient_status(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status), reply({}, status), GOOD)
-    answer = METHODS[method](served.client)
-    assert (answer.json, answer.tries, len(served.clock.pauses)) == ({"good": True}, 3, 2)
+    response = METHODS[method](served.client)
+    assert (response.json, response.attempts, len(served.clock.pauses)) == ({"good": True}, 3, 2)
 
 
 @idempotent
 @each_broken
 def test_reading_and_revoking_are_repeated_after_a_broken_answer(serve: Serve, method: str, broken: Reply) -> None:
     served = serve(broken, broken, GOOD)
-    answer = METHODS[method](served.client)
-    assert (answer.json, answer.tries, len(served.clock.pauses)) == ({"good": True}, 3, 2)
+    response = METHODS[method](served.client)
+    assert (response.json, response.attempts, len(served.clock.pauses)) == ({"good": True}, 3, 2)
 
 
 @pytest.mark.parametrize("status", [423, 429, 503])
 def test_creating_is_repeated_after_a_refusal(serve: Serve, status: int) -> None:
     served = serve(reply({}, status), GOOD)
-    assert METHODS["POST"](served.client).tries == 2
+    assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
@@ -107,7 +112,7 @@ def test_creating_is_repeated_after_a_refusal(serve: Serve, status: int) -> None
 def test_creating_is_not_repeated_when_the_service_may_have_acted(serve: Serve, status: int) -> None:
     served = serve(reply({"message": "oh"}, status))
     error = fails(served, "POST")
-    assert (error.tries, error.may_have_acted, error.transient) == (1, True, True)
+    assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
     assert served.clock.pauses == []
 
 
@@ -116,7 +121,7 @@ def test_creating_is_not_repeated_after_a_broken_answer(serve: Serve, broken: Re
     served = serve(broken)
     error = fails(served, "POST")
     assert isinstance(error, ServiceUnreachable)
-    assert (error.tries, error.may_have_acted, error.transient) == (1, True, True)
+    assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
     assert served.clock.pauses == []
 
 
@@ -125,7 +130,7 @@ def test_creating_is_not_repeated_after_a_broken_answer(serve: Serve, broken: Re
 def test_a_status_that_will_not_change_is_final(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status))
     error = fails(served, method)
-    assert (error.tries, error.transient, len(served.requests)) == (1, False, 1)
+    assert (error.attempts, error.transient, len(served.requests)) == (1, False, 1)
     assert served.clock.pauses == []
 
 
@@ -137,11 +142,13 @@ def test_a_connection_that_is_refused_is_tried_again(serve: Serve, method: str) 
     assert isinstance(error, ServiceUnreachable)
     assert str(error).startswith(f"{base_url} did not answer {method} /api_keys")
     assert "no connection could be made (Connection refused) (tried 4 times)" in str(error)
-    assert (error.tries, error.may_have_acted, error.transient, len(served.clock.pauses)) == (4, False, True, 3)
+    assert (error.attempts, error.may_have_acted, error.transient, len(served.clock.pauses)) == (4, False, True, 3)
 
 
 @each_method
-def test_a_service_that_comes_up_meanwhile_is_reached(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_comes_up_meanwhile_is_reached(
+    serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served = serve(GOOD)
     connect = socket.socket.connect
     faults = [ConnectionRefusedError(111, "Connection refused"), socket.timeout("timed out")]
@@ -152,7 +159,7 @@ def test_a_service_that_comes_up_meanwhile_is_reached(serve: Serve, method: str,
         connect(*args)
 
     monkeypatch.setattr(socket.socket, "connect", connecting)
-    assert METHODS[method](served.client).tries == 3
+    assert METHODS[method](served.client).attempts == 3
 
 
 def test_a_connection_that_takes_too_long_was_never_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,45 +182,52 @@ def test_a_name_that_is_not_known_is_no_connection(serve: Serve, monkeypatch: py
     assert not error.may_have_acted
 
 
-@pytest.mark.parametrize("method, tries", [("GET", 2), ("DELETE", 2), ("POST", 1)])
-def test_silence_ends_with_api_timeout(serve: Serve, method: str, tries: int) -> None:
+@pytest.mark.parametrize("method, attempts", [("GET", 2), ("DELETE", 2), ("POST", 1)])
+def test_silence_ends_with_api_timeout(serve: Serve, method: str, attempts: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as never_accepts:
         base_url = f"http://127.0.0.1:{never_accepts.getsockname()[1]}"
         error = fails(serve(base_url=base_url, api_timeout=0.01, api_retries=1), method)
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
     assert str(error).startswith(f"{base_url} did not answer {method} {path}: no whole answer within api_timeout")
-    assert (error.tries, error.may_have_acted, error.transient) == (tries, True, True)
+    assert (error.attempts, error.may_have_acted, error.transient) == (attempts, True, True)
     assert len(error.details.pop("request_id")) == 36
-    assert error.details == {"method": method, "path": path, "tries": tries}
+    assert error.details == {"method": method, "path": path, "attempts": attempts}
 
 
 @pytest.mark.parametrize("slow_from", [0, 20, 200], ids=["status line", "headers", "body"])
-@pytest.mark.parametrize("method, tries", [("GET", 2), ("POST", 1)])
-def test_an_answer_that_drips_in_ends_with_api_timeout(serve: Serve, method: str, tries: int, slow_from: int) -> None:
+@pytest.mark.parametrize("method, attempts", [("GET", 2), ("POST", 1)])
+def test_an_answer_that_drips_in_ends_with_api_timeout(
+    serve: Serve, method: str, attempts: int, slow_from: int
+) -> None:
     raw = b"HTTP/1.1 200 OK\r\nX-Filler: %s\r\nContent-Length: 1000\r\n\r\n%s" % (b"x" * 100, b" " * 1000)
-    served = serve(*[Reply(raw, slow_from=slow_from)] * tries, api_timeout=0.1, api_retries=1)
+    served = serve(*[Reply(raw, slow_from=slow_from)] * attempts, api_timeout=0.1, api_retries=1)
     error = fails(served, method)
     assert "no whole answer within api_timeout" in str(error)
-    assert (error.tries, error.may_have_acted, error.transient) == (tries, True, True)
+    assert (error.attempts, error.may_have_acted, error.transient) == (attempts, True, True)
 
 
 def test_a_slow_answer_that_comes_in_time_is_taken(serve: Serve) -> None:
     slow = Reply(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\nConnection: close\r\n\r\n{"good": true}', slow_from=60)
     served = serve(slow, GOOD)
-    assert [served.client.get("projects").tries for _request in range(2)] == [1, 1]
+    assert [served.client.get("projects").attempts for _request in range(2)] == [1, 1]
 
 
 @each_method
 def test_an_answer_without_end_is_given_up(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 2**20)
-    monkeypatch.setattr(client_file, "LARGEST_ANSWER", 2**20)
+    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 2**20)
+    monkeypatch.setattr(client_file, "MAX_RESPONSE_SIZE", 2**20)
     served = serve(reply(b" " * (2**20 + 1)))
     error = fails(served, method)
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
     assert str(error) == f"the service's answer to {method} {path} is not understood: it is larger than 1 MiB"
-    assert isinstance(error, UnexpectedAnswer)
-    assert error.details == {"method": method, "path": path, "tries": 1, "request_id": served.requests[0].headers["X-Request-ID"]}
-    assert (error.tries, len(served.requests)) == (1, 1)
+    assert isinstance(error, UnexpectedResponse)
+    assert error.details == {
+        "method": method,
+        "path": path,
+        "attempts": 1,
+        "request_id": served.requests[0].headers["X-Request-ID"],
+    }
+    assert (error.attempts, len(served.requests)) == (1, 1)
 
 
 # How often
@@ -225,7 +239,7 @@ def test_gives_up_after_api_retries_further_tries(serve: Serve, method: str, ret
     served = serve(*[reply({"message": "later"}, 503)] * (retries + 1), api_retries=retries)
     error = fails(served, method)
     assert isinstance(error, StatusError)
-    assert error.as_result()["failure"]["tries"] == retries + 1
+    assert error.as_result()["failure"]["attempts"] == retries + 1
     assert len(served.clock.pauses) == retries
     assert ("tried" in str(error)) == (retries > 0)
 
@@ -234,7 +248,7 @@ def test_gives_up_after_api_retries_further_tries(serve: Serve, method: str, ret
 @each_broken
 def test_gives_up_after_broken_answers_too(serve: Serve, method: str, broken: Reply) -> None:
     error = fails(serve(*[broken] * 3, api_retries=2), method)
-    assert (error.tries, error.may_have_acted, error.transient) == (3, True, True)
+    assert (error.attempts, error.may_have_acted, error.transient) == (3, True, True)
     assert "(tried 3 times)" in str(error)
     assert not any(word in str(error) for word in ("object at 0x", "Max retries", "HTTPConnectionPool", "Traceback"))
 
@@ -242,12 +256,12 @@ def test_gives_up_after_broken_answers_too(serve: Serve, method: str, broken: Re
 def test_faults_of_different_kinds_count_together(serve: Serve) -> None:
     served = serve(HANG_UP, reply({}, 429), TRUNCATED, reply({}, 404))
     error = fails(served, "GET")
-    assert (error.tries, len(served.clock.pauses)) == (4, 3)
+    assert (error.attempts, len(served.clock.pauses)) == (4, 3)
 
 
 def test_the_next_request_has_all_its_tries_again(serve: Serve) -> None:
     served = serve(HANG_UP, GOOD, HANG_UP, GOOD, api_retries=1)
-    assert [served.client.get("projects").tries for _request in range(2)] == [2, 2]
+    assert [served.client.get("projects").attempts for _request in range(2)] == [2, 2]
 
 
 @idempotent
@@ -262,20 +276,26 @@ def test_all_tries_of_a_request_have_one_id(serve: Serve, method: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [reply({}, 503), HANG_UP], ids=["status", "hang up"])
-def test_pauses_double_with_full_jitter_up_to_their_bound(serve: Serve, full_jitter: list[tuple[float, float]], fault: Reply) -> None:
+def test_pauses_double_with_full_jitter_up_to_their_bound(
+    serve: Serve, full_jitter: list[tuple[float, float]], fault: Reply
+) -> None:
     served = serve(*[fault] * 8, GOOD, api_retries=8)
     served.client.get("projects")
     assert full_jitter == [(0, 0.5), (0, 1.0), (0, 2.0), (0, 4.0), (0, 8.0), (0, 16.0), (0, 20.0), (0, 20.0)]
     assert served.clock.pauses == [bound for _low, bound in full_jitter]
 
 
-def test_pauses_at_a_rate_limit_last_until_it_lets_requests_through(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
+def test_pauses_at_a_rate_limit_last_until_it_lets_requests_through(
+    serve: Serve, full_jitter: list[tuple[float, float]]
+) -> None:
     served = serve(*[reply({}, 429)] * 4, HANG_UP, GOOD)
     served.client.get("projects")
     assert full_jitter == [(3.75, 5.0), (7.5, 10.0), (15.0, 20.0), (22.5, 30.0), (0, 8.0)]
 
 
-def test_who_is_refused_again_at_the_time_it_was_told_stays_away_longer(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
+def test_who_is_refused_again_at_the_time_it_was_told_stays_away_longer(
+    serve: Serve, full_jitter: list[tuple[float, float]]
+) -> None:
     served = serve(*[reply({}, 429, Retry_After="1")] * 4, GOOD)
     served.client.get("projects")
     assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
@@ -312,8 +332,30 @@ def test_a_date_counts_from_now(serve: Serve, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     "retry_after",
-    ["", "-5", "soon", "1.5", "9" * 5000, "Sat, 21 Nov", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT", "1e400", "nan", "\xff"],
-    ids=["empty", "negative", "text", "fraction", "very long number", "half a date", "absurd year", "exponent", "nan", "not ascii"],
+    [
+        "",
+        "-5",
+        "soon",
+        "1.5",
+        "9" * 5000,
+        "Sat, 21 Nov",
+        "Fri, 31 Dec 99999999999999999999 23:59:59 GMT",
+        "1e400",
+        "nan",
+        "\xff",
+    ],
+    ids=[
+        "empty",
+        "negative",
+        "text",
+        "fraction",
+        "very long number",
+        "half a date",
+        "absurd year",
+        "exponent",
+        "nan",
+        "not ascii",
+    ],
 )
 def test_an_unreadable_retry_after_falls_back_to_the_growing_pauses(
     serve: Serve, full_jitter: list[tuple[float, float]], retry_after: str
@@ -362,24 +404,24 @@ def test_reads_a_compressed_body(serve: Serve) -> None:
 )
 def test_a_body_that_can_not_be_unpacked_is_a_broken_one(serve: Serve, body: bytes, encoding: str, says: str) -> None:
     broken = reply(body, Content_Encoding=encoding)
-    assert serve(broken, GOOD).client.get("projects").tries == 2
+    assert serve(broken, GOOD).client.get("projects").attempts == 2
     error = fails(serve(broken), "POST")
     assert says in str(error)
     assert isinstance(error, ServiceUnreachable)
 
 
 def test_a_few_bytes_that_unpack_to_too_many_are_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 2**20)
+    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 2**20)
     served = serve(reply(gzip.compress(b" " * (2**20 + 1)), Content_Encoding="gzip"))
     error = fails(served, "GET")
-    assert isinstance(error, UnexpectedAnswer)
-    assert (error.tries, len(served.requests)) == (1, 1)
+    assert isinstance(error, UnexpectedResponse)
+    assert (error.attempts, len(served.requests)) == (1, 1)
 
 
 def test_as_many_bytes_as_are_allowed_are_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 1000)
     assert bounded_answer.unpacked(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
-    with pytest.raises(bounded_answer.AnswerTooLarge, match="more than 1000 bytes"):
+    with pytest.raises(bounded_answer.ResponseTooLarge, match="more than 1000 bytes"):
         bounded_answer.unpacked(gzip.compress(b"x" * 1001), "gzip")
 
 
@@ -395,7 +437,7 @@ def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyP
 
 def test_a_body_that_can_not_be_decoded_is_a_broken_one(serve: Serve) -> None:
     served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), reply({"good": True}))
-    assert served.client.get("projects").tries == 3
+    assert served.client.get("projects").attempts == 3
     first, *others = (sorted(request.headers.items()) for request in served.requests)
     assert others == [first, first]
 
@@ -404,7 +446,7 @@ def test_the_tries_of_a_body_that_can_not_be_decoded_are_counted(serve: Serve) -
     served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), api_retries=1)
     with pytest.raises(ServiceUnreachable) as raised:
         served.client.get("projects")
-    assert raised.value.tries == 2
+    assert raised.value.attempts == 2
 
 
 def test_a_post_whose_answer_can_not_be_decoded_is_not_sent_again(serve: Serve) -> None:
@@ -451,5 +493,5 @@ def test_a_post_that_may_have_been_sent_is_given_up_whatever_the_error() -> None
     retries = transport.FaultRetry.with_tries(3, lambda seconds: None)
     with pytest.raises(transport.TriedInVain) as given_up:
         retries.increment("POST", "/api_keys", error=broken)
-    assert (given_up.value.tries, given_up.value.reason) == (1, broken)
+    assert (given_up.value.attempts, given_up.value.reason) == (1, broken)
     assert retries.increment("GET", "/api_keys", error=broken).history

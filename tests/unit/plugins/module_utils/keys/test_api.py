@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError, UnexpectedAnswer
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, first_created, is_accepted, keys_named, list_keys, revoke_key
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
+    CreatedKey,
+    first_created,
+    is_accepted,
+    keys_named,
+    list_keys,
+    revoke_key,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
@@ -27,15 +34,27 @@ def ours(key_id: int, created_at: Any = FIRST) -> CreatedKey:
 
 
 def test_keys_are_in_the_order_of_their_creation_then_of_their_ids(serve: Serve) -> None:
-    answer = reply(
-        [key(9, SECOND), key(8), key(3, None), key(7), key(2, "soon"), {"id": 1, "name": "deploy"}, key(4, 1637000000), key(6, name="ci"), {"id": 5}]
+    response = reply(
+        [
+            key(9, SECOND),
+            key(8),
+            key(3, None),
+            key(7),
+            key(2, "soon"),
+            {"id": 1, "name": "deploy"},
+            key(4, 1637000000),
+            key(6, name="ci"),
+            {"id": 5},
+        ]
     )
-    assert [found["id"] for found in keys_named(serve(answer).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
+    assert [found["id"] for found in keys_named(serve(response).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]], ids=str)
+@pytest.mark.parametrize(
+    "body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]], ids=str
+)
 def test_a_key_list_of_another_shape_is_an_error(serve: Serve, body: Any) -> None:
-    with pytest.raises(UnexpectedAnswer, match="GET /api_keys"):
+    with pytest.raises(UnexpectedResponse, match="GET /api_keys"):
         list_keys(serve(reply(body)).client)
 
 
@@ -64,7 +83,9 @@ def test_a_key_list_of_another_shape_is_an_error(serve: Serve, body: Any) -> Non
         "a key of another name does not count",
     ],
 )
-def test_the_earliest_new_key_stays(serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, stays: int) -> None:
+def test_the_earliest_new_key_stays(
+    serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, stays: int
+) -> None:
     assert first_created(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == stays
 
 
@@ -85,12 +106,15 @@ def test_a_key_that_was_gone_has_no_revocation(serve: Serve) -> None:
 
 
 def test_a_key_that_is_gone_at_the_second_try_was_revoked_by_the_first(serve: Serve) -> None:
-    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) == {**key(7), "revoked": True}
+    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) == {
+        **key(7),
+        "revoked": True,
+    }
 
 
 @pytest.mark.parametrize("body", [[], {}, {"id": "7"}], ids=str)
 def test_a_revocation_of_another_shape_is_an_error(serve: Serve, body: Any) -> None:
-    with pytest.raises(UnexpectedAnswer, match="DELETE /api_keys/7"):
+    with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
 
 

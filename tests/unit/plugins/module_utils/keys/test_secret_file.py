@@ -32,7 +32,9 @@ def test_the_file_is_private_and_empty_when_its_attributes_are_set(tmp_path: Pat
     assert len(seen) == 1
 
 
-def test_the_content_is_on_disk_before_the_name_and_the_name_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_content_is_on_disk_before_the_name_and_the_name_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     fsync, replace = os.fsync, os.replace
 
@@ -100,7 +102,10 @@ def test_a_missing_folder_is_told_before(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_goes_away_is_an_error_of_the_file(tmp_path: Path) -> None:
-    with pytest.raises(SecretFileError, match="no file can be made in"), SecretFile(str(tmp_path / "gone" / "key"), as_it_is).replacement():
+    with (
+        pytest.raises(SecretFileError, match="no file can be made in"),
+        SecretFile(str(tmp_path / "gone" / "key"), as_it_is).replacement(),
+    ):
         pass
 
 

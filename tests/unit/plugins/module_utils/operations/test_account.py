@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._operations.account import list_account_operations
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._operations.account import list_account_operations
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import Selection
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -25,16 +25,23 @@ def projects(*ids: str, **beside: Any) -> Reply:
 
 def operations(*ids_by_hour: str, cursor: str | None = None) -> Reply:
     """Operations named PROJECT:HOUR, created at that hour."""
-    items = [{"id": each, "status": "finished", "created_at": f"2026-11-21T{each.split(':')[1]}:00:00Z"} for each in ids_by_hour]
+    items = [
+        {"id": each, "status": "finished", "created_at": f"2026-11-21T{each.split(':')[1]}:00:00Z"}
+        for each in ids_by_hour
+    ]
     return page("operations", items, cursor)
 
 
 def listed(client: Client, workers: int = 1, page_size: int = 100, **selection: Any) -> list[str]:
-    return [each["id"] for each in list_account_operations(client, Selection(**selection), page_size, workers).operations]
+    return [
+        each["id"] for each in list_account_operations(client, Selection(**selection), page_size, workers).operations
+    ]
 
 
 def test_the_operations_of_all_projects_are_one_list_newest_first(serve: Serve) -> None:
-    served = serve(projects("a", "b"), operations("a:09", "a:07", cursor="1"), operations("a:05"), operations("b:08", "b:06"))
+    served = serve(
+        projects("a", "b"), operations("a:09", "a:07", cursor="1"), operations("a:05"), operations("b:08", "b:06")
+    )
     assert listed(served.client, page_size=2) == ["a:09", "b:08", "a:07", "b:06", "a:05"]
     assert served.targets == [
         "/projects",
@@ -61,7 +68,9 @@ def test_an_account_without_projects_has_no_operations(serve: Serve) -> None:
 
 
 def test_a_project_that_is_deleted_meanwhile_is_left_out_with_a_warning(serve: Serve) -> None:
-    served = serve(projects("a", "gone-1", "b", "gone-2"), operations("a:01"), reply({}, 404), operations("b:02"), reply({}, 404))
+    served = serve(
+        projects("a", "gone-1", "b", "gone-2"), operations("a:01"), reply({}, 404), operations("b:02"), reply({}, 404)
+    )
     found = list_account_operations(served.client, Selection(), 100, 1)
     assert [each["id"] for each in found.operations] == ["b:02", "a:01"]
     [warning] = found.warnings
@@ -95,12 +104,12 @@ def test_a_project_list_that_is_not_there_is_a_fault(serve: Serve) -> None:
 def test_as_many_projects_as_workers_are_read_together(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(3)
 
-    def get(*segments: str, query: Any = None) -> Answer:
+    def get(*segments: str, query: Any = None) -> Response:
         if segments == ("projects",):
-            return Answer({"projects": [{"id": project_id} for project_id in "abc"]}, "GET", "/projects", 1, "")
+            return Response({"projects": [{"id": project_id} for project_id in "abc"]}, "GET", "/projects", 1, "")
         together.wait(10)
         operation = {"id": segments[1], "status": "finished", "created_at": "2026-11-21T08:00:00Z"}
-        return Answer({"operations": [operation]}, "GET", "/" + "/".join(segments), 1, "")
+        return Response({"operations": [operation]}, "GET", "/" + "/".join(segments), 1, "")
 
     client = serve().client
     monkeypatch.setattr(client, "get", get)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedAnswer
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
     Selection,
     find_operation,
@@ -27,7 +27,13 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 def operation(age_in_hours: float, **fields: Any) -> dict[str, Any]:
     """An operation of this age at EPOCH, after which it is named."""
     created_at = (EPOCH - timedelta(hours=age_in_hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"id": f"{age_in_hours}h", "status": "finished", "action": "start_compute", "created_at": created_at, **fields}
+    return {
+        "id": f"{age_in_hours}h",
+        "status": "finished",
+        "action": "start_compute",
+        "created_at": created_at,
+        **fields,
+    }
 
 
 def operations(*hours: float, cursor: str | None = None, **fields: Any) -> Reply:
@@ -59,12 +65,19 @@ def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
 
 
 def test_an_operation_without_a_readable_time_comes_last() -> None:
-    ordered = newest_first([{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}, operation(5)])
+    ordered = newest_first(
+        [{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}, operation(5)]
+    )
     assert [each["id"] for each in ordered] == ["5h", "none", "null", "bad"]
 
 
 def test_times_with_other_offsets_and_fractions_are_compared_as_times() -> None:
-    times = ["2026-11-21T08:00:00Z", "2026-11-21T09:30:00+02:00", "2026-11-21T08:00:00.000001Z", "2026-11-20T23:59:59-09:00"]
+    times = [
+        "2026-11-21T08:00:00Z",
+        "2026-11-21T09:30:00+02:00",
+        "2026-11-21T08:00:00.000001Z",
+        "2026-11-20T23:59:59-09:00",
+    ]
     ordered = newest_first([{"id": time, "created_at": time} for time in times], 3)
     assert [each["id"] for each in ordered] == [times[3], times[2], times[0]]
 
@@ -109,7 +122,11 @@ def test_filters_do_not_end_the_reading(serve: Serve) -> None:
 
 def test_reads_no_page_further_than_max_results(serve: Serve) -> None:
     # The script has no third page: the service would answer 599 to a third request.
-    assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == ["1h", "2h", "3h"]
+    assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == [
+        "1h",
+        "2h",
+        "3h",
+    ]
 
 
 def test_a_page_that_just_fills_max_results_is_the_last(serve: Serve) -> None:
@@ -131,13 +148,15 @@ def test_goes_on_while_pages_are_new_enough(serve: Serve) -> None:
 def test_an_age_counts_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
     service_time = EPOCH + timedelta(hours=hours_off)
     ages = (-hours_off + 0.5, -hours_off + 1.5, -hours_off + 2.5)
-    answer = page("operations", [operation(age) for age in ages], Date=service_time.strftime("%a, %d %b %Y %H:%M:%S GMT"))
-    assert listed(serve, answer, created_after=timedelta(hours=2)) == [f"{age}h" for age in ages[:2]]
+    response = page(
+        "operations", [operation(age) for age in ages], Date=service_time.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    )
+    assert listed(serve, response, created_after=timedelta(hours=2)) == [f"{age}h" for age in ages[:2]]
 
 
 def test_a_time_does_not_depend_on_any_clock(serve: Serve) -> None:
-    answer = page("operations", [operation(1), operation(3)], Date="Sat, 21 Nov 2099 08:00:00 GMT")
-    assert listed(serve, answer, created_after=EPOCH - timedelta(hours=2)) == ["1h"]
+    response = page("operations", [operation(1), operation(3)], Date="Sat, 21 Nov 2099 08:00:00 GMT")
+    assert listed(serve, response, created_after=EPOCH - timedelta(hours=2)) == ["1h"]
 
 
 def test_an_age_from_before_time_selects_everything(serve: Serve) -> None:
@@ -151,9 +170,9 @@ def test_a_time_with_another_offset_is_the_same_time(serve: Serve) -> None:
 
 @pytest.mark.parametrize("created_at", [None, "", "soon", 1763712000], ids=repr)
 def test_with_created_after_an_unreadable_time_is_an_error_and_no_silent_gap(serve: Serve, created_at: Any) -> None:
-    answer = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
-    with pytest.raises(UnexpectedAnswer, match="created_at"):
-        listed(serve, answer, created_after=timedelta(hours=24))
+    response = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
+    with pytest.raises(UnexpectedResponse, match="created_at"):
+        listed(serve, response, created_after=timedelta(hours=24))
 
 
 def test_without_created_after_an_unreadable_time_does_not_matter(serve: Serve) -> None:
@@ -162,7 +181,7 @@ def test_without_created_after_an_unreadable_time_does_not_matter(serve: Serve) 
 
 @pytest.mark.parametrize("status", [None, 3, ["finished"]], ids=repr)
 def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) -> None:
-    with pytest.raises(UnexpectedAnswer, match="the field 'status' should be a string"):
+    with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string"):
         listed(serve, operations(1, status=status))
 
 
@@ -204,7 +223,7 @@ def test_fetches_one_operation(serve: Serve) -> None:
     ids=str,
 )
 def test_an_answer_about_something_else_is_an_error(serve: Serve, body: Any) -> None:
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(UnexpectedResponse):
         get_operation(serve(reply(body)).client, "p", "o")
 
 

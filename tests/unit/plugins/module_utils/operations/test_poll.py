@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import look_at, unfinished_operations
-from ansible_collections.clouddb.control.plugins.module_utils._operations.status import BAD, DONE, GOING
+from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
+    poll_operations,
+    unfinished_operations,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, PENDING, SUCCEEDED
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -31,7 +34,7 @@ def single(name: str) -> Reply:
 
 
 def looked_at(served: Scripted, *names: str) -> list[str]:
-    return [each["id"] for each in look_at(served.client, "p", names)]
+    return [each["id"] for each in poll_operations(served.client, "p", names)]
 
 
 def test_one_operation_is_fetched_by_its_id(serve: Serve) -> None:
@@ -83,7 +86,7 @@ def test_an_operation_named_twice_is_looked_at_once(serve: Serve) -> None:
 
 def test_keeps_every_field(serve: Serve) -> None:
     sent = operation("a", "failed", error="no room", later=1)
-    assert list(look_at(serve(reply({"operation": sent})).client, "p", ["a"])) == [sent]
+    assert list(poll_operations(serve(reply({"operation": sent})).client, "p", ["a"])) == [sent]
 
 
 def test_an_operation_that_does_not_exist_is_told(serve: Serve) -> None:
@@ -121,7 +124,7 @@ def test_every_status_that_is_no_end_is_unfinished(serve: Serve, status: str, un
 
 
 def test_no_status_means_two_things() -> None:
-    assert not (DONE & BAD or DONE & GOING or BAD & GOING)
+    assert not (SUCCEEDED & FAILED or SUCCEEDED & PENDING or FAILED & PENDING)
 
 
 def aged(hours: float, status: str = "running") -> dict[str, Any]:
@@ -129,7 +132,9 @@ def aged(hours: float, status: str = "running") -> dict[str, Any]:
 
 
 def test_lookback_ends_the_reading(serve: Serve) -> None:
-    served = serve(page("operations", [aged(1), aged(2, "finished")], "1"), page("operations", [aged(3), aged(25)], "2"))
+    served = serve(
+        page("operations", [aged(1), aged(2, "finished")], "1"), page("operations", [aged(3), aged(25)], "2")
+    )
     assert [each["id"] for each in unfinished_operations(served.client, "p", 86400)] == ["1h", "3h"]
 
 
@@ -139,8 +144,10 @@ def test_without_lookback_all_of_the_history_counts(serve: Serve) -> None:
 
 
 def test_lookback_counts_by_the_clock_of_the_service(serve: Serve) -> None:
-    answer = page("operations", [aged(1), aged(3)], Date=(EPOCH - timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT"))
-    assert [each["id"] for each in unfinished_operations(serve(answer).client, "p", 3600)] == ["1h", "3h"]
+    response = page(
+        "operations", [aged(1), aged(3)], Date=(EPOCH - timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    )
+    assert [each["id"] for each in unfinished_operations(serve(response).client, "p", 3600)] == ["1h", "3h"]
 
 
 @pytest.mark.parametrize(

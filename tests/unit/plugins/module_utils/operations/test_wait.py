@@ -12,12 +12,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import Answer
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
+    Limits,
+    Part,
+    Unfinished,
+    Wait,
+    WaitFailed,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import Target
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import Limits, Part, Unfinished, Wait, WaitFailed
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 API_TIMEOUT = 30.0
@@ -27,8 +33,19 @@ LIMITS = Limits(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 class Service:
     """Answers GET from a table of statuses, newest operation first; each answer takes C(seconds) by the clock."""
 
-    def __init__(self, clock: FakeClock, status: Callable[[str, float], str], projects: int = 1, operations: int = 1, seconds: float = 0.0):
-        self.targets = [Target(f"project-{project}", f"p{project}-op{number}") for project in range(projects) for number in range(operations)]
+    def __init__(
+        self,
+        clock: FakeClock,
+        status: Callable[[str, float], str],
+        projects: int = 1,
+        operations: int = 1,
+        seconds: float = 0.0,
+    ):
+        self.targets = [
+            Target(f"project-{project}", f"p{project}-op{number}")
+            for project in range(projects)
+            for number in range(operations)
+        ]
         self.requests: list[str] = []
         self.unlisted: set[str] = set()
         self.deleted: set[str] = set()
@@ -39,7 +56,7 @@ class Service:
         self._seconds = seconds
         self._lock = Lock()
 
-    def get(self, *segments: str | int, query: dict[str, Any] | None = None) -> Answer:
+    def get(self, *segments: str | int, query: dict[str, Any] | None = None) -> Response:
         path = "/" + "/".join(map(str, segments))
         with self._lock:
             self.requests.append(path)
@@ -49,17 +66,21 @@ class Service:
             self._clock.elapsed += limit
             raise ServiceUnreachable("no answer within api_timeout", "GET", path, 1, "", sent=True, transient=True)
         self._clock.elapsed += self._seconds
-        operations = [self._operation(target) for target in self.targets if target.project_id == segments[1] and target.id not in self.deleted]
+        operations = [
+            self._operation(target)
+            for target in self.targets
+            if target.project_id == segments[1] and target.id not in self.deleted
+        ]
         if segments[-1] != "operations":
             operation = next((operation for operation in operations if operation["id"] == segments[-1]), None)
             if operation is None:
                 raise NotFound(f"the service answered 404 Not Found to GET {path}", "GET", path, 1, "", 404, {})
-            return Answer({"operation": operation}, "GET", path, 1, "")
+            return Response({"operation": operation}, "GET", path, 1, "")
         begin = int((query or {}).get("cursor") or 0)
         end = begin + int((query or {})["limit"])
         pagination = {"pagination": {"cursor": str(end)}} if end < len(operations) else {}
         listed = [operation for operation in operations[begin:end] if operation["id"] not in self.unlisted]
-        return Answer({"operations": listed, **pagination}, "GET", path, 1, "")
+        return Response({"operations": listed, **pagination}, "GET", path, 1, "")
 
     def _operation(self, target: Target) -> dict[str, Any]:
         status = self._status(target.id, self._clock.elapsed)
@@ -115,22 +136,33 @@ def test_each_look_is_one_request_for_each_project(client: Client, service_of: C
     result = Wait(client, service.targets, LIMITS).until_ended()
     assert statuses(result) == {"finished": 300}
     assert [Target(operation["project_id"], operation["id"]) for operation in result["operations"]] == service.targets
-    assert Counter(service.requests) == {f"/projects/project-{number}/operations": result["polls"] for number in range(10)}
+    assert Counter(service.requests) == {
+        f"/projects/project-{number}/operations": result["polls"] for number in range(10)
+    }
 
 
-def test_more_operations_than_a_page_holds_are_read_page_by_page(client: Client, service_of: Callable[..., Service]) -> None:
+def test_more_operations_than_a_page_holds_are_read_page_by_page(
+    client: Client, service_of: Callable[..., Service]
+) -> None:
     service = service_of(finished_after(0), operations=250)
     assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 250}
     assert service.requests == ["/projects/project-0/operations"] * 3
 
 
-def test_operations_far_down_the_list_are_fetched_one_by_one(client: Client, service_of: Callable[..., Service]) -> None:
+def test_operations_far_down_the_list_are_fetched_one_by_one(
+    client: Client, service_of: Callable[..., Service]
+) -> None:
     service = service_of(finished_after(0), operations=1000)
     Wait(client, service.targets[-3:], LIMITS).until_ended()
-    assert service.requests == ["/projects/project-0/operations", *(f"/projects/project-0/operations/p0-op{number}" for number in (997, 998, 999))]
+    assert service.requests == [
+        "/projects/project-0/operations",
+        *(f"/projects/project-0/operations/p0-op{number}" for number in (997, 998, 999)),
+    ]
 
 
-def test_an_operation_that_the_list_does_not_show_yet_is_fetched(client: Client, service_of: Callable[..., Service]) -> None:
+def test_an_operation_that_the_list_does_not_show_yet_is_fetched(
+    client: Client, service_of: Callable[..., Service]
+) -> None:
     service = service_of(finished_after(0), operations=3)
     service.unlisted.add("p0-op1")
     assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 3}
@@ -170,7 +202,9 @@ def test_as_many_projects_as_workers_are_looked_at_together(client: Client, serv
     assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 4}
 
 
-def test_the_pause_never_runs_past_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+def test_the_pause_never_runs_past_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
     service = service_of(running)
     with pytest.raises(WaitFailed):
         Wait(client, service.targets, LIMITS._replace(timeout=7.0, interval=1000.0)).until_ended()
@@ -195,27 +229,37 @@ def test_what_ends_during_the_last_look_is_seen(client: Client, service_of: Call
     assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 1}
 
 
-def test_what_failed_in_the_end_has_failed_though_its_grace_goes_on(client: Client, service_of: Callable[..., Service]) -> None:
+def test_what_failed_in_the_end_has_failed_though_its_grace_goes_on(
+    client: Client, service_of: Callable[..., Service]
+) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 60 else "running")
     with pytest.raises(WaitFailed, match="^timed out after 60 s") as error:
         Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
     assert (error.value.result["failed_ids"], error.value.result["pending_ids"]) == (["p0-op0"], [])
 
 
-def in_parts(client: Client, clock: FakeClock, wanted: list[Target] | Unfinished, limits: Limits) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def in_parts(
+    client: Client, clock: FakeClock, wanted: list[Target] | Unfinished, limits: Limits
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Wait part by part, each as if by a process of its own: the changes that the parts tell, and the last result."""
     changes: list[dict[str, Any]] = []
     left: dict[str, Any] | None = None
     while True:
-        result = Wait(client, wanted, limits, Part(at_least=2.0, at_most=10.0, elapsed=clock.elapsed if left else 0.0, left=left)).until_ended()
+        result = Wait(
+            client, wanted, limits, Part(at_least=2.0, at_most=10.0, elapsed=clock.elapsed if left else 0.0, left=left)
+        ).until_ended()
         changes += result.pop("_changes")
         left = result.pop("_left", None)
         if left is None:
             return changes, result
 
 
-def test_parts_of_a_wait_come_to_the_same_as_the_whole(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
-    service = service_of(lambda name, elapsed: "finished" if elapsed >= (5 if name == "p0-op0" else 33) else "dreaming", operations=2)
+def test_parts_of_a_wait_come_to_the_same_as_the_whole(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "finished" if elapsed >= (5 if name == "p0-op0" else 33) else "dreaming", operations=2
+    )
     changes, result = in_parts(client, clock, service.targets, LIMITS)
     assert [(change["id"], change["previous_status"], change["status"]) for change in changes] == [
         ("p0-op0", "dreaming", "finished"),
@@ -231,15 +275,21 @@ def test_parts_of_a_wait_come_to_the_same_as_the_whole(client: Client, clock: Fa
     assert pauses <= len(clock.pauses)
 
 
-def test_parts_share_the_deadline_and_the_grace(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+def test_parts_share_the_deadline_and_the_grace(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 5 else "running")
     with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
         in_parts(client, clock, service.targets, LIMITS._replace(failed_grace=25.0))
     assert 30 <= clock.elapsed <= 36
 
 
-def test_parts_look_for_the_unfinished_ones_once(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
-    service = service_of(lambda name, elapsed: "finished" if elapsed >= 30 or name != "p0-op1" else "running", operations=3)
+def test_parts_look_for_the_unfinished_ones_once(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "finished" if elapsed >= 30 or name != "p0-op1" else "running", operations=3
+    )
     _changes, result = in_parts(client, clock, Unfinished("project-0", 0), LIMITS)
     assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
     assert service.requests[0] == "/projects/project-0/operations"
@@ -247,7 +297,9 @@ def test_parts_look_for_the_unfinished_ones_once(client: Client, clock: FakeCloc
 
 
 @pytest.mark.parametrize("seconds", [0.4, 0.9, 20.0, 1000.0])
-def test_many_projects_do_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float) -> None:
+def test_many_projects_do_not_push_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float
+) -> None:
     service = service_of(running, projects=40, seconds=seconds)
     with pytest.raises(WaitFailed):
         Wait(client, service.targets, LIMITS._replace(workers=1)).until_ended()
@@ -255,15 +307,19 @@ def test_many_projects_do_not_push_the_deadline(client: Client, clock: FakeClock
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.9])
-def test_operations_far_down_the_list_do_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float) -> None:
+def test_operations_far_down_the_list_do_not_push_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float
+) -> None:
     service = service_of(running, operations=1000, seconds=seconds)
     with pytest.raises(WaitFailed):
         Wait(client, service.targets[-40:], LIMITS).until_ended()
     assert clock.elapsed <= 61.001
 
 
-def test_a_long_history_does_not_push_the_deadline(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
-    service = service_of(running, operations=20000, seconds=0.9)
+def test_a_long_history_does_not_push_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service_of(running, operations=20000, seconds=0.9)
     with pytest.raises(WaitFailed):
         Wait(client, Unfinished("project-0", 0), LIMITS).until_ended()
     assert clock.elapsed <= 61.001
@@ -276,7 +332,9 @@ def rate_limited(service: Service, clock: FakeClock, requests: int) -> None:
     def refuse(path: str) -> None:
         since_pause[len(clock.pauses)] += 1
         if since_pause[len(clock.pauses)] > requests:
-            refusal = StatusError(f"the service answered 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {})
+            refusal = StatusError(
+                f"the service answered 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {}
+            )
             refusal.retry_after = 1.0
             raise refusal
 
@@ -284,7 +342,9 @@ def rate_limited(service: Service, clock: FakeClock, requests: int) -> None:
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
-def test_under_a_rate_limit_each_project_has_its_turn(client: Client, clock: FakeClock, service_of: Callable[..., Service], parts: bool) -> None:
+def test_under_a_rate_limit_each_project_has_its_turn(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], parts: bool
+) -> None:
     service = service_of(lambda name, elapsed: "running" if name < "p3" else "finished", projects=10)
     rate_limited(service, clock, requests=3)
     limits = LIMITS._replace(workers=1)
@@ -296,7 +356,9 @@ def test_under_a_rate_limit_each_project_has_its_turn(client: Client, clock: Fak
     assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
 
 
-def test_after_a_refusal_for_the_rate_limit_the_rest_of_the_look_is_not_sent(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+def test_after_a_refusal_for_the_rate_limit_the_rest_of_the_look_is_not_sent(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
     service = service_of(running, projects=10, operations=2)
     rate_limited(service, clock, requests=3)
     with pytest.raises(WaitFailed, match="the last answer was a fault: the service answered 429") as error:
@@ -305,7 +367,9 @@ def test_after_a_refusal_for_the_rate_limit_the_rest_of_the_look_is_not_sent(cli
     assert {operation["status"] for operation in error.value.result["operations"]} == {"running"}
 
 
-def test_a_part_ends_under_a_rate_limit_too_after_the_pause_that_is_asked_for(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+def test_a_part_ends_under_a_rate_limit_too_after_the_pause_that_is_asked_for(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
     service = service_of(running, projects=10)
     rate_limited(service, clock, requests=3)
     result = Wait(client, service.targets, LIMITS._replace(workers=1), Part(at_least=2.0, at_most=2.0)).until_ended()
@@ -313,14 +377,18 @@ def test_a_part_ends_under_a_rate_limit_too_after_the_pause_that_is_asked_for(cl
     assert clock.pauses == [1.0, 1.0, 1.0]
 
 
-def test_an_operation_that_is_deleted_during_the_wait_ends_it(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+def test_an_operation_that_is_deleted_during_the_wait_ends_it(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
     def status(name: str, elapsed: float) -> str:
         if elapsed > 10:
             service.deleted.add("p0-op1")
         return "failed" if name == "p1-op2" and elapsed > 5 else "running"
 
     service = service_of(status, projects=2, operations=3)
-    with pytest.raises(WaitFailed, match="ended by a fault: the service answered 404 .*/projects/project-0/operations/p0-op1$") as error:
+    with pytest.raises(
+        WaitFailed, match="ended by a fault: the service answered 404 .*/projects/project-0/operations/p0-op1$"
+    ) as error:
         Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
     assert 10 < clock.elapsed < 17
     assert error.value.as_result()["failure"]["kind"] == "not_found"
@@ -341,9 +409,17 @@ def test_an_operation_that_is_deleted_during_the_wait_ends_it(client: Client, cl
     ids="-".join,
 )
 @pytest.mark.parametrize("parts", [False, True], ids=["at once", "in parts"])
-def test_statuses_may_come_in_any_order(client: Client, clock: FakeClock, service_of: Callable[..., Service], course: list[str], parts: bool) -> None:
+def test_statuses_may_come_in_any_order(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], course: list[str], parts: bool
+) -> None:
     """An operation has ended once it was seen to; each step takes longer than a pause."""
     service = service_of(lambda name, elapsed: course[min(int(elapsed / 6), len(course) - 1)])
     limits = LIMITS._replace(failed_grace=8.0)
-    result = in_parts(client, clock, service.targets, limits)[1] if parts else Wait(client, service.targets, limits).until_ended()
-    assert [operation["status"] for operation in result["operations"]] == [next(status for status in course if status in ("finished", "skipped"))]
+    result = (
+        in_parts(client, clock, service.targets, limits)[1]
+        if parts
+        else Wait(client, service.targets, limits).until_ended()
+    )
+    assert [operation["status"] for operation in result["operations"]] == [
+        next(status for status in course if status in ("finished", "skipped"))
+    ]

@@ -12,14 +12,14 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment, serve
 from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import clock, sandbox, seed
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-__all__ = ["clock", "plain_environment", "sandbox", "seed", "serve", "follow"]
+__all__ = ["clock", "follow", "plain_environment", "sandbox", "seed", "serve"]
 
 Steps = dict[float, Callable[[], Any]]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower as change_source
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower as change_source
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
-from ansible_collections.clouddb.control.tests.unit.extensions.conftest import Follow, tell
+from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import Follow, tell
 
 SHOP = "wispy-lake-12345678"
 MAIL = "calm-hill-87654321"
@@ -61,14 +61,25 @@ def test_the_past_is_not_told_but_what_comes_of_it_is(follow: Follow) -> None:
 def test_an_event_has_the_operation_its_project_and_the_status_before(follow: Follow) -> None:
     follow.run(60)
     (event,) = follow.events
-    operation = follow.sandbox.api("GET", f"/projects/{PAST}/operations/{event['clouddb']['operation']['id']}")["operation"]
+    operation = follow.sandbox.api("GET", f"/projects/{PAST}/operations/{event['clouddb']['operation']['id']}")[
+        "operation"
+    ]
     project = next(project for project in follow.sandbox.api("GET", "/projects")["projects"] if project["id"] == PAST)
-    assert event["clouddb"] == {"operation": operation, "previous_status": "running", "project": project, "seconds": 1830}
+    assert event["clouddb"] == {
+        "operation": operation,
+        "previous_status": "running",
+        "project": project,
+        "seconds": 1830,
+    }
     assert list(event["meta"]) == ["uuid"]
 
 
 def test_each_status_of_a_new_operation_is_told_once(follow: Follow) -> None:
-    steps = {50.0: lambda: branch(follow, (0, "scheduling"), (30, "running"), (60, "failed"), (120, "running"), (180, "finished"))}
+    steps = {
+        50.0: lambda: branch(
+            follow, (0, "scheduling"), (30, "running"), (60, "failed"), (120, "running"), (180, "finished")
+        )
+    }
     told = follow.run(400, steps, actions=["create_branch"])
     assert told == [
         "create_branch None > scheduling",
@@ -96,7 +107,9 @@ def test_what_a_filter_does_to_an_event_stays_in_the_event() -> None:
 
 
 def test_an_operation_that_came_and_ended_between_two_looks_is_told(follow: Follow) -> None:
-    assert "create_branch None > failed" in follow.run(60, {11.0: lambda: branch(follow, (0, "running"), (1, "failed"))})
+    assert "create_branch None > failed" in follow.run(
+        60, {11.0: lambda: branch(follow, (0, "running"), (1, "failed"))}
+    )
 
 
 def test_several_changes_between_two_looks_are_one(follow: Follow) -> None:
@@ -134,7 +147,9 @@ def test_projects_come_and_go(follow: Follow, caplog: pytest.LogCaptureFixture) 
         follow.sandbox.api("POST", "/projects", {"project": {"name": "new"}})
 
     told = follow.run(200, {20.0: create, 100.0: lambda: follow.sandbox.api("DELETE", f"/projects/{MAIL}")})
-    assert {line for line in told if "create_timeline" in line or "delete_tenant" in line} >= {"create_timeline None > finished"}
+    assert {line for line in told if "create_timeline" in line or "delete_tenant" in line} >= {
+        "create_timeline None > finished"
+    }
     assert told[-1] == "delete_tenant running > finished" or told[-1] == "delete_tenant None > finished"
     sent = len(follow.sandbox.sent())
     follow.run(100)
@@ -254,7 +269,9 @@ def test_an_event_that_is_left_in_the_queue_is_told_after_the_restart(follow: Fo
     assert len(taken) == len(set(taken)) == 3
 
 
-def test_with_feedback_only_confirmed_events_count_as_told(follow: Follow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_with_feedback_only_confirmed_events_count_as_told(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(change_source, "PATIENCE", 0.01)
 
     async def main() -> None:
@@ -288,7 +305,9 @@ def test_a_file_with_something_else_is_refused_and_kept(follow: Follow, content:
 
 
 def test_the_state_of_another_service_is_refused(follow: Follow) -> None:
-    follow.state_file.write_text(json.dumps({"base_url": "https://other.example.com", "listed_at": None, "projects": {}}))
+    follow.state_file.write_text(
+        json.dumps({"base_url": "https://other.example.com", "listed_at": None, "projects": {}})
+    )
     with pytest.raises(InvalidOption, match="about another base_url, https://other.example.com"):
         follow.run(1, state_file=str(follow.state_file))
 
@@ -311,14 +330,18 @@ def test_an_outage_is_outlasted_and_said_once(follow: Follow, caplog: pytest.Log
     told = follow.run(3700, steps, actions=["create_branch"])
     assert told == ["create_branch None > failed"]
     first, last = caplog.messages
-    assert first.startswith("the service answered 503") and first.endswith("; trying again, with pauses that grow to 30 s")
+    assert first.startswith("the service answered 503") and first.endswith(
+        "; trying again, with pauses that grow to 30 s"
+    )
     assert last.startswith("the service answers again, after 36")
     assert len(follow.sandbox.sent()) < 3600 / 30 + 60
 
 
 def test_an_outage_at_the_start_is_outlasted_too(follow: Follow) -> None:
     follow.sandbox.fault("reset", times=5, method="GET")
-    assert follow.run(100, {60.0: lambda: branch(follow, (0, "failed"))}, actions=["create_branch"]) == ["create_branch None > failed"]
+    assert follow.run(100, {60.0: lambda: branch(follow, (0, "failed"))}, actions=["create_branch"]) == [
+        "create_branch None > failed"
+    ]
 
 
 def test_one_broken_project_does_not_hold_up_the_others(follow: Follow, caplog: pytest.LogCaptureFixture) -> None:
@@ -365,7 +388,9 @@ class TestManyProjects:
         assert follow.clock.elapsed / 2 - 2 <= len(follow.sandbox.sent()) <= follow.clock.elapsed / 2 + 1
 
     def test_a_round_is_one_request_for_each_project(self, follow: Follow) -> None:
-        follow.run(8, {4.0: lambda: follow.sandbox.control("DELETE", "/requests")}, page_size=400, requests_per_minute=10_000)
+        follow.run(
+            8, {4.0: lambda: follow.sandbox.control("DELETE", "/requests")}, page_size=400, requests_per_minute=10_000
+        )
         looks = [request for request in follow.sandbox.sent() if request.endswith("/operations")]
         assert len(looks) == len(set(looks)) == 30
 

@@ -10,16 +10,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
 
 def test_the_defaults() -> None:
     options = change_options(CONNECTION, {})
-    assert (options.connection.base_url, options.connection.api_key) == ("https://control.example.com/api/v2", "some-key")
-    assert (options.interval, options.max_interval, options.backfill, options.requests_per_minute) == (5, 30, timedelta(0), 600)
+    assert (options.connection.base_url, options.connection.api_key) == (
+        "https://control.example.com/api/v2",
+        "some-key",
+    )
+    assert (options.interval, options.max_interval, options.backfill, options.requests_per_minute) == (
+        5,
+        30,
+        timedelta(0),
+        600,
+    )
     assert options.wants_action("anything") and options.wants_status("anything")
 
 
@@ -30,10 +38,21 @@ def test_the_connection_comes_from_the_environment_unless_it_is_given() -> None:
 
 
 def test_strings_that_variables_have_become_are_understood() -> None:
-    strings = {"interval": "2.5", "max_interval": "60", "requests_per_minute": "30", "validate_certs": "no", "project_ids": "p", "backfill": "1h"}
+    strings = {
+        "interval": "2.5",
+        "max_interval": "60",
+        "requests_per_minute": "30",
+        "validate_certs": "no",
+        "project_ids": "p",
+        "backfill": "1h",
+    }
     options = change_options({**CONNECTION, **strings}, {})
     assert (options.interval, options.max_interval, options.requests_per_minute) == (2.5, 60, 30)
-    assert (options.connection.validate_certs, options.project_ids, options.backfill) == (False, ("p",), timedelta(hours=1))
+    assert (options.connection.validate_certs, options.project_ids, options.backfill) == (
+        False,
+        ("p",),
+        timedelta(hours=1),
+    )
 
 
 def test_a_long_interval_is_the_longest_too() -> None:
@@ -100,13 +119,19 @@ def test_what_would_be_right_is_told(name: str, value: Any, problem: str) -> Non
 
 
 def test_an_argument_that_there_is_not_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(InvalidOption, match="^intervall: there is no such argument; there are base_url, api_key, .*, interval, max_interval, "):
+    with pytest.raises(
+        InvalidOption,
+        match="^intervall: there is no such argument; there are base_url, api_key, .*, interval, max_interval, ",
+    ):
         change_options({**CONNECTION, "intervall": 5}, {})
 
 
 @pytest.mark.parametrize(
     "value, truth",
-    [*((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)), *((value, False) for value in (False, "false", "no", "off", "0", 0))],
+    [
+        *((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)),
+        *((value, False) for value in (False, "false", "no", "off", "0", 0)),
+    ],
 )
 def test_the_spellings_of_true_and_false(value: Any, truth: bool) -> None:
     assert change_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth

@@ -24,7 +24,9 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_state_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_a_write_that_fails_leaves_the_state_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     def fail(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -50,4 +52,7 @@ def test_something_else_is_no_state(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(InvalidOption) as error:
         StateFile(str(path)).read()
-    assert str(error.value) == f"state_file: {path} holds something else than a state; name another file, or remove it to begin anew"
+    assert (
+        str(error.value)
+        == f"state_file: {path} holds something else than a state; name another file, or remove it to begin anew"
+    )

@@ -33,8 +33,8 @@ def die(*paths: Any, **options: Any) -> NoReturn:
 
 put_header = http.client.HTTPConnection.putheader
 if "SECRETS_SYSLOG" in os.environ:
-    setattr(syslog, "syslog", write_down)
+    syslog.syslog = write_down
 if os.environ.get("SECRETS_TROUBLE") == "crash":
-    setattr(http.client.HTTPConnection, "putheader", crash)
+    http.client.HTTPConnection.putheader = crash
 if os.environ.get("SECRETS_TROUBLE") == "die":
-    setattr(os, "replace", die)
+    os.replace = die
