@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The clocks that the client and the wait go by, in one place, so that tests can hand in their own."""
+"""Clocks and deadlines, passed in explicitly so that tests can supply their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Callable, NamedTuple
 
 
 class Clock(NamedTuple):
-    """Three functions: seconds that never go back, a pause of seconds, and the time of day (aware, UTC)."""
+    """Three functions: monotonic seconds, a sleep of some seconds, and the current time (aware, UTC)."""
 
     monotonic: Callable[[], float]
     sleep: Callable[[float], None]
@@ -19,3 +19,19 @@ class Clock(NamedTuple):
 
 
 SYSTEM_CLOCK = Clock(time.monotonic, time.sleep, lambda: datetime.now(timezone.utc))
+
+
+class Deadline(NamedTuple):
+    """A moment of the monotonic clock by which something has to end."""
+
+    clock: Clock
+    at: float
+
+    @classmethod
+    def after(cls, clock: Clock, seconds: float) -> Deadline:
+        """The deadline that is C(seconds) from now."""
+        return cls(clock, clock.monotonic() + seconds)
+
+    def remaining(self) -> float:
+        """Seconds until the deadline; 0 once it has passed."""
+        return max(0.0, self.at - self.clock.monotonic())

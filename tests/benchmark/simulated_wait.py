@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 from unittest import mock
 
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations import schedule
@@ -49,7 +50,7 @@ class ImaginaryService:
         self.clock = self._time.clock
         self.requests = 0
 
-    def polling(self, seconds_left: Callable[[], float]) -> ImaginaryService:
+    def until(self, deadline: Deadline) -> ImaginaryService:
         return self
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:

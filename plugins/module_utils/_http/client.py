@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, Callable
 from urllib.parse import quote, urlsplit
 
-from .._clock import SYSTEM_CLOCK, Clock
+from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import ClouddbError, NotFound, RequestFailed, ServiceUnreachable, StatusError, Unauthorized
 from .._version import COLLECTION_VERSION
 from . import transport
@@ -39,12 +39,10 @@ class Client:
     several threads at once.
     """
 
-    def __init__(
-        self, connection: Connection, clock: Clock = SYSTEM_CLOCK, seconds_left: Callable[[], float] | None = None
-    ):
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK, deadline: Deadline | None = None):
         self.connection = connection
         self.clock = clock
-        self._seconds_left = seconds_left
+        self._deadline = deadline
         self._service_ahead = timedelta(0)
         self._session = _session(connection, clock)
         # What goes to this machine goes past every proxy: over plain http, a proxy would see the key.
@@ -67,12 +65,12 @@ class Client:
         """The same service, asked with another key."""
         return Client(self.connection._replace(api_key=api_key), self.clock)
 
-    def polling(self, seconds_left: Callable[[], float]) -> Client:
-        """The same service for a caller with a deadline, who asks again by itself.
+    def until(self, deadline: Deadline) -> Client:
+        """The same service for a caller that polls until a deadline.
 
-        Each request is tried once, and takes no longer than C(seconds_left) says when it starts.
+        Each request is attempted once, and ends by the deadline.
         """
-        return Client(self.connection._replace(api_retries=0), self.clock, seconds_left)
+        return Client(self.connection._replace(api_retries=0), self.clock, deadline)
 
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), as the latest answer's Date header told it."""
@@ -86,7 +84,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
     ) -> Response:
         # Some time has to be left, as urllib3 takes no zero.
-        total = max(self._seconds_left(), SHORTEST_TIMEOUT) if self._seconds_left else None
+        total = max(self._deadline.remaining(), SHORTEST_TIMEOUT) if self._deadline else None
         path = "/" + "/".join(quote(str(segment), safe="", errors="replace") for segment in segments)
         request_id = str(uuid.uuid4())
         try:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
+from .._clock import Deadline
 from .._errors import ClouddbError, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
 from .._parallel import in_parallel
@@ -84,7 +85,8 @@ class Wait:
         part of a wait may end earlier; its result then holds C(_left) for the next part.
         """
         # Looking again is the retry here, so that the deadline holds whatever api_retries says.
-        self._client = self._client.polling(lambda: self._limits.timeout + LAST_LOOK_SECONDS - self._schedule.elapsed())
+        remaining = self._limits.timeout + LAST_LOOK_SECONDS - self._schedule.elapsed()
+        self._client = self._client.until(Deadline.after(self._client.clock, remaining))
         while self._is_going():
             faults = self._look()
             if not self._is_going():

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 import pytest
 from requests.adapters import HTTPAdapter
 
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     NotFound,
@@ -486,14 +487,15 @@ def test_a_poll_takes_no_longer_than_what_is_left(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, left: float, total: float
 ) -> None:
     timeouts = handed_to_adapter(monkeypatch, "timeout")
-    serve(reply({}), api_timeout=12.5).client.polling(lambda: left).get("projects")
+    served = serve(reply({}), api_timeout=12.5)
+    served.client.until(Deadline.after(served.clock.clock, left)).get("projects")
     assert [timeout.total for timeout in timeouts] == [total]
 
 
 def test_a_poll_is_tried_once(serve: Serve) -> None:
     served = serve(reply({}, 503))
     with pytest.raises(StatusError):
-        served.client.polling(lambda: 30.0).get("projects")
+        served.client.until(Deadline.after(served.clock.clock, 30.0)).get("projects")
     assert served.clock.pauses == []
 
 

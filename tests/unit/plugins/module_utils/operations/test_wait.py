@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
@@ -104,12 +105,12 @@ def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     def make(status: Callable[[str, float], str], **details: Any) -> Service:
         service = Service(clock, status, **details)
 
-        def polling(client: Client, seconds_left: Callable[[], float]) -> Client:
-            service.seconds_left = seconds_left
+        def until(client: Client, deadline: Deadline) -> Client:
+            service.seconds_left = deadline.remaining
             return client
 
         monkeypatch.setattr(Client, "get", lambda client, *segments, query=None: service.get(*segments, query=query))
-        monkeypatch.setattr(Client, "polling", polling)
+        monkeypatch.setattr(Client, "until", until)
         return service
 
     return make
