@@ -119,9 +119,9 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
-from ..module_utils._http import transport
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import Connection, connection_from
+from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
 from ..module_utils._module import connection_argument_spec
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
@@ -147,7 +147,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def parse(self, inventory: InventoryData, loader: DataLoader, path: str, cache: bool = True) -> None:
         """Fill the inventory. Raises AnsibleParserError with the client's message."""
         super().parse(inventory, loader, path, cache)
-        if transport.REQUESTS_IMPORT_ERROR:
+        if REQUESTS_IMPORT_ERROR:
             raise AnsibleParserError(missing_required_lib("requests"))
         self._read_config_data(path)
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can go wrong, one class a kind; each renders itself as the result of a failed task.
+"""The typed errors; each renders itself as the result of a failed task.
 
 No error ever holds a header or a key.
 """
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-# Answers after which the same GET or DELETE is worth sending again (the service's rate limit among them).
+# After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
 TRANSIENT_STATUSES = frozenset({423, 429, 500, 502, 503, 504})
-# Answers that say that the service did not act, so that even a POST may be sent again.
+# After these, the service did not act, so that even a POST may be retried.
 REFUSED_STATUSES = frozenset({423, 429, 503})
 
 
 class ClouddbError(Exception):
     """Base of all errors of this collection.
 
-    The message is one readable sentence. The details become RV(failure), the result fields stand beside it.
+    The message consists of complete sentences. C(details) become RV(failure), C(result) holds further fields of the task's result.
     """
 
     kind = "error"
@@ -31,7 +31,7 @@ class ClouddbError(Exception):
         self.result = result or {}
 
     def as_result(self) -> dict[str, Any]:
-        """The arguments of C(fail_json): C(msg), C(failure) and what else the task has to tell."""
+        """The arguments of C(fail_json): C(msg), C(failure) and the further fields of the result."""
         return {**self.result, "msg": str(self), "failure": {"kind": self.kind, **self.details}}
 
 
@@ -45,15 +45,15 @@ class InvalidOption(ClouddbError):
 
 
 class SecretFileError(ClouddbError):
-    """The file that a secret is to be written to can't be read or written."""
+    """The file that a secret is to be written to cannot be read or written."""
 
     kind = "secret_file"
 
 
 class RequestFailed(ClouddbError):
-    """A request that brought no usable response.
+    """A request without a usable response.
 
-    C(may_have_acted) tells whether the service may have carried out what it was asked for.
+    C(may_have_acted) is set if the service may have carried out the request.
     """
 
     may_have_acted = False
@@ -67,7 +67,7 @@ class RequestFailed(ClouddbError):
 
 
 class ServiceUnreachable(RequestFailed):
-    """No answer came, or only a part of one: no connection, a broken one, a timeout, a certificate that is not trusted."""
+    """No complete response: no connection, a broken one, a timeout, or a certificate that is not trusted."""
 
     kind = "unreachable"
 
@@ -80,18 +80,25 @@ class ServiceUnreachable(RequestFailed):
 
 
 class StatusError(RequestFailed):
-    """The service answered with an HTTP status other than 2xx (api.md, Errors).
+    """A response with an HTTP status other than 2xx (api.md, Errors).
 
-    C(told) holds those of C(message), C(code) and C(request_id) that the service's error body has.
+    C(error_body) holds those of C(message), C(code) and C(request_id) that the service sent.
     """
 
     kind = "http_status"
 
     def __init__(
-        self, message: str, method: str, path: str, attempts: int, request_id: str, status: int, told: dict[str, str]
+        self,
+        message: str,
+        method: str,
+        path: str,
+        attempts: int,
+        request_id: str,
+        status: int,
+        error_body: dict[str, str],
     ):
         super().__init__(message, method, path, attempts, request_id, status=status)
-        self.details.update(told)
+        self.details.update(error_body)
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
         self.may_have_acted = status >= 500 and status not in REFUSED_STATUSES
@@ -104,13 +111,13 @@ class Unauthorized(StatusError):
 
 
 class NotFound(StatusError):
-    """404: there is no such object, or the key may not reach it."""
+    """404: there is no such object, or the key may not access it."""
 
     kind = "not_found"
 
 
 class UnexpectedResponse(RequestFailed):
-    """A 2xx answer that is not what api.md describes: HTML, malformed JSON, JSON of another shape."""
+    """A 2xx response that api.md does not describe: HTML, malformed JSON, JSON of another shape."""
 
     kind = "unexpected_response"
     may_have_acted = True

@@ -1,10 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every module shares: the connection options, and a main() that ends the task in one place."""
+"""What all modules share: the connection options, and the one place where a task begins and ends."""
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -13,31 +14,27 @@ from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_requ
 from ansible.module_utils.common.parameters import remove_values
 
 from ._errors import ClouddbError
-from ._http import transport
 from ._http.client import Client
-from ._http.connection import connection_from, encodings
+from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
+from ._http.session import REQUESTS_IMPORT_ERROR
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
 
 def connection_argument_spec(**options: Any) -> dict[str, Any]:
     """The argument spec of the connection options, together with a module's own."""
-    return {
-        "base_url": {"type": "str", "required": True, "fallback": (env_fallback, ["CLOUDDB_BASE_URL"])},
-        "api_key": {"type": "str", "required": True, "no_log": True, "fallback": (env_fallback, ["CLOUDDB_API_KEY"])},
-        "validate_certs": {"type": "bool", "default": True},
-        "ca_path": {"type": "path"},
-        "allow_http": {"type": "bool", "default": False},
-        "api_timeout": {"type": "float", "default": 30},
-        "api_retries": {"type": "int", "default": 5},
-        **options,
-    }
+    spec = {}
+    for name, option in CONNECTION_OPTIONS.items():
+        spec[name] = {field: value for field, value in option.items() if field != "env"}
+        if "env" in option:
+            spec[name]["fallback"] = (env_fallback, [option["env"]])
+    return {**spec, **options}
 
 
 def run_module(module: AnsibleModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
-    if transport.REQUESTS_IMPORT_ERROR:
-        module.fail_json(msg=missing_required_lib("requests"), exception=transport.REQUESTS_IMPORT_ERROR)
+    if REQUESTS_IMPORT_ERROR:
+        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     # A blank key is no secret, and would be censored wherever there is white space.
     module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
@@ -48,10 +45,12 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     except ClouddbError as error:
         _end(module, module.fail_json, error.as_result())
     except Exception as error:  # pylint: disable=broad-except
-        # Left to Ansible, it would be shown uncensored, and libraries put all kinds of values into their messages.
+        # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
         unexpected = {"kind": "unexpected", "exception": type(error).__name__}
         module.fail_json(
-            msg=f"unexpected {type(error).__name__}: {error}", failure=unexpected, exception=traceback.format_exc()
+            msg=f"Unexpected {type(error).__name__}: {error}",
+            failure=unexpected,
+            exception=traceback.format_exc(),
         )
     else:
         _end(module, module.exit_json, result)
@@ -63,4 +62,6 @@ def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]
         module.warn(remove_values(warning, module.no_log_values))
     if not module._diff:
         result.pop("diff", None)
+    # At exit, the interpreter searches for reference cycles. In a process that ends anyway, that is time lost.
+    gc.freeze()
     end(**result)

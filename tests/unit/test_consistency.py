@@ -344,10 +344,11 @@ def test_only_the_bridge_to_modules_knows_ansible(part: str) -> None:
 
 def test_requests_is_imported_in_one_place() -> None:
     importing = {path.name for path in PLUGINS.rglob("*.py") if foreign(path, "requests", "urllib3")}
-    assert importing == {"transport.py"}
+    # failures.py needs the classes of the errors that session.py lets through.
+    assert importing == {"session.py", "failures.py"}
 
 
 @each_module
 def test_modules_import_no_other_module_and_no_transport(name: str) -> None:
     imported = imports(PLUGINS / "modules" / f"{name}.py")
-    assert not any(found.startswith(("plugins.modules", "plugins.module_utils._http.transport")) for found in imported)
+    assert not any(found.startswith(("plugins.modules", "plugins.module_utils._http.session")) for found in imported)

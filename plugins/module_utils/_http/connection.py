@@ -20,18 +20,36 @@ from .._options import integer, seconds
 MAX_RETRIES = 100
 
 
+# The one place of types, defaults and environment variables; the argument specs are made of it.
+CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
+    "base_url": {"type": "str", "required": True, "env": "CLOUDDB_BASE_URL"},
+    "api_key": {"type": "str", "required": True, "no_log": True, "env": "CLOUDDB_API_KEY"},
+    "validate_certs": {"type": "bool", "default": True},
+    "ca_path": {"type": "path"},
+    "allow_http": {"type": "bool", "default": False},
+    "api_timeout": {"type": "float", "default": 30},
+    "api_retries": {"type": "int", "default": 5},
+}
+
+
 class Connection(NamedTuple):
     """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds."""
 
     base_url: str
     api_key: str
-    validate_certs: bool = True
+    validate_certs: bool = CONNECTION_OPTIONS["validate_certs"]["default"]
     ca_path: str | None = None
-    api_timeout: float = 30.0
-    api_retries: int = 5
+    api_timeout: float = CONNECTION_OPTIONS["api_timeout"]["default"]
+    api_retries: int = CONNECTION_OPTIONS["api_retries"]["default"]
 
     def __repr__(self) -> str:
         return f"Connection({self.base_url!r}, ...)"  # without the key
+
+    def redact(self, text: str) -> str:
+        """The text without the key, in whatever encoding it is quoted."""
+        for encoded in encodings(self.api_key):
+            text = text.replace(encoded, "********")
+        return text
 
 
 def connection_from(params: Mapping[str, Any]) -> Connection:

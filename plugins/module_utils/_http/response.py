@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A usable answer of the service, and the checks that it has the shape that api.md gives it."""
+"""A response of the service, and the checks that it has the shape that api.md describes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Response(NamedTuple):
     request_id: str
 
     def unexpected(self, problem: str) -> UnexpectedResponse:
-        """The error that says in what way this answer is not what api.md describes."""
-        message = f"the service's answer to {self.method} {self.path} is not understood: {problem}"
+        """The error for a response that is not what api.md describes; C(problem) says why, without a full stop."""
+        message = f"The response to {self.method} {self.path} is not what the API describes: {problem}."
         return UnexpectedResponse(message, self.method, self.path, self.attempts, self.request_id)
 
     def object(self, field: str | None = None) -> dict[str, Any]:
@@ -36,12 +36,12 @@ class Response(NamedTuple):
         return value
 
     def items(self, field: str | None, **types: type) -> list[dict[str, Any]]:
-        """The array in C(field) (None: the answer itself), whose items are objects with fields of these types.
+        """The array in C(field) (None: the response itself), whose items are objects with fields of these types.
 
         Raises UnexpectedResponse.
         """
         value = self.json if field is None else self.object().get(field)
-        place = "the answer" if field is None else f"its field '{field}'"
+        place = "the response" if field is None else f"its field '{field}'"
         if not isinstance(value, list):
             raise self.unexpected(f"{place} should be an array, not {_json_type(value)}")
         for item in value:

@@ -141,14 +141,14 @@ sys.path += {
 } - set(sys.path)
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import REQUESTS_IMPORT_ERROR
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource, EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
 
 
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     """Put events into the queue until cancelled. Raises ClouddbError when there is no use in going on."""
-    if transport.REQUESTS_IMPORT_ERROR:
+    if REQUESTS_IMPORT_ERROR:
         raise ClouddbError(f"the Python that runs ansible-rulebook, {sys.executable}, needs the package requests")
     # ansible-rulebook adds this argument where a source has feedback: true.
     feedback = args.get("eda_feedback_queue")

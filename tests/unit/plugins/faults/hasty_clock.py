@@ -1,13 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The system's clock, on which every pause is over at once."""
+"""The system's clock, on which every pause is over at once; only its monotonic time knows of the pauses."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
 
@@ -21,7 +21,7 @@ class HastyClock:
         self.clock = Clock(
             lambda: time.monotonic() + sum(self.pauses),
             self._sleep,
-            lambda: datetime.now(timezone.utc) + timedelta(seconds=sum(self.pauses)),
+            lambda: datetime.now(timezone.utc),
         )
 
     def _sleep(self, seconds: float) -> None:

@@ -70,7 +70,7 @@ def _refused(status: int) -> Row:
     """The service says that it has not acted, and may do so later."""
     http_status = again("http_status")
     return Row(
-        f"the service answered {status}",
+        f"returned {status}",
         status,
         http_status,
         again("orphaned_key"),
@@ -88,10 +88,10 @@ def _failed(status: int) -> Row:
 def _final(status: int, kind: str = "http_status") -> Row:
     """The service says no."""
     no = at_once(kind)
-    return Row(f"the service answered {status}", status, no, at_once("orphaned_key"), no, no, no)
+    return Row(f"returned {status}", status, no, at_once("orphaned_key"), no, no, no)
 
 
-LATE = "no whole answer within api_timeout"
+LATE = "got no complete response from"
 NOT_JSON = "its body is not valid JSON"
 
 MATRIX: dict[str, Row] = {
@@ -104,12 +104,12 @@ MATRIX: dict[str, Row] = {
     "silence after the service acted": _broken(LATE, acted=True),
     "headers that drip without end": _broken(LATE, acted=True),
     "a body that drips without end": _broken(LATE, acted=True),
-    "a body without end": _not_understood("it is larger than 64 MiB", acted=True),
-    "a few bytes that unpack without end": _not_understood("it is larger than 64 MiB", acted=True),
+    "a body without end": _not_understood("is larger than 64 MiB", acted=True),
+    "a few bytes that unpack without end": _not_understood("is larger than 64 MiB", acted=True),
     "an empty body": _not_understood("its body is empty"),
     "HTML with 200": _not_understood("it is an HTML page, not JSON"),
     "malformed JSON": _not_understood(NOT_JSON, acted=True),
-    "JSON of another shape": _not_understood("is not understood"),
+    "JSON of another shape": _not_understood("is not what the API describes"),
     "a body that is not UTF-8": _not_understood(NOT_JSON, acted=True),
     "302 to another origin": _final(302),
     "400": _final(400),

@@ -25,9 +25,9 @@ REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, 
 
 
 def status_error(
-    status: int, told: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
+    status: int, error_body: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
 ) -> StatusError:
-    return error_class("no luck", **REQUEST, status=status, told=told or {})
+    return error_class("no luck", **REQUEST, status=status, error_body=error_body or {})
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._module import Run, connection_argument_spec, run_module
@@ -156,7 +156,7 @@ def test_an_unexpected_error_is_a_failed_task_in_which_the_key_is_censored_howev
 
     result = ended(run, api_key=api_key)
     assert result.failure == {"kind": "unexpected", "exception": "RuntimeError"}
-    assert result.result["msg"].startswith("unexpected RuntimeError: ****")
+    assert result.result["msg"].startswith("Unexpected RuntimeError: ****")
     assert not {
         spelling
         for spelling in encodings(api_key)
@@ -191,7 +191,7 @@ def test_what_is_given_nowhere_is_asked_for(option: str) -> None:
 
 
 def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "REQUESTS_IMPORT_ERROR", "Traceback: No module named 'requests'")
+    monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", "Traceback: No module named 'requests'")
     module = mock.create_autospec(AnsibleModule, instance=True)
     module.fail_json.side_effect = SystemExit
     with pytest.raises(SystemExit):

@@ -55,24 +55,25 @@ def test_an_unexpected_error_of_a_library_is_told_without_the_key(
 ) -> None:
     monkeypatch.setattr(requests.Session, "send", quoting)
     with pytest.raises(
-        ServiceUnreachable, match=r"did not answer GET /projects: unexpected RuntimeError \(can't send .*Bearer \*\*\*"
+        ServiceUnreachable, match=r"GET /projects failed with an unexpected RuntimeError: can't send .*Bearer \*\*\*"
     ) as error:
         serve(api_key=ODD_KEY).client.get("projects")
     assert_unseen(str(error.value.as_result()))
-    # It will not pass, so a wait need not ride it out; and nobody knows how far the request has come.
-    assert (error.value.transient, error.value.may_have_acted) == (False, True)
+    # It is not retried, and no connection was used.
+    assert (error.value.transient, error.value.may_have_acted) == (False, False)
 
 
 def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = serve(reply([{"id": 7, "name": "deploy"}]))
+    served = serve(reply({"id": 7}), reply([{"id": 7, "name": "deploy"}]))
     send = requests.Session.send
 
-    def crash_at_post(session: Any, request: requests.PreparedRequest, **kwargs: Any) -> Any:
-        return quoting(session, request) if request.method == "POST" else send(session, request, **kwargs)
+    def crash_after_post(session: Any, request: requests.PreparedRequest, **kwargs: Any) -> Any:
+        response = send(session, request, **kwargs)
+        return quoting(session, request) if request.method == "POST" else response
 
-    monkeypatch.setattr(requests.Session, "send", crash_at_post)
+    monkeypatch.setattr(requests.Session, "send", crash_after_post)
     with pytest.raises(OrphanedKey, match="revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
 

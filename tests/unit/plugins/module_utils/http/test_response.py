@@ -14,16 +14,16 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Une
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 
 
-def answer(body: Any) -> Response:
+def response(body: Any) -> Response:
     return Response(body, "GET", "/projects", 3, "id-1")
 
 
 def problem(error: pytest.ExceptionInfo[UnexpectedResponse]) -> str:
-    """What is wrong, once it is made sure that the error names the request."""
-    introduction = "the service's answer to GET /projects is not understood: "
+    """What is wrong, after a check that the error names the request."""
+    introduction = "The response to GET /projects is not what the API describes: "
     assert str(error.value).startswith(introduction)
     assert error.value.details == {"method": "GET", "path": "/projects", "attempts": 3, "request_id": "id-1"}
-    return str(error.value)[len(introduction) :]
+    return str(error.value)[len(introduction) :].removesuffix(".")
 
 
 JSON_TYPES: list[tuple[Any, str]] = [
@@ -44,70 +44,70 @@ each_type_but = {
 
 
 def test_an_object_is_given_as_it_is() -> None:
-    assert answer({"id": 1, "more": []}).object() == {"id": 1, "more": []}
-    assert answer({"operation": {"id": "o"}}).object("operation") == {"id": "o"}
+    assert response({"id": 1, "more": []}).object() == {"id": 1, "more": []}
+    assert response({"operation": {"id": "o"}}).object("operation") == {"id": "o"}
 
 
 @each_type_but["an object"]
 def test_another_type_is_no_object(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        answer(value).object()
+        response(value).object()
     assert problem(error) == f"a JSON object was expected, not {named}"
     with pytest.raises(UnexpectedResponse) as error:
-        answer({"operation": value}).object("operation")
+        response({"operation": value}).object("operation")
     assert problem(error) == f"its field 'operation' should be an object, not {named}"
 
 
 def test_a_missing_field_is_no_object() -> None:
     with pytest.raises(UnexpectedResponse, match="its field 'operation' should be an object, not null"):
-        answer({}).object("operation")
+        response({}).object("operation")
 
 
 def test_an_array_is_given_with_all_fields_of_its_items() -> None:
-    assert answer([{"id": 1, "more": 2}]).items(None, id=int) == [{"id": 1, "more": 2}]
-    assert answer({"projects": []}).items("projects", id=str) == []
+    assert response([{"id": 1, "more": 2}]).items(None, id=int) == [{"id": 1, "more": 2}]
+    assert response({"projects": []}).items("projects", id=str) == []
 
 
 @each_type_but["an array"]
 def test_another_type_is_no_array(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        answer(value).items(None)
-    assert problem(error) == f"the answer should be an array, not {named}"
+        response(value).items(None)
+    assert problem(error) == f"the response should be an array, not {named}"
     with pytest.raises(UnexpectedResponse) as error:
-        answer({"projects": value}).items("projects")
+        response({"projects": value}).items("projects")
     assert problem(error) == f"its field 'projects' should be an array, not {named}"
 
 
 def test_an_array_where_an_object_should_hold_one_is_told() -> None:
     with pytest.raises(UnexpectedResponse, match=re.escape("a JSON object was expected, not an array")):
-        answer([{"id": "p"}]).items("projects")
+        response([{"id": "p"}]).items("projects")
 
 
 @each_type_but["an object"]
 def test_each_item_must_be_an_object(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        answer([{}, value]).items(None)
+        response([{}, value]).items(None)
     assert problem(error) == f"an object was expected, not {named}"
 
 
 @each_type_but["an integer"]
 def test_a_field_must_have_its_type(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        answer([{"id": 1}, {"id": value}]).items(None, id=int)
+        response([{"id": 1}, {"id": value}]).items(None, id=int)
     assert problem(error) == f"the field 'id' should be an integer, not {named}"
 
 
 @each_type_but["a string"]
 def test_a_field_of_text_must_be_text(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
-        answer(None).require({"id": value}, id=str)
+        response(None).require({"id": value}, id=str)
     assert problem(error) == f"the field 'id' should be a string, not {named}"
 
 
 def test_a_missing_field_is_told() -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
-        answer(None).require({"id": "o"}, id=str, status=str)
+        response(None).require({"id": "o"}, id=str, status=str)
 
 
 def test_a_boolean_field_may_be_one() -> None:
-    assert answer(None).require({"revoked": True}, revoked=bool) == {"revoked": True}
+    assert response(None).require({"revoked": True}, revoked=bool) == {"revoked": True}

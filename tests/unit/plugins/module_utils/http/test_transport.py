@@ -1,21 +1,21 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is sent again and when, over real sockets, on a clock whose pauses take no time."""
+"""Which requests are retried and when, over real sockets, on a clock whose pauses take no time."""
 
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import os
 import random
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
 
 import pytest
-from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     RequestFailed,
@@ -23,10 +23,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http import body as bounded_answer
-from ansible_collections.clouddb.control.plugins.module_utils._http import client as client_file
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http import body as body_file
+from ansible_collections.clouddb.control.plugins.module_utils._http import failures, session
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, RESET, Reply, reply
 
@@ -87,7 +87,7 @@ def fails(served: Scripted, method: str) -> RequestFailed:
 
 @idempotent
 @pytest.mark.parametrize("status", [423, 429, 500, 502, 503, 504])
-def test_reading_and_revoking_are_repeated_after_a_transient_status(serve: Serve, method: str, status: int) -> None:
+def test_get_and_delete_are_retried_after_a_transient_status(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status), reply({}, status), GOOD)
     response = METHODS[method](served.client)
     assert (response.json, response.attempts, len(served.clock.pauses)) == ({"good": True}, 3, 2)
@@ -95,21 +95,21 @@ def test_reading_and_revoking_are_repeated_after_a_transient_status(serve: Serve
 
 @idempotent
 @each_broken
-def test_reading_and_revoking_are_repeated_after_a_broken_answer(serve: Serve, method: str, broken: Reply) -> None:
+def test_get_and_delete_are_retried_after_a_broken_response(serve: Serve, method: str, broken: Reply) -> None:
     served = serve(broken, broken, GOOD)
     response = METHODS[method](served.client)
     assert (response.json, response.attempts, len(served.clock.pauses)) == ({"good": True}, 3, 2)
 
 
 @pytest.mark.parametrize("status", [423, 429, 503])
-def test_creating_is_repeated_after_a_refusal(serve: Serve, status: int) -> None:
+def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
     served = serve(reply({}, status), GOOD)
     assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-def test_creating_is_not_repeated_when_the_service_may_have_acted(serve: Serve, status: int) -> None:
+def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
     served = serve(reply({"message": "oh"}, status))
     error = fails(served, "POST")
     assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
@@ -117,7 +117,7 @@ def test_creating_is_not_repeated_when_the_service_may_have_acted(serve: Serve, 
 
 
 @each_broken
-def test_creating_is_not_repeated_after_a_broken_answer(serve: Serve, broken: Reply) -> None:
+def test_post_is_not_retried_after_a_broken_response(serve: Serve, broken: Reply) -> None:
     served = serve(broken)
     error = fails(served, "POST")
     assert isinstance(error, ServiceUnreachable)
@@ -127,7 +127,7 @@ def test_creating_is_not_repeated_after_a_broken_answer(serve: Serve, broken: Re
 
 @each_method
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
-def test_a_status_that_will_not_change_is_final(serve: Serve, method: str, status: int) -> None:
+def test_other_statuses_are_not_retried(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status))
     error = fails(served, method)
     assert (error.attempts, error.transient, len(served.requests)) == (1, False, 1)
@@ -135,60 +135,63 @@ def test_a_status_that_will_not_change_is_final(serve: Serve, method: str, statu
 
 
 @each_method
-def test_a_connection_that_is_refused_is_tried_again(serve: Serve, method: str) -> None:
+def test_a_refused_connection_is_retried(serve: Serve, method: str) -> None:
     with nobody_listening() as base_url:
         served = serve(base_url=base_url, api_retries=3)
         error = fails(served, method)
     assert isinstance(error, ServiceUnreachable)
-    assert str(error).startswith(f"{base_url} did not answer {method} /api_keys")
-    assert "no connection could be made (Connection refused) (tried 4 times)" in str(error)
+    path = "/api_keys/7" if method == "DELETE" else "/api_keys"
+    assert str(error) == (
+        f"{method} {path} was not sent: no connection to {base_url} could be made (Connection refused). 4 attempts were made."
+    )
     assert (error.attempts, error.may_have_acted, error.transient, len(served.clock.pauses)) == (4, False, True, 3)
 
 
 @each_method
-def test_a_service_that_comes_up_meanwhile_is_reached(
-    serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_comes_back_is_reached(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     served = serve(GOOD)
     connect = socket.socket.connect
-    faults = [ConnectionRefusedError(111, "Connection refused"), socket.timeout("timed out")]
+    errors = [ConnectionRefusedError(111, "Connection refused"), socket.timeout("timed out")]
 
     def connecting(*args: Any) -> None:
-        if faults:
-            raise faults.pop(0)
+        if errors:
+            raise errors.pop(0)
         connect(*args)
 
     monkeypatch.setattr(socket.socket, "connect", connecting)
     assert METHODS[method](served.client).attempts == 3
 
 
-def test_a_connection_that_takes_too_long_was_never_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_timeout_means_not_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     def connecting(*args: Any) -> None:
         raise socket.timeout("timed out")
 
     monkeypatch.setattr(socket.socket, "connect", connecting)
     error = fails(serve(api_retries=1), "POST")
-    assert "no connection within api_timeout (tried 2 times)" in str(error)
+    assert str(error).startswith("POST /api_keys was not sent: no connection to ")
+    assert str(error).endswith(" was made within api_timeout (30 s). 2 attempts were made.")
     assert (error.may_have_acted, error.transient) == (False, True)
 
 
-def test_a_name_that_is_not_known_is_no_connection(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_name_means_not_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     def lookup(*args: Any, **kwargs: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     error = fails(serve(base_url="https://control.example.com", api_retries=1), "POST")
-    assert "no connection could be made (Name or service not known) (tried 2 times)" in str(error)
+    assert "no connection to https://control.example.com could be made (Name or service not known)." in str(error)
     assert not error.may_have_acted
 
 
 @pytest.mark.parametrize("method, attempts", [("GET", 2), ("DELETE", 2), ("POST", 1)])
-def test_silence_ends_with_api_timeout(serve: Serve, method: str, attempts: int) -> None:
+def test_api_timeout_bounds_silence(serve: Serve, method: str, attempts: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as never_accepts:
         base_url = f"http://127.0.0.1:{never_accepts.getsockname()[1]}"
         error = fails(serve(base_url=base_url, api_timeout=0.01, api_retries=1), method)
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
-    assert str(error).startswith(f"{base_url} did not answer {method} {path}: no whole answer within api_timeout")
+    assert str(error).startswith(
+        f"{method} {path} got no complete response from {base_url} within api_timeout (0.01 s)."
+    )
     assert (error.attempts, error.may_have_acted, error.transient) == (attempts, True, True)
     assert len(error.details.pop("request_id")) == 36
     assert error.details == {"method": method, "path": path, "attempts": attempts}
@@ -196,30 +199,28 @@ def test_silence_ends_with_api_timeout(serve: Serve, method: str, attempts: int)
 
 @pytest.mark.parametrize("slow_from", [0, 20, 200], ids=["status line", "headers", "body"])
 @pytest.mark.parametrize("method, attempts", [("GET", 2), ("POST", 1)])
-def test_an_answer_that_drips_in_ends_with_api_timeout(
-    serve: Serve, method: str, attempts: int, slow_from: int
-) -> None:
+def test_api_timeout_bounds_a_dripping_response(serve: Serve, method: str, attempts: int, slow_from: int) -> None:
     raw = b"HTTP/1.1 200 OK\r\nX-Filler: %s\r\nContent-Length: 1000\r\n\r\n%s" % (b"x" * 100, b" " * 1000)
     served = serve(*[Reply(raw, slow_from=slow_from)] * attempts, api_timeout=0.1, api_retries=1)
     error = fails(served, method)
-    assert "no whole answer within api_timeout" in str(error)
+    assert "got no complete response from" in str(error) and "within api_timeout (0.1 s)." in str(error)
     assert (error.attempts, error.may_have_acted, error.transient) == (attempts, True, True)
 
 
-def test_a_slow_answer_that_comes_in_time_is_taken(serve: Serve) -> None:
+def test_a_slow_response_within_api_timeout_is_accepted(serve: Serve) -> None:
     slow = Reply(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\nConnection: close\r\n\r\n{"good": true}', slow_from=60)
     served = serve(slow, GOOD)
     assert [served.client.get("projects").attempts for _request in range(2)] == [1, 1]
 
 
 @each_method
-def test_an_answer_without_end_is_given_up(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 2**20)
-    monkeypatch.setattr(client_file, "MAX_RESPONSE_SIZE", 2**20)
+def test_a_response_that_is_too_large_is_rejected(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for user in (body_file, failures):
+        monkeypatch.setattr(user, "MAX_RESPONSE_SIZE", 2**20)
     served = serve(reply(b" " * (2**20 + 1)))
     error = fails(served, method)
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
-    assert str(error) == f"the service's answer to {method} {path} is not understood: it is larger than 1 MiB"
+    assert str(error) == f"The response to {method} {path} is larger than 1 MiB."
     assert isinstance(error, UnexpectedResponse)
     assert error.details == {
         "method": method,
@@ -235,37 +236,37 @@ def test_an_answer_without_end_is_given_up(serve: Serve, method: str, monkeypatc
 
 @each_method
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_gives_up_after_api_retries_further_tries(serve: Serve, method: str, retries: int) -> None:
+def test_api_retries_limits_the_attempts(serve: Serve, method: str, retries: int) -> None:
     served = serve(*[reply({"message": "later"}, 503)] * (retries + 1), api_retries=retries)
     error = fails(served, method)
     assert isinstance(error, StatusError)
     assert error.as_result()["failure"]["attempts"] == retries + 1
     assert len(served.clock.pauses) == retries
-    assert ("tried" in str(error)) == (retries > 0)
+    assert (f" after {retries + 1} attempts: later." in str(error)) == (retries > 0)
 
 
 @idempotent
 @each_broken
-def test_gives_up_after_broken_answers_too(serve: Serve, method: str, broken: Reply) -> None:
+def test_api_retries_limits_the_attempts_after_broken_responses(serve: Serve, method: str, broken: Reply) -> None:
     error = fails(serve(*[broken] * 3, api_retries=2), method)
     assert (error.attempts, error.may_have_acted, error.transient) == (3, True, True)
-    assert "(tried 3 times)" in str(error)
+    assert str(error).endswith(" 3 attempts were made.")
     assert not any(word in str(error) for word in ("object at 0x", "Max retries", "HTTPConnectionPool", "Traceback"))
 
 
-def test_faults_of_different_kinds_count_together(serve: Serve) -> None:
+def test_errors_of_different_kinds_count_together(serve: Serve) -> None:
     served = serve(HANG_UP, reply({}, 429), TRUNCATED, reply({}, 404))
     error = fails(served, "GET")
     assert (error.attempts, len(served.clock.pauses)) == (4, 3)
 
 
-def test_the_next_request_has_all_its_tries_again(serve: Serve) -> None:
+def test_each_request_has_its_own_attempts(serve: Serve) -> None:
     served = serve(HANG_UP, GOOD, HANG_UP, GOOD, api_retries=1)
     assert [served.client.get("projects").attempts for _request in range(2)] == [2, 2]
 
 
 @idempotent
-def test_all_tries_of_a_request_have_one_id(serve: Serve, method: str) -> None:
+def test_all_attempts_have_the_same_request_id(serve: Serve, method: str) -> None:
     served = serve(HANG_UP, reply({}, 500), GOOD)
     METHODS[method](served.client)
     assert len({request.headers["X-Request-ID"] for request in served.requests}) == 1
@@ -276,7 +277,7 @@ def test_all_tries_of_a_request_have_one_id(serve: Serve, method: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [reply({}, 503), HANG_UP], ids=["status", "hang up"])
-def test_pauses_double_with_full_jitter_up_to_their_bound(
+def test_backoff_doubles_with_full_jitter_up_to_its_maximum(
     serve: Serve, full_jitter: list[tuple[float, float]], fault: Reply
 ) -> None:
     served = serve(*[fault] * 8, GOOD, api_retries=8)
@@ -285,17 +286,13 @@ def test_pauses_double_with_full_jitter_up_to_their_bound(
     assert served.clock.pauses == [bound for _low, bound in full_jitter]
 
 
-def test_pauses_at_a_rate_limit_last_until_it_lets_requests_through(
-    serve: Serve, full_jitter: list[tuple[float, float]]
-) -> None:
+def test_backoff_at_a_rate_limit_is_longer(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
     served = serve(*[reply({}, 429)] * 4, HANG_UP, GOOD)
     served.client.get("projects")
     assert full_jitter == [(3.75, 5.0), (7.5, 10.0), (15.0, 20.0), (22.5, 30.0), (0, 8.0)]
 
 
-def test_who_is_refused_again_at_the_time_it_was_told_stays_away_longer(
-    serve: Serve, full_jitter: list[tuple[float, float]]
-) -> None:
+def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: list[tuple[float, float]]) -> None:
     served = serve(*[reply({}, 429, Retry_After="1")] * 4, GOOD)
     served.client.get("projects")
     assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
@@ -322,10 +319,17 @@ def test_retry_after_is_honoured_and_clamped(serve: Serve, status: int, retry_af
     assert served.clock.pauses == [pause]
 
 
-def test_a_date_counts_from_now(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Sat, 21 Nov 2026 08:00:00 GMT
-    monkeypatch.setattr("time.time", lambda: 1795248000.0)
+def test_retry_after_may_be_a_date(serve: Serve) -> None:
+    assert EPOCH.isoformat() == "2026-11-21T08:00:00+00:00"
     served = serve(reply({}, 503, Retry_After="Sat, 21 Nov 2026 08:00:42 GMT"), GOOD)
+    served.client.get("projects")
+    assert served.clock.pauses == [42]
+
+
+def test_a_retry_after_date_is_compared_with_the_date_of_the_response(serve: Serve) -> None:
+    # The local clock is an hour ahead of the service's.
+    headers = {"Date": "Sat, 21 Nov 2026 07:00:00 GMT", "Retry_After": "Sat, 21 Nov 2026 07:00:42 GMT"}
+    served = serve(reply({}, 503, **headers), GOOD)
     served.client.get("projects")
     assert served.clock.pauses == [42]
 
@@ -357,7 +361,7 @@ def test_a_date_counts_from_now(serve: Serve, monkeypatch: pytest.MonkeyPatch) -
         "not ascii",
     ],
 )
-def test_an_unreadable_retry_after_falls_back_to_the_growing_pauses(
+def test_an_unreadable_retry_after_falls_back_to_backoff(
     serve: Serve, full_jitter: list[tuple[float, float]], retry_after: str
 ) -> None:
     served = serve(reply({}, 503, Retry_After=retry_after), GOOD)
@@ -365,7 +369,7 @@ def test_an_unreadable_retry_after_falls_back_to_the_growing_pauses(
     assert served.clock.pauses == [0.5]
 
 
-def test_creating_honours_retry_after_too(serve: Serve) -> None:
+def test_retry_after_is_honoured_for_post(serve: Serve) -> None:
     served = serve(reply({}, 429, Retry_After="9"), GOOD)
     METHODS["POST"](served.client)
     assert served.clock.pauses == [9]
@@ -383,11 +387,11 @@ def test_creating_honours_retry_after_too(serve: Serve) -> None:
     ],
     ids=["chunks", "until the connection ends", "not encoded"],
 )
-def test_reads_a_whole_body_however_it_comes(serve: Serve, raw: bytes) -> None:
+def test_bodies_are_read_in_every_transfer_encoding(serve: Serve, raw: bytes) -> None:
     assert serve(Reply(raw)).client.get("projects").json == {"good": True}
 
 
-def test_reads_a_compressed_body(serve: Serve) -> None:
+def test_gzip_bodies_are_unpacked(serve: Serve) -> None:
     served = serve(reply(gzip.compress(b'{"good": true}'), Content_Encoding="gzip"))
     assert served.client.get("projects").json == {"good": True}
     assert served.requests[0].headers["Accept-Encoding"] == "gzip"
@@ -396,13 +400,15 @@ def test_reads_a_compressed_body(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "body, encoding, says",
     [
-        (gzip.compress(b'{"good": true}')[:-9], "gzip", "it ends too early"),
+        (gzip.compress(b'{"good": true}')[:-9], "gzip", "the compressed body ends early"),
         (b'{"good": true}', "gzip", "incorrect header check"),
-        (b'{"good": true}', "br", "the answer is compressed with br, though only gzip was asked for"),
+        (b'{"good": true}', "br", "the body is compressed with br, but only gzip was asked for"),
     ],
     ids=["half", "not compressed", "another encoding"],
 )
-def test_a_body_that_can_not_be_unpacked_is_a_broken_one(serve: Serve, body: bytes, encoding: str, says: str) -> None:
+def test_a_body_that_cannot_be_unpacked_is_a_broken_response(
+    serve: Serve, body: bytes, encoding: str, says: str
+) -> None:
     broken = reply(body, Content_Encoding=encoding)
     assert serve(broken, GOOD).client.get("projects").attempts == 2
     error = fails(serve(broken), "POST")
@@ -410,88 +416,53 @@ def test_a_body_that_can_not_be_unpacked_is_a_broken_one(serve: Serve, body: byt
     assert isinstance(error, ServiceUnreachable)
 
 
-def test_a_few_bytes_that_unpack_to_too_many_are_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 2**20)
+def test_a_small_body_that_unpacks_to_a_large_one_is_rejected(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_file, "MAX_RESPONSE_SIZE", 2**20)
     served = serve(reply(gzip.compress(b" " * (2**20 + 1)), Content_Encoding="gzip"))
     error = fails(served, "GET")
     assert isinstance(error, UnexpectedResponse)
     assert (error.attempts, len(served.requests)) == (1, 1)
 
 
-def test_as_many_bytes_as_are_allowed_are_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_answer, "MAX_RESPONSE_SIZE", 1000)
-    assert bounded_answer.unpacked(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
-    with pytest.raises(bounded_answer.ResponseTooLarge, match="more than 1000 bytes"):
-        bounded_answer.unpacked(gzip.compress(b"x" * 1001), "gzip")
+def test_unpacking_stops_at_the_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_file, "MAX_RESPONSE_SIZE", 1000)
+    assert body_file.unpacked(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
+    with pytest.raises(body_file.ResponseTooLarge):
+        body_file.unpacked(gzip.compress(b"x" * 1001), "gzip")
 
 
-def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "requests", None)
-    spec = importlib.util.spec_from_file_location("transport_without_requests", transport.__file__)
-    assert spec and spec.loader
-    without = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(without)
-    assert "requests" in str(without.REQUESTS_IMPORT_ERROR).splitlines()[-1]
-    assert transport.REQUESTS_IMPORT_ERROR is None
+def test_the_session_file_imports_without_requests() -> None:
+    # In a process of its own, as the import of requests has to fail before anything else imports it.
+    code = (
+        "import sys; sys.modules['requests'] = None\n"
+        f"from {session.__name__} import REQUESTS_IMPORT_ERROR\n"
+        "print(REQUESTS_IMPORT_ERROR.splitlines()[-1])"
+    )
+    path = os.pathsep.join(sys.path)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert "requests" in ran.stdout, ran.stderr
+    assert session.REQUESTS_IMPORT_ERROR is None
 
 
-def test_a_body_that_can_not_be_decoded_is_a_broken_one(serve: Serve) -> None:
+def test_a_body_that_cannot_be_unpacked_is_retried(serve: Serve) -> None:
     served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), reply({"good": True}))
     assert served.client.get("projects").attempts == 3
     first, *others = (sorted(request.headers.items()) for request in served.requests)
     assert others == [first, first]
 
 
-def test_the_tries_of_a_body_that_can_not_be_decoded_are_counted(serve: Serve) -> None:
+def test_attempts_with_bodies_that_cannot_be_unpacked_are_counted(serve: Serve) -> None:
     served = serve(reply({}, 503), reply(b"no gzip", Content_Encoding="gzip"), api_retries=1)
     with pytest.raises(ServiceUnreachable) as raised:
         served.client.get("projects")
     assert raised.value.attempts == 2
 
 
-def test_a_post_whose_answer_can_not_be_decoded_is_not_sent_again(serve: Serve) -> None:
+def test_post_is_not_retried_after_a_body_that_cannot_be_unpacked(serve: Serve) -> None:
     served = serve(reply(b"no gzip", Content_Encoding="gzip"))
     with pytest.raises(ServiceUnreachable) as raised:
         served.client.post("api_keys", body={})
     assert raised.value.may_have_acted
     assert len(served.requests) == 1
-
-
-# What libraries say
-
-
-def wrapped(reason: Exception) -> MaxRetryError:
-    return MaxRetryError(None, "/api_keys", reason)  # type: ignore[arg-type]
-
-
-def test_a_tunnel_that_a_proxy_refuses_was_never_sent() -> None:
-    refused = wrapped(ProxyError("Cannot connect to proxy.", OSError("Tunnel connection failed: 403 Forbidden")))
-    assert transport.is_never_sent(refused)
-    assert not transport.is_never_sent(wrapped(ProxyError("Cannot connect to proxy.", OSError("Connection reset"))))
-    assert transport.describe_fault(refused) == "the connection broke (Tunnel connection failed: 403 Forbidden)"
-
-
-def test_a_certificate_that_urllib3_itself_finds_wrong_needs_no_bundle() -> None:
-    # urllib3 1 compares the names itself, by a class of its own.
-    mismatch = type("CertificateError", (ValueError,), {})("hostname 'a' doesn't match 'b'")
-    error = wrapped(SSLError(mismatch))
-    assert transport.is_untrusted_certificate(error)
-    assert transport.is_wrong_certificate(error)
-    assert transport.describe_fault(error) == "its certificate is not trusted (hostname 'a' doesn't match 'b')"
-
-
-def test_the_text_of_the_innermost_error_counts() -> None:
-    broken = ProtocolError("Connection broken.", ConnectionResetError(104, "Connection reset by peer"))
-    assert transport.describe_fault(wrapped(broken)) == "the connection broke (Connection reset by peer)"
-    assert transport.describe_fault(wrapped(ProtocolError())) == "the connection broke (ProtocolError)"
-    assert transport.describe_fault(KeyError("odd")) == "unexpected KeyError ('odd')"
-
-
-def test_a_post_that_may_have_been_sent_is_given_up_whatever_the_error() -> None:
-    # urllib3 itself takes only some errors for a reason not to send a POST again.
-    broken = SSLError("EOF occurred in violation of protocol")
-    retries = transport.FaultRetry.with_tries(3, lambda seconds: None)
-    with pytest.raises(transport.TriedInVain) as given_up:
-        retries.increment("POST", "/api_keys", error=broken)
-    assert (given_up.value.attempts, given_up.value.reason) == (1, broken)
-    assert retries.increment("GET", "/api_keys", error=broken).history

@@ -1,0 +1,100 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs one attempt of a request in a thread of its own, so that nothing in it outlasts its deadline.
+
+Name lookup, addresses that drop packets, proxies, TLS, headers and bodies that drip: some of these take no timeout, others
+one for each step. The thread is abandoned at the deadline, and its connection is shut down, which ends the thread.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any, Callable, TypeVar
+
+Result = TypeVar("Result")
+
+# Guards which attempt a connection works for: an abandoned attempt must not shut down what another one uses by now.
+_ownership = threading.Lock()
+
+
+class AttemptError(Exception):
+    """An attempt without a response.
+
+    C(cause) is the library's error, or None if the time was up. C(was_sent) tells whether the service may have received
+    the request.
+    """
+
+    def __init__(self, cause: BaseException | None, was_sent: bool):
+        super().__init__("no response")
+        self.cause = cause
+        self.was_sent = was_sent
+
+
+class AttemptAbandonedError(Exception):
+    """Raised in the thread of an abandoned attempt, which must not send anything any more."""
+
+
+class Attempt(threading.Thread):
+    """The thread of one attempt; C(result) or C(error) is there once it has ended."""
+
+    def __init__(self, work: Callable[[], Any]):
+        super().__init__(name="clouddb.control request", daemon=True)
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.was_sent = False
+        self._work = work
+        self._connection: Any = None
+        self._is_abandoned = False
+
+    def run(self) -> None:
+        """Do the work; called by Thread.start()."""
+        try:
+            self.result = self._work()
+        except BaseException as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def use(self, connection: Any, to_send: bool = False) -> None:
+        """Take a connection into use, or begin C(to_send) on it. Raises AttemptAbandonedError."""
+        with _ownership:
+            if self._is_abandoned:
+                raise AttemptAbandonedError
+            self._connection = connection
+            connection.attempt = self
+            self.was_sent = self.was_sent or to_send
+
+    def abandon(self) -> bool:
+        """Keep the thread from sending and end it; whether the request was sent before."""
+        with _ownership:
+            self._is_abandoned = True
+            connection = self._connection
+            if connection is not None and connection.attempt is self:
+                # It has no socket before it is connected and after it was closed.
+                with suppress(OSError, AttributeError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+            return self.was_sent
+
+
+def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
+    """The work's result if it ends within C(seconds). Raises AttemptError."""
+    if seconds <= 0:
+        raise AttemptError(None, was_sent=False)
+    attempt = Attempt(work)
+    attempt.start()
+    is_late = True
+    was_sent = False
+    try:
+        attempt.join(seconds)
+        is_late = attempt.is_alive()
+    finally:
+        # Also when a signal ends the wait for the thread.
+        if is_late:
+            was_sent = attempt.abandon()
+    if is_late:
+        raise AttemptError(None, was_sent)
+    if attempt.error is not None:
+        raise AttemptError(attempt.error, attempt.was_sent)
+    result: Result = attempt.result
+    return result

@@ -1,0 +1,59 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long to pause before a request is attempted again."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+FIRST_BACKOFF = 0.5
+MAX_BACKOFF = 20.0
+# A rate limit counts by the minute, so with the default of api_retries the pauses of a request add up to more than one.
+FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
+MAX_BACKOFF_AT_RATE_LIMIT = 30.0
+MAX_RETRY_AFTER = 60.0
+
+
+def pause_before_retry(attempts: int, is_rate_limited: bool = False, retry_after: float | None = None) -> float:
+    """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
+
+    At a rate limit the backoff is longer. After a second 429 it is added to Retry-After: other clients were told the same
+    moment, and once more the limit will not let all of them through.
+    """
+    pause = retry_after or 0.0
+    if retry_after is None or (is_rate_limited and attempts > 1):
+        pause += _backoff_at_rate_limit(attempts) if is_rate_limited else _backoff(attempts)
+    return pause
+
+
+def _backoff(attempts: int) -> float:
+    return random.uniform(0, min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (attempts - 1)))
+
+
+def _backoff_at_rate_limit(attempts: int) -> float:
+    longest = min(MAX_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (attempts - 1))
+    return random.uniform(longest * 3 / 4, longest)
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The pause that a Retry-After header asks for, at most MAX_RETRY_AFTER; None without a readable one.
+
+    A date is compared with the response's Date, as the local clock, which says C(now), may be wrong.
+    """
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    try:
+        if re.fullmatch(r"\s*[0-9]+\s*", value):
+            return float(min(int(value), MAX_RETRY_AFTER))
+        # Imported when it is needed: hardly any service sends a date.
+        from email.utils import parsedate_to_datetime
+
+        sent_at = parsedate_to_datetime(headers["Date"]) if "Date" in headers else now
+        return min(max((parsedate_to_datetime(value) - sent_at).total_seconds(), 0.0), MAX_RETRY_AFTER)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None

@@ -1,0 +1,204 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a failed attempt or an error status means: the typed error and its message. Loaded when something has failed."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from http import HTTPStatus
+from typing import Any
+
+from .._clock import Clock
+from .._errors import (
+    TRANSIENT_STATUSES,
+    ClouddbError,
+    NotFound,
+    ServiceUnreachable,
+    StatusError,
+    Unauthorized,
+    UnexpectedResponse,
+)
+from .attempt import AttemptError
+from .backoff import retry_after_seconds
+from .body import MAX_RESPONSE_SIZE, BodyError, ResponseTooLarge
+from .connection import Connection
+from .session import RawResponse, Request
+
+MAX_SERVICE_TEXT = 500  # characters
+# OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
+INVALID_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
+
+
+def error_of(
+    attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float
+) -> ClouddbError:
+    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless no response is missing."""
+    cause = attempt.cause
+    name = f"{request.method} {request.path}"
+    if isinstance(cause, UnicodeError):
+        return ClouddbError(f"{name} cannot be sent: a value in it is not valid Unicode.")
+    if isinstance(cause, ResponseTooLarge):
+        return UnexpectedResponse(
+            f"The response to {name} is larger than {MAX_RESPONSE_SIZE // 2**20} MiB.",
+            request.method,
+            request.path,
+            attempts,
+            request.request_id,
+        )
+    limit = f"api_timeout ({seconds:.3g} s)" if seconds == connection.api_timeout else f"the remaining {seconds:.3g} s"
+    message = _sentence(attempt, name, connection.base_url, limit)
+    if attempts > 1:
+        message += f" {attempts} attempts were made."
+    return ServiceUnreachable(
+        connection.redact(message),
+        request.method,
+        request.path,
+        attempts,
+        request.request_id,
+        sent=attempt.was_sent,
+        transient=_is_transient(cause),
+    )
+
+
+def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> str:
+    """What happened, without the libraries' wrappings."""
+    from urllib3.exceptions import HTTPError
+
+    error = attempt.cause
+    if error is None or _is_timeout(error):
+        if attempt.was_sent:
+            return f"{name} got no complete response from {base_url} within {limit}."
+        return f"{name} was not sent: no connection to {base_url} was made within {limit}."
+    if _is_untrusted_certificate(error):
+        sentence = f"The certificate of {base_url} is not trusted: {_innermost(_root_cause(error))}."
+        if not _is_invalid_certificate(error):
+            sentence += " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+        return sentence
+    if not isinstance(error, (OSError, HTTPError, BodyError)):
+        return f"{name} failed with an unexpected {type(error).__name__}: {error}"
+    reason = _innermost(_root_cause(error))
+    if attempt.was_sent:
+        return f"{name} got no complete response from {base_url}: the connection broke ({reason})."
+    return f"{name} was not sent: no connection to {base_url} could be made ({reason})."
+
+
+def _is_transient(error: BaseException | None) -> bool:
+    """Whether the same request may succeed later."""
+    from urllib3.exceptions import HTTPError
+
+    if error is None:
+        return True
+    return isinstance(error, (OSError, HTTPError, BodyError)) and not _is_untrusted_certificate(error)
+
+
+def _is_timeout(error: BaseException) -> bool:
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ReadTimeoutError
+
+    cause = _root_cause(error)
+    # In urllib3 1, a connection that was refused counts among the timeouts.
+    return isinstance(cause, (ConnectTimeoutError, ReadTimeoutError)) and not isinstance(cause, NewConnectionError)
+
+
+def _is_untrusted_certificate(error: BaseException) -> bool:
+    """Whether the service's certificate was refused, or there is no CA bundle to verify it with."""
+    return _is_missing_bundle(error) or any(
+        isinstance(reason, ssl.SSLCertVerificationError)
+        or (isinstance(reason, ssl.SSLError) and reason.library == "X509")
+        or type(reason).__name__ == "CertificateError"
+        for reason in _tls_reasons(error)
+    )
+
+
+def _is_invalid_certificate(error: BaseException) -> bool:
+    """Whether the certificate is expired or another host's, so that no CA bundle would make it valid."""
+    return any(
+        getattr(reason, "verify_code", None) in INVALID_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError"
+        for reason in _tls_reasons(error)
+    )
+
+
+def _tls_reasons(error: BaseException) -> list[Any]:
+    from urllib3.exceptions import SSLError
+
+    cause = _root_cause(error)
+    return [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
+
+
+def _is_missing_bundle(error: BaseException) -> bool:
+    """Whether requests did not find the CA bundle that the environment names, which it reports by a plain OSError."""
+    from requests import RequestException
+
+    return isinstance(error, OSError) and not isinstance(error, RequestException)
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """The urllib3 error within the ones that requests and urllib3 wrap around it."""
+    from requests import RequestException
+    from urllib3.exceptions import MaxRetryError, ProxyError
+
+    inner = getattr(error, "reason", None) if isinstance(error, MaxRetryError) else None
+    if inner is None and isinstance(error, (RequestException, ProxyError)):
+        inner = getattr(error, "original_error", None) or next(iter(error.args), None)
+    return _root_cause(inner) if isinstance(inner, BaseException) else error
+
+
+def _innermost(error: BaseException) -> str:
+    """The text of the operating system's or the TLS library's error behind this one."""
+    from urllib3.exceptions import HTTPError
+
+    inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None)
+    if inner is None and isinstance(error, HTTPError):
+        inner = error.__cause__ or error.__context__
+    if inner is not None:
+        return _innermost(inner)
+    return (
+        str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error) or type(error).__name__
+    )
+
+
+def status_error(response: RawResponse, connection: Connection, request: Request, clock: Clock) -> StatusError:
+    """The error for a response with a status other than 2xx (api.md, Errors)."""
+    status = response.status
+    body = _error_body(response.content, connection)
+    phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
+    message = f"{request.method} {request.path} returned {status}{phrase}"
+    if response.attempts > 1:
+        message += f" after {response.attempts} attempts"
+    message += f": {body['message'].rstrip('.')}." if "message" in body else "."
+    error_class: type[StatusError] = StatusError
+    if status == 401:
+        error_class = Unauthorized
+        message += " The API key is invalid or was revoked. Check api_key or CLOUDDB_API_KEY."
+    elif status == 404:
+        error_class = NotFound
+        message += " There is no such object, or the API key may not access it."
+        if not body:
+            message += " Check base_url as well."
+    elif 300 <= status < 400:
+        message += " Redirects are not followed, so that the key is sent to base_url only."
+        message += " Set base_url to the service's own address."
+    elif not body and status not in TRANSIENT_STATUSES:
+        message += " The response is not one of the control API. Check base_url."
+    error = error_class(
+        message, request.method, request.path, response.attempts, request.request_id, status, error_body=body
+    )
+    error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
+    return error
+
+
+def _error_body(content: bytes, connection: Connection) -> dict[str, str]:
+    """The service's C(message), C(code) and C(request_id), where the body has them (api.md leaves its shape open)."""
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(body, dict):
+        return {}
+    fields = {field: body.get(field) for field in ("message", "code", "request_id")}
+    return {
+        field: connection.redact(text)[:MAX_SERVICE_TEXT]
+        for field, text in fields.items()
+        if isinstance(text, str) and text
+    }

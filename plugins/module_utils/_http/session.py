@@ -1,0 +1,205 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The requests session: what is sent with every request, and how one exchange with the service goes.
+
+Works with urllib3 1.25 to 2.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Mapping
+from http.client import HTTPResponse
+from http.cookiejar import DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from urllib.parse import urlsplit
+
+from .._version import COLLECTION_VERSION
+from .attempt import Attempt
+from .body import read_body
+from .connection import Connection, is_loopback
+
+REQUESTS_IMPORT_ERROR: str | None = None
+try:
+    import requests
+    from requests import Session
+    from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+    from urllib3.exceptions import InsecureRequestWarning
+except ImportError:
+    REQUESTS_IMPORT_ERROR = traceback.format_exc()
+    if not TYPE_CHECKING:
+        # Stand-ins, so that this file can be imported and the module can name what is missing.
+        HTTPAdapter = HTTPConnection = HTTPSConnection = HTTPConnectionPool = HTTPSConnectionPool = Session = object
+
+MAX_CONNECTIONS = 32
+
+
+class Request(NamedTuple):
+    """A request; C(path) is encoded and follows base_url, C(query) and the JSON object C(body) are not encoded yet."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] | None
+    body: Mapping[str, Any] | None
+    request_id: str
+
+
+class RawResponse(NamedTuple):
+    """A response with its complete body, and the number of C(attempts) that it took to get it."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+    attempts: int
+
+
+class FinalResponse(HTTPResponse):
+    """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2)."""
+
+    def begin(self) -> None:
+        """Read the status line and the headers of the final response."""
+        super().begin()
+        while 100 <= self.status < 200 and self.status != 101:
+            # begin() does nothing for a response that has headers.
+            self.headers = self.msg = None  # type: ignore[assignment]
+            super().begin()
+        if self.status == 101:
+            # What follows on this connection would be another protocol, which nobody asked for.
+            self.will_close = True
+
+
+class AttemptConnection:
+    """Tells the attempt that it works for when it begins to connect, and when it begins to send."""
+
+    response_class = FinalResponse
+    attempt: Attempt | None = None
+    sock: Any
+
+    def connect(self) -> None:
+        """Connect; during the handshakes of a proxy and of TLS, the attempt can end it."""
+        _attempt().use(self)
+        super().connect()  # type: ignore[misc]
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        """Send a request; never for an abandoned attempt."""
+        if self.sock is None:
+            self.connect()
+        _attempt().use(self, to_send=True)
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+
+def _attempt() -> Attempt:
+    attempt = threading.current_thread()
+    assert isinstance(attempt, Attempt)
+    return attempt
+
+
+class AttemptHTTPConnection(AttemptConnection, HTTPConnection):
+    """A plain connection."""
+
+
+class AttemptHTTPSConnection(AttemptConnection, HTTPSConnection):
+    """A connection over TLS."""
+
+
+class AttemptHTTPConnectionPool(HTTPConnectionPool):
+    """Plain connections."""
+
+    ConnectionCls = AttemptHTTPConnection
+
+
+class AttemptHTTPSConnectionPool(HTTPSConnectionPool):
+    """Connections over TLS."""
+
+    ConnectionCls = AttemptHTTPSConnection
+
+
+POOL_CLASSES = {"http": AttemptHTTPConnectionPool, "https": AttemptHTTPSConnectionPool}
+
+
+class AttemptAdapter(HTTPAdapter):
+    """Uses the connections above, directly and through proxies."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
+
+    def proxy_manager_for(self, proxy: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        manager.pool_classes_by_scheme = POOL_CLASSES
+        return manager
+
+
+class NoRedirectSession(Session):
+    """A session for one origin: it follows no redirect, nor parses where one leads."""
+
+    def get_redirect_target(self, resp: Any) -> None:
+        return None
+
+
+class ServiceSession(NamedTuple):
+    """A session, and the settings that requests takes with each request only."""
+
+    session: Session
+    base_url: str
+    verify: bool | str | None
+    proxies: dict[str, str] | None
+
+
+def open_session(connection: Connection) -> ServiceSession:
+    """A session that authenticates with the connection's key, and keeps no cookie."""
+    session = NoRedirectSession()
+    session.auth = _bearer(connection.api_key)
+    session.headers.update(
+        {
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"clouddb.control/{COLLECTION_VERSION}",
+        }
+    )
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, AttemptAdapter(pool_maxsize=MAX_CONNECTIONS))
+    if not connection.validate_certs:
+        # The user has chosen; a warning at each request says nothing new.
+        disable_warnings(InsecureRequestWarning)
+    # Requests to this machine bypass every proxy: over plain http, a proxy would see the key.
+    host = urlsplit(connection.base_url).hostname or ""
+    proxies = {"no_proxy": host} if is_loopback(host) else None
+    return ServiceSession(
+        session, connection.base_url, connection.validate_certs and (connection.ca_path or None), proxies
+    )
+
+
+def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+    """Sets the Authorization header; an auth callable, because requests lets .netrc replace a plain header."""
+
+    def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {api_key}"
+        return request
+
+    return authorize
+
+
+def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
+    """Send the request and read its response: status, headers and complete body.
+
+    To be called in an Attempt; C(seconds) bounds each single step, so that the thread of an abandoned one ends.
+    """
+    with service.session.request(
+        request.method,
+        service.base_url + request.path,
+        params=request.query,
+        json=request.body,
+        headers={"X-Request-ID": request.request_id},
+        proxies=service.proxies,
+        # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
+        verify=service.verify,
+        timeout=seconds,
+        stream=True,
+    ) as response:
+        return response.status_code, response.headers, read_body(response.raw)

@@ -1,0 +1,248 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attempts that nothing but the deadline ends: they are abandoned, send nothing any more, and leave no thread behind."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Callable
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
+    Attempt,
+    AttemptAbandonedError,
+    AttemptError,
+    run_attempt,
+)
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    Reply,
+    Request,
+    ScriptedService,
+    reply,
+    scripted_service,
+)
+
+PATIENCE = 30.0  # seconds that a busy machine may take for what usually takes none
+
+
+def attempts_running() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if isinstance(thread, Attempt)]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def open_sockets() -> int:
+    return sum(os.readlink(f"/proc/self/fd/{name}").startswith("socket:") for name in _descriptors())
+
+
+def _descriptors() -> Iterator[str]:
+    for name in os.listdir("/proc/self/fd"):
+        if os.path.islink(f"/proc/self/fd/{name}"):
+            yield name
+
+
+class SlowLookup:
+    """A name lookup that takes until C(release) is called, as one that asks a silent DNS server."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self._released = threading.Event()
+        self._lookup = socket.getaddrinfo
+        self.begun = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", self._wait)
+
+    def _wait(self, *args: Any, **kwargs: Any) -> Any:
+        self.begun.set()
+        assert self._released.wait(PATIENCE)
+        return self._lookup(*args, **kwargs)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+@pytest.fixture
+def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
+    slow = SlowLookup(monkeypatch)
+    yield slow
+    slow.release()
+    wait_until(lambda: not attempts_running())
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: SlowLookup, method: str) -> None:
+    client = serve(api_timeout=0.05, api_retries=1).client
+    with pytest.raises(
+        ServiceUnreachable, match="was not sent: no connection to .* was made within api_timeout"
+    ) as error:
+        client.get("projects") if method == "GET" else client.post("api_keys", body={})
+    assert lookup.begun.is_set()
+    # Both methods are attempted again, as nothing was sent.
+    assert (error.value.attempts, error.value.may_have_acted, error.value.transient) == (2, False, True)
+
+
+def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, lookup: SlowLookup) -> None:
+    served = serve(api_timeout=0.05, api_retries=0)
+    with pytest.raises(ServiceUnreachable):
+        served.client.post("api_keys", body={"key_name": "deploy"})
+    lookup.release()
+    wait_until(lambda: not attempts_running())
+    assert served.requests == []
+
+
+class DrippingService(ScriptedService):
+    """Responds to every request byte by byte, for a long time."""
+
+    def answer_to(self, request: Request) -> Reply:
+        return Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b" " * 1000, slow_from=0)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool) -> None:
+    with scripted_service(tls=tls, service_class=DrippingService) as service:
+        client = scripted(service, validate_certs=False, api_timeout=0.1, api_retries=0).client
+        before = open_sockets()
+        for _attempt in range(20):
+            with pytest.raises(ServiceUnreachable, match="within api_timeout"):
+                client.get("projects")
+        wait_until(lambda: not attempts_running())
+        wait_until(lambda: open_sockets() <= before)
+
+
+def test_an_attempt_that_a_signal_ends_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    abandoned: list[Attempt] = []
+    abandon = Attempt.abandon
+    monkeypatch.setattr(Attempt, "abandon", lambda attempt: abandoned.append(attempt) or abandon(attempt))
+    go_on = threading.Event()
+
+    def interrupted(attempt: Attempt, seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Attempt, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_attempt(lambda: go_on.wait(PATIENCE), 60)
+    assert len(abandoned) == 1
+    go_on.set()
+
+
+def test_an_abandoned_attempt_may_use_no_connection() -> None:
+    attempt = Attempt(lambda: None)
+    assert attempt.abandon() is False
+    with pytest.raises(AttemptAbandonedError):
+        attempt.use(object(), to_send=True)
+    assert not attempt.was_sent
+
+
+class FakeSocket:
+    """Records whether it was shut down."""
+
+    is_shut_down = False
+
+    def shutdown(self, how: int) -> None:
+        self.is_shut_down = True
+
+
+class FakeConnection:
+    """A connection with a socket."""
+
+    def __init__(self) -> None:
+        self.attempt: Attempt | None = None
+        self.sock: FakeSocket | None = FakeSocket()
+
+
+def test_an_abandoned_attempt_leaves_the_connection_of_another_attempt_alone() -> None:
+    first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection()
+    first.use(connection, to_send=True)
+    second.use(connection, to_send=True)
+    assert first.abandon() is True
+    assert connection.sock and not connection.sock.is_shut_down
+    assert second.abandon() is True
+    assert connection.sock.is_shut_down
+
+
+def test_an_attempt_without_a_socket_can_be_abandoned() -> None:
+    attempt, connection = Attempt(lambda: None), FakeConnection()
+    connection.sock = None
+    attempt.use(connection)
+    assert attempt.abandon() is False
+
+
+def test_the_result_or_the_error_of_the_work_comes_back() -> None:
+    assert run_attempt(lambda: 7, PATIENCE) == 7
+    failure = ValueError("no luck")
+
+    def failing() -> None:
+        raise failure
+
+    with pytest.raises(AttemptError) as error:
+        run_attempt(failing, PATIENCE)
+    assert (error.value.cause, error.value.was_sent) == (failure, False)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_without_time_no_thread_is_started(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(attempt_file.Attempt, "start", lambda attempt: pytest.fail("started"))
+    with pytest.raises(AttemptError) as error:
+        run_attempt(lambda: 7, seconds)
+    assert (error.value.cause, error.value.was_sent) == (None, False)
+
+
+# Responses in several parts
+
+
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
+
+
+def after(*interim: bytes) -> Reply:
+    final = b'HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{"id":1}'
+    return Reply(b"".join(interim) + final)
+
+
+@pytest.mark.parametrize(
+    "interim",
+    [
+        (b"HTTP/1.1 100 Continue\r\n\r\n",),
+        (b"HTTP/1.1 102 Processing\r\n\r\n",),
+        (INTERIM,),
+        (INTERIM, b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n", INTERIM),
+    ],
+    ids=["100", "102", "103", "several"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_interim_responses_are_skipped(serve: Serve, method: str, interim: tuple[bytes, ...]) -> None:
+    served = serve(after(*interim))
+    client = served.client
+    response = client.get("projects") if method == "GET" else client.post("api_keys", body={})
+    assert (response.json, response.attempts) == ({"id": 1}, 1)
+
+
+def endless_interim_responses(serve: Serve) -> Scripted:
+    return serve(Reply(INTERIM * 1000, slow_from=len(INTERIM)), api_timeout=0.2, api_retries=0)
+
+
+def test_interim_responses_without_end_are_bounded_by_api_timeout(serve: Serve) -> None:
+    with pytest.raises(ServiceUnreachable, match="got no complete response .* within api_timeout") as error:
+        endless_interim_responses(serve).client.post("api_keys", body={})
+    assert error.value.may_have_acted
+
+
+def test_switching_protocols_closes_the_connection(serve: Serve) -> None:
+    raw = (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n" + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+    )
+    served = serve(Reply(raw), reply({"second": True}), api_retries=0)
+    with pytest.raises(Exception, match="GET /projects returned 101 Switching Protocols"):
+        served.client.get("projects")
+    assert served.client.get("projects").json == {"second": True}
