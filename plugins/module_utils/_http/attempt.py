@@ -55,6 +55,17 @@ class Attempt(threading.Thread):
             self.result = self._work()
         except BaseException as error:  # pylint: disable=broad-except
             self.error = error
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Release the connection, and an outcome that nobody waits for: its traceback would keep sockets open."""
+        with _ownership:
+            if self._connection is not None and self._connection.attempt is self:
+                self._connection.attempt = None
+            self._connection = None
+            if self._is_abandoned:
+                self.result = self.error = None
 
     def use(self, connection: Any, to_send: bool = False) -> None:
         """Take a connection into use, or begin C(to_send) on it. Raises AttemptAbandonedError."""
