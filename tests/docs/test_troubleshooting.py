@@ -19,7 +19,6 @@ from stand_ins import MESSAGES_GUIDE
 from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -111,7 +110,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         messages = [say(*case) for case in CASES]
         untrusted: ScriptedService = stack.enter_context(scripted_service(tls=True))
         messages.append(say(project_info, {"base_url": untrusted.base_url}))
-        patched.setattr(transport, "REQUESTS_IMPORT_ERROR", "Traceback")
+        patched.setattr(module_run, "REQUESTS_IMPORT_ERROR", "Traceback")
         return [*messages, say(project_info, {})]
 
 

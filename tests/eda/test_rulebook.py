@@ -102,7 +102,7 @@ def test_a_restart_loses_and_repeats_nothing(
 def test_a_refused_key_ends_the_rulebook_with_a_clear_error(start: Start, sandbox: Sandbox) -> None:
     rulebook = start(printing(api_key="{{ key }}"), key="a-key-that-nobody-knows")
     assert rulebook.process.wait(30)
-    assert "the service answered 401 Unauthorized" in rulebook.output
+    assert "returned 401 Unauthorized" in rulebook.output
     assert "a-key-that-nobody-knows" not in rulebook.output
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http.transport import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import (
     MAX_RETRY_AFTER,
     retry_after_seconds,
 )
@@ -101,14 +101,16 @@ lasting = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seco
 
 @given(st.integers(0, 10**30))
 def test_seconds_are_honoured_up_to_a_minute(seconds: int) -> None:
-    assert retry_after_seconds({"Retry-After": f"{seconds}"}) == min(seconds, MAX_RETRY_AFTER)
+    assert retry_after_seconds({"Retry-After": f"{seconds}"}, datetime.now(timezone.utc)) == min(
+        seconds, MAX_RETRY_AFTER
+    )
 
 
 @given(lasting)
 def test_a_date_to_come_is_honoured_up_to_a_minute_and_one_gone_by_is_no_pause(away: timedelta) -> None:
     now = datetime.now(timezone.utc)
-    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}) == MAX_RETRY_AFTER
-    assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}) == 0
+    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}, now) == MAX_RETRY_AFTER
+    assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}, now) == 0
 
 
 @given(

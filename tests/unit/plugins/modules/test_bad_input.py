@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
@@ -50,7 +50,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("a request was sent")
 
-    monkeypatch.setattr(transport.requests.Session, "request", refuse)
+    monkeypatch.setattr(session.requests.Session, "request", refuse)
 
 
 @of_every_module

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils._http import transport
+from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
@@ -182,7 +182,7 @@ def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) 
         "code": "FORBIDDEN",
         "request_id": "r-1",
     }
-    assert ended.result["msg"] == "the service answered 403 Forbidden to GET /projects: not your account"
+    assert ended.result["msg"] == "GET /projects returned 403 Forbidden: not your account."
 
 
 @of_every_module
@@ -197,7 +197,7 @@ def test_a_missing_library_is_named(
         given.update(result)
         fail_json(self, **result)
 
-    monkeypatch.setattr(transport, "REQUESTS_IMPORT_ERROR", trace)
+    monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", trace)
     monkeypatch.setattr(AnsibleModule, "fail_json", watched)
     ended = run_main(module, {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key", **options})
     assert ended.failed

@@ -146,7 +146,7 @@ def test_a_key_that_is_not_good(sandbox: Sandbox, module: ModuleType, options: d
     ended = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
     assert_readable(sandbox, ended)
     assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("unauthorized", 401, 1)
-    assert "check api_key or CLOUDDB_API_KEY" in ended.result["msg"]
+    assert "Check api_key or CLOUDDB_API_KEY." in ended.result["msg"]
     assert "wrong-key-0123456789" not in ended.printed
 
 
@@ -157,7 +157,7 @@ def test_an_object_that_is_not_there_or_out_of_reach(
     ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
     assert_readable(sandbox, ended)
     assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("not_found", 404, 1)
-    assert "there is no such object, or this key may not reach it" in ended.result["msg"]
+    assert "There is no such object, or the API key may not access it." in ended.result["msg"]
 
 
 @of_every_module
@@ -180,5 +180,5 @@ def test_a_body_of_the_wrong_shape(sandbox: Sandbox, module: ModuleType, options
     ended = run_main(module, connected(sandbox, **options))
     assert_readable(sandbox, ended)
     assert ended.failure["kind"] == "unexpected_response"
-    assert "the service's answer to GET /" in ended.result["msg"]
-    assert " is not understood: " in ended.result["msg"]
+    assert "The response to GET /" in ended.result["msg"]
+    assert " is not what the API describes: " in ended.result["msg"]
