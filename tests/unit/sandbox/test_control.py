@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 import requests
 
-from clouddb_sandbox.clock import END_OF_TIME, Clock, timestamp
+from clouddb_sandbox.clock import MAX_TIME, Clock, format_timestamp
 
 PROJECT = "wispy-lake-12345678"
 
@@ -53,14 +53,14 @@ class TestClock:
 
     def test_stamps_increase_while_it_stands(self):
         clock = Clock(1000, speed=0)
-        stamps = [clock.stamp() for _change in range(5)]
+        stamps = [clock.unique_time() for _change in range(5)]
         assert stamps == sorted(set(stamps))
         assert clock.now() == stamps[-1]
 
     def test_end_of_time(self):
-        clock = Clock(END_OF_TIME - 10, speed=1e9)
+        clock = Clock(MAX_TIME - 10, speed=1e9)
         clock.set(1e9, advance=1e9)
-        assert timestamp(clock.now()) == "9999-12-31T00:00:00.000000Z"
+        assert format_timestamp(clock.now()) == "9999-12-31T00:00:00.000000Z"
 
 
 class TestOperationPlans:

@@ -23,7 +23,7 @@ class TestStatus:
             service.fault("status", status=status, method="POST")
             response = service.request("POST", "api_keys", json={"key_name": "ci"})
             assert response.status_code == status
-            assert response.json()["message"] == f"the sandbox was told to answer {status}"
+            assert response.json()["message"] == f"status {status}, injected by a fault of the sandbox"
             assert response.json()["request_id"] == response.headers["X-Request-ID"]
             assert "Retry-After" not in response.headers
             assert names(service) == ["sandbox"]

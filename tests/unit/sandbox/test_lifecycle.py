@@ -29,20 +29,20 @@ COMEBACK = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4
 )
 def test_standing(seconds, status, since, failures):
     created_at = 1_700_000_000 * SECOND
-    standing = lifecycle.standing(COMEBACK, created_at, created_at + int(seconds * SECOND))
+    standing = lifecycle.state_at(COMEBACK, created_at, created_at + int(seconds * SECOND))
     assert standing == (status, created_at + since * SECOND, failures)
 
 
-def test_settled_at():
-    assert lifecycle.settled_at(COMEBACK, 10) == 10 + 5 * SECOND
-    assert lifecycle.settled_at([(0, "running")], 10) is None
-    assert lifecycle.settled_at([(0, "failed"), (1, "cancelling")], 10) is None
+def test_completion_time():
+    assert lifecycle.completion_time(COMEBACK, 10) == 10 + 5 * SECOND
+    assert lifecycle.completion_time([(0, "running")], 10) is None
+    assert lifecycle.completion_time([(0, "failed"), (1, "cancelling")], 10) is None
 
 
 @pytest.mark.parametrize("status", lifecycle.STATUSES)
 def test_timeline_to(status):
     timeline = lifecycle.check_timeline(lifecycle.timeline_to(status, 8))
-    assert lifecycle.standing(timeline, 0, 8 * SECOND).status == status
+    assert lifecycle.state_at(timeline, 0, 8 * SECOND).status == status
 
 
 @pytest.mark.parametrize("action", lifecycle.ACTIONS)
@@ -70,7 +70,7 @@ def test_bad_timelines(timeline, complaint):
 
 def test_platform_events():
     """Suspended after five minutes, checked after an hour, started after two, and so on."""
-    events = [platform_activity.event(0, step) for step in range(5)]
+    events = [platform_activity.step_of_cycle(0, step) for step in range(5)]
     assert [(moment // SECOND, action) for moment, action in events] == [
         (300, "suspend_compute"),
         (3600, "check_availability"),

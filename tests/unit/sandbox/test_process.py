@@ -21,8 +21,8 @@ import requests
 import yaml
 from hypothesis import settings
 
-from clouddb_sandbox.__main__ import first_key, main
-from clouddb_sandbox.lock import held
+from clouddb_sandbox.__main__ import read_or_create_key, main
+from clouddb_sandbox.lock import database_lock
 from clouddb_sandbox.server import Server
 
 SERVER = Path(background.__file__).parent
@@ -120,8 +120,8 @@ class TestBackground:
         """A changed server replaces the one that runs, with all of its files."""
         first = started(control)
         bundle = json.loads((tmp_path / "server.json").read_text())
-        text = bundle["clouddb_sandbox/answers.py"]
-        bundle["clouddb_sandbox/answers.py"] = text.replace("message=message", "message='new ' + message")
+        text = bundle["clouddb_sandbox/responses.py"]
+        bundle["clouddb_sandbox/responses.py"] = text.replace("message=message", "message='new ' + message")
         (tmp_path / "server.json").write_text(json.dumps(bundle))
         (tmp_path / "server" / "left_over.py").touch()
         again = started(control)
@@ -296,14 +296,14 @@ class TestCommandLine:
         assert (addresses, capsys.readouterr().err) == (["127.0.0.1", "127.0.0.1"], "")
         # Bound, but nobody listens there.
         assert main([*arguments, "--host", "0.0.0.0"]) == 0
-        assert "Warning: the sandbox listens on 0.0.0.0, where other machines may reach it." in capsys.readouterr().err
+        assert "Warning: the sandbox listens on 0.0.0.0, so other machines may reach it." in capsys.readouterr().err
         defaults = yaml.safe_load((SERVER.parent / "defaults" / "main.yml").read_text())
         assert defaults["sandbox_host"] == "127.0.0.1"
 
     def test_one_process_to_a_database(self, tmp_path, arguments, capsys):
-        with held(tmp_path / "a.sqlite"):
+        with database_lock(tmp_path / "a.sqlite"):
             assert main(arguments) == 1
-        assert "another sandbox runs on" in capsys.readouterr().err
+        assert "Another sandbox uses" in capsys.readouterr().err
         assert not (tmp_path / "ready").exists()
 
     @pytest.mark.parametrize(
@@ -325,11 +325,11 @@ class TestCommandLine:
     def test_key_file(self, tmp_path):
         """What is in it is the key; where nothing is, a new one is made, for its owner only."""
         (tmp_path / "mine").write_text("  my own key\n")
-        assert first_key(tmp_path / "mine") == "my own key"
+        assert read_or_create_key(tmp_path / "mine") == "my own key"
         for name in ("missing", "empty"):
             if name == "empty":
                 (tmp_path / name).touch()
-            secret = first_key(tmp_path / name)
+            secret = read_or_create_key(tmp_path / name)
             assert len(secret) == 64
-            assert first_key(tmp_path / name) == secret
+            assert read_or_create_key(tmp_path / name) == secret
             assert (tmp_path / name).stat().st_mode & 0o777 == 0o600

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from clouddb_sandbox.rate_limit import Limiter, RateLimit
+from clouddb_sandbox.rate_limit import RateLimit, RateLimiter
 
 NONE_LEFT = {"per_minute": 1, "burst": 2}
 
@@ -26,7 +26,7 @@ def time():
 
 @pytest.fixture
 def limiter(time):
-    limiter = Limiter(time)
+    limiter = RateLimiter(time)
     limiter.set(RateLimit())
     return limiter
 
@@ -37,7 +37,7 @@ def passing(limiter, attempts):
 
 class TestLimiter:
     def test_without_a_limit_all_pass(self, time):
-        assert passing(Limiter(time), 10_000) == 10_000
+        assert passing(RateLimiter(time), 10_000) == 10_000
 
     def test_a_burst_passes_and_no_more(self, limiter):
         assert passing(limiter, 100) == 40

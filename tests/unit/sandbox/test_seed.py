@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from clouddb_sandbox import clock
-from clouddb_sandbox.seed import check_seed
+from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.store import Store
 
 PROJECT = "wispy-lake-12345678"
@@ -179,13 +179,19 @@ class TestGenerated:
         ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*timezone"),
         ({"projects": [{"age": "old"}]}, "projects.0.age: Input should be a valid number"),
         ({"projects": [{"age": -1}]}, "projects.0.age: Input should be greater than or equal to 0"),
-        ({"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]}, "projects.0: .*exclude each other"),
-        ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: a is there more than once"),
+        (
+            {"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]},
+            "projects.0: .*age and created_at are mutually exclusive",
+        ),
+        ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: must be unique, but a occurs more than once"),
         (one_operation(action="explode"), "projects.0.operations.0.action: .*'explode' is not one of apply_config"),
         (one_operation(status="done"), "projects.0.operations.0.status: .*'done' is not one of scheduling"),
         (one_operation(duration=0), "projects.0.operations.0.duration: "),
         (one_operation(timeline=[[1, "running"]]), "projects.0.operations.0.timeline: .*must be 0"),
-        (one_operation(timeline=[[0, "running"]], status="failed"), "projects.0.operations.0: .*timeline excludes"),
+        (
+            one_operation(timeline=[[0, "running"]], status="failed"),
+            "projects.0.operations.0: .*timeline and status or duration are mutually exclusive",
+        ),
         ({"projects": [{"operations": [{}]}]}, "projects.0.operations.0.action: Field required"),
         ({"api_keys": [{"key": "c" * 64}]}, "api_keys.0.name: Field required"),
         ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
@@ -194,7 +200,7 @@ class TestGenerated:
 )
 def test_wrong_seeds(seed, complaint):
     with pytest.raises(ValueError, match=complaint):
-        check_seed(seed)
+        validate_seed(seed)
 
 
 def test_secrets_are_not_shown():
@@ -205,7 +211,7 @@ def test_secrets_are_not_shown():
         {"api_keys": [{"name": "ci", "secret": "secret-value"}]},
     ):
         with pytest.raises(ValueError, match="api_keys") as caught:
-            check_seed(seed)
+            validate_seed(seed)
         assert "secretsecret" not in str(caught.value)
         assert "secret-value" not in str(caught.value)
         assert "input_value" not in str(caught.value)
