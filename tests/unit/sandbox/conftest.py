@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real sandbox on a real socket for each test."""
+"""A real sandbox, on a real socket, for each test."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import requests
 SERVER = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files"
 sys.path.insert(0, str(SERVER))
 
-from clouddb_sandbox.in_process import sandbox_server  # noqa: E402
 from clouddb_sandbox.settings import Settings  # noqa: E402
+from clouddb_sandbox.threaded_server import run_in_thread  # noqa: E402
 
 API_KEY = "k" * 64
 PROJECT = "wispy-lake-12345678"
 
 
 class Service:
-    """A client of one sandbox: paths without a leading slash are below the base URL, others below the host."""
+    """Client of a sandbox. Paths without a leading slash are relative to the base URL, others to the host."""
 
     def __init__(self, base_url, api_key=API_KEY):
         self.base_url = base_url
@@ -40,7 +40,7 @@ class Service:
         return self.request("GET", path, params=params)
 
     def ok(self, method, path, **options):
-        """The body of an answer that must be a good one."""
+        """Send a request that must succeed. Returns the parsed response body."""
         response = self.request(method, path, **options)
         assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
         return response.json()
@@ -86,23 +86,23 @@ class Service:
 
 @pytest.fixture
 def connect():
-    """What makes a client of the sandbox at a base URL."""
+    """Factory of clients, from a base URL and an API key."""
     return Service
 
 
 @pytest.fixture
 def serve(tmp_path):
-    """Start a sandbox; the same database each time within a test. Its clock stands still unless a speed is given."""
+    """Factory of sandboxes, with the same database for all of a test. The clock is stopped unless a speed is given."""
     with ExitStack() as running:
 
         def start(seed=None, speed=0.0, api_key=API_KEY):
             settings = Settings(database=tmp_path / "sandbox.sqlite", api_key=api_key, seed=seed, speed=speed)
-            return Service(running.enter_context(sandbox_server(settings)), api_key)
+            return Service(running.enter_context(run_in_thread(settings)), api_key)
 
         yield start
 
 
 @pytest.fixture
 def service(serve):
-    """A sandbox with one project, which has been there for a day."""
+    """A sandbox with one project, created a day ago."""
     return serve({"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}]})

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service's contract, statement by statement: each test quotes the ones that it holds the sandbox to."""
+"""The service's contract, statement by statement: each test quotes the statements that it verifies."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ ENDPOINTS = [
 
 
 def assert_types(item, types):
-    """Exactly these fields, each of its type (bool is no int here)."""
+    """Assert that these are all fields, each with exactly this type: a bool is not an int."""
     assert {name: type(value) for name, value in item.items()} == types
 
 
-def moment(text):
+def parse_timestamp(text):
     assert TIMESTAMP.fullmatch(text), text
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def wait(service, started):
-    """What api.md tells clients to do, with the clock moved instead of waited for."""
+def wait_for(service, started):
+    """Poll until all operations are finished, as api.md describes, but advance the clock instead of waiting."""
     for _poll in range(20):
         statuses = {service.operation(operation)["status"] for operation in started}
         if statuses == {"finished"}:
             return
         assert "failed" not in statuses
         service.advance(5)
-    raise AssertionError(f"still {statuses}")
+    raise AssertionError(f"operations are unfinished: {statuses}")
 
 
-class TestWhatTheServiceDoes:
-    def test_every_call_requires_a_key(self, service):
+class TestService:
+    def test_requests_without_a_valid_key_get_401(self, service):
         """api.md: "Every call requires an API key sent as a bearer token." "A request with no Authorization header,
         an invalid key or a revoked key fails with HTTP 401 (Unauthorized)"."""
         created = service.create_key()
@@ -89,7 +89,7 @@ class TestWhatTheServiceDoes:
         service.session.headers["Authorization"] = f"Bearer {'k' * 64}"
         assert [key["id"] for key in service.keys()] == [key["id"] for key in before]
 
-    def test_keys_are_global(self, serve):
+    def test_a_key_works_with_all_projects(self, serve):
         """api.md: "API keys are global. They belong to an account and work with any project of that account." "Keys
         give access to all objects of the account"."""
         service = serve({"generate": {"projects": 3, "operations_per_project": 1}})
@@ -98,7 +98,7 @@ class TestWhatTheServiceDoes:
             (operation,) = other.operations(project["id"])
             assert other.operation(operation) == operation
 
-    def test_unlimited_keys(self, service):
+    def test_number_of_keys_is_unlimited(self, service):
         """api.md: "An account may create an unlimited number of keys." "API keys per account: unlimited"."""
         created = [service.create_key("same name") for _number in range(300)]
         assert len({key["id"] for key in created}) == 300
@@ -110,7 +110,7 @@ class TestWhatTheServiceDoes:
         service.advance(9 * 365 * 86400)
         assert other.get("api_keys").status_code == 200
 
-    def test_operations_start_in_both_ways(self, service):
+    def test_operations_are_started_by_requests_and_by_the_platform(self, service):
         """api.md: "It is started either by a user action (for example creating a branch or deleting a database) or by
         the platform itself (for example suspending a compute after inactivity, or an availability check)"."""
         assert service.operations() == []
@@ -119,7 +119,7 @@ class TestWhatTheServiceDoes:
         service.advance(3600)
         assert {"suspend_compute", "check_availability"} <= {item["action"] for item in service.operations()}
 
-    def test_base_address(self, service):
+    def test_base_url_ends_with_the_version(self, service):
         """api.md: "The base address {base_url} ends with a version segment, `v2`, after an `api` segment; every path
         in this document is relative to that base"."""
         assert service.base_url.endswith("/api/v2")
@@ -129,7 +129,7 @@ class TestWhatTheServiceDoes:
 
 
 class TestApiKeys:
-    def test_creation(self, service):
+    def test_create(self, service):
         """api.md: "POST /api_keys: Creates an API key. Request body: JSON object with `key_name` (string, required).
         Response: the API key creation result (`id`, `key`)"."""
         created = service.create_key("deploy")
@@ -149,9 +149,9 @@ class TestApiKeys:
         assert len(secrets) == 20
         assert all(re.fullmatch("[a-z0-9]{64}", secret) for secret in secrets)
 
-    def test_secret_cannot_be_had_again(self, service, tmp_path):
+    def test_secret_is_not_retrievable(self, service, tmp_path):
         """api.md: "returned only at creation and not retrievable afterwards" "It cannot be viewed again"; nor does
-        the database hold it."""
+        the database contain it."""
         created = service.create_key()
         later = [
             service.get("api_keys").text,
@@ -177,10 +177,10 @@ class TestApiKeys:
             )
         assert (listed[1]["id"], listed[1]["name"]) == (created["id"], "deploy")
         assert listed[1]["created_at"] == created["created_at"]
-        assert moment(listed[1]["created_at"]) < moment(listed[1]["last_used_at"])
+        assert parse_timestamp(listed[1]["created_at"]) < parse_timestamp(listed[1]["last_used_at"])
         assert listed[1]["last_used_from_addr"] == "127.0.0.1"
 
-    def test_last_use(self, service):
+    def test_last_use_is_recorded(self, service):
         """api.md: "last_used_at", "last_used_from_addr: network address the key was last used from"; null and empty
         before."""
         created = service.create_key()
@@ -188,13 +188,13 @@ class TestApiKeys:
         assert (unused["last_used_at"], unused["last_used_from_addr"]) == (None, "")
         other = service.as_key(created["key"])
         other.get("projects")
-        first = moment(service.keys()[1]["last_used_at"])
-        assert moment(service.keys()[1]["last_used_at"]) == first
+        first = parse_timestamp(service.keys()[1]["last_used_at"])
+        assert parse_timestamp(service.keys()[1]["last_used_at"]) == first
         service.advance(60)
         other.get("nowhere")
-        assert moment(service.keys()[1]["last_used_at"]) - first >= timedelta(seconds=60)
+        assert parse_timestamp(service.keys()[1]["last_used_at"]) - first >= timedelta(seconds=60)
 
-    def test_revocation(self, service):
+    def test_revoke(self, service):
         """api.md: "DELETE /api_keys/{key_id}: Revokes a key. Response: the API key revocation result." "Effective
         immediately; any later request using the key fails with 401; cannot be reversed"."""
         created = service.create_key("deploy")
@@ -209,8 +209,7 @@ class TestApiKeys:
         assert [key["name"] for key in service.keys()] == ["sandbox"]
 
     def test_revocation_is_irreversible(self, serve):
-        """api.md: "Revocation is irreversible": neither a second one nor a new start with the same key brings it
-        back."""
+        """api.md: "Revocation is irreversible": neither a second one nor a restart with the same key reactivates it."""
         service = serve()
         created = service.create_key()
         service.ok("DELETE", f"api_keys/{created['id']}")
@@ -218,28 +217,27 @@ class TestApiKeys:
         service.ok("DELETE", "api_keys/1")
         assert serve().get("projects").status_code == 401
 
-    def test_a_lost_first_key(self, serve):
-        """An account whose key file was lost is not lost with it: a new start with another key adds that one."""
+    def test_restart_with_another_first_key_adds_it(self, serve):
+        """The account remains accessible after its key file is lost."""
         serve({"projects": [{"id": PROJECT}]})
-        again = serve(api_key="another" * 9)
-        assert len(again.ok("GET", "projects")["projects"]) == 1
-        assert [key["name"] for key in again.keys()] == ["sandbox", "sandbox"]
+        restarted = serve(api_key="another" * 9)
+        assert len(restarted.ok("GET", "projects")["projects"]) == 1
+        assert [key["name"] for key in restarted.keys()] == ["sandbox", "sandbox"]
 
-    def test_revoking_what_is_not_there(self, service):
+    def test_revoking_an_unknown_key_gets_404(self, service):
         """api.md: "Path parameter `key_id` (integer, required)"; condition of the transition: "key exists"."""
         assert service.request("DELETE", "api_keys/4711").status_code == 404
         assert service.request("DELETE", "api_keys/x").status_code == 400
 
     def test_a_key_can_revoke_itself(self, service):
-        """api.md: "takes effect immediately": the answer to the revocation is the last thing that the key is good
-        for."""
+        """api.md: "takes effect immediately": the response to the revocation is the last one that the key gets."""
         created = service.create_key()
         other = service.as_key(created["key"])
         assert other.ok("DELETE", f"api_keys/{created['id']}")["revoked"] is True
         assert other.get("api_keys").status_code == 401
 
     def test_ids_and_times_increase(self, service):
-        """Ids are never used twice, and no two keys share a `created_at`: the earliest key is always a single one."""
+        """Ids are not reused, and no two keys have the same `created_at`, so the earliest key is unique."""
         first = service.create_key()
         service.ok("DELETE", f"api_keys/{first['id']}")
         created = [first, *(service.create_key() for _number in range(5))]
@@ -257,12 +255,11 @@ class TestProjects:
         strings = ("id", "name", "platform_id", "region_id", "provisioner", "proxy_host", "created_at", "updated_at")
         numbers = ("pg_version", "cpu_used_sec", "branch_logical_size_limit")
         assert_types(project, {**dict.fromkeys(strings, str), **dict.fromkeys(numbers, int), "locked": bool})
-        moment(project["created_at"])
-        moment(project["updated_at"])
+        parse_timestamp(project["created_at"])
+        parse_timestamp(project["updated_at"])
 
-    def test_pages(self, serve):
-        """Every project once, newest first, whatever the size of the pages; the empty page after the last has no
-        `pagination`."""
+    def test_pages_contain_every_project_once(self, serve):
+        """Newest first, with any page size; the empty page after the last has no `pagination`."""
         service = serve({"generate": {"projects": 23}})
         names = [f"project-{number:04d}" for number in range(23, 0, -1)]
         for limit in (None, 1, 5, 23, 400):
@@ -274,8 +271,8 @@ class TestProjects:
             assert page == {"projects": []}
             assert seen == names
 
-    def test_search(self, serve):
-        """`search` finds by a part of the name or of the id; `org_id` by the organisation."""
+    def test_search_and_org_id(self, serve):
+        """`search` matches part of the name or id; `org_id` matches the organization."""
         service = serve({"projects": [{"name": "Shop", "id": "calm-sea-1"}, {"name": "wiki", "org_id": "org-1"}]})
 
         def names(**params):
@@ -298,7 +295,7 @@ class TestOperations:
         assert body == {"operation": started}
         assert started["project_id"] == PROJECT
         assert started["failures_count"] == 0
-        assert moment(started["created_at"]) <= moment(started["updated_at"])
+        assert parse_timestamp(started["created_at"]) <= parse_timestamp(started["updated_at"])
 
     def test_endpoint_is_absent_without_compute(self, service):
         """api.md: "endpoint_id: compute the operation acts on; absent on operations that have no compute (for example
@@ -320,13 +317,13 @@ class TestOperations:
         assert {operation["branch_id"] for operation in created["operations"]} == {branch["id"]}
 
     def test_delete_tenant(self, service):
-        """api.md: "delete_tenant: Deletes stored data when a project is deleted." It can be waited for all the
-        same."""
+        """api.md: "delete_tenant: Deletes stored data when a project is deleted." Its operation can still be
+        fetched."""
         deleted = service.ok("DELETE", f"projects/{PROJECT}")
         assert [operation["action"] for operation in deleted["operations"]] == ["delete_tenant"]
         assert service.ok("GET", "projects") == {"projects": []}
         assert service.get(f"projects/{PROJECT}").status_code == 404
-        wait(service, deleted["operations"])
+        wait_for(service, deleted["operations"])
         assert [operation["status"] for operation in service.operations()] == ["finished"]
         service.advance(86400)
         assert len(service.operations()) == 1
@@ -350,7 +347,7 @@ class TestOperations:
         assert [operation["action"] for operation in changed["operations"]] == ["apply_storage_config"]
         assert service.ok("GET", f"projects/{PROJECT}")["project"]["history_retention_seconds"] == 3600
 
-    def test_platform_operations(self, service):
+    def test_platform_starts_operations(self, service):
         """api.md: "check_availability: Periodic check", "suspend_compute: Suspends a compute after a period of
         inactivity", "start_compute: Starts a compute when something needs it"."""
         service.advance(299)
@@ -362,7 +359,7 @@ class TestOperations:
         assert actions == ["suspend_compute", "check_availability", "start_compute", "suspend_compute"]
         assert all("endpoint_id" in operation for operation in service.operations())
 
-    def test_no_compute_no_check(self, service):
+    def test_branch_without_compute_is_not_checked(self, service):
         """api.md: "Branches without a compute are not checked"."""
         created = service.create_branch(branch={"name": "idle"}, endpoints=[])
         assert [operation["action"] for operation in created["operations"]] == ["create_branch"]
@@ -387,7 +384,7 @@ class TestOperations:
             seen.append(service.operation(operation)["status"])
         assert seen == ["scheduling", "running", "failed", "running", "finished"]
 
-    def test_failure_is_no_http_error(self, service):
+    def test_operation_failure_is_not_an_http_error(self, service):
         """api.md: "A failed operation is reported through the operation's `status` value `failed`, not through an
         HTTP error"."""
         service.plan([[0, "running"], [1, "failed"]], error="no space left")
@@ -396,7 +393,7 @@ class TestOperations:
         failed = service.operation(operation)
         assert (failed["status"], failed["failures_count"], failed["error"]) == ("failed", 1, "no space left")
 
-    def test_unknown(self, service):
+    def test_unknown_ids_get_404(self, service):
         """api.md: "Path parameters: `project_id` (string), `operation_id` (string); both required"."""
         operation = service.create_branch()["operations"][0]
         other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
@@ -413,9 +410,9 @@ class TestOperations:
 class TestPaging:
     @pytest.fixture
     def many(self, serve):
-        """Three operations share each moment."""
-        course = [{"id": f"op-{number:02d}", "action": "start_compute", "age": number // 3} for number in range(20)]
-        return serve({"projects": [{"id": PROJECT, "operations": course}]})
+        """Three operations at a time have the same `created_at`."""
+        operations = [{"id": f"op-{number:02d}", "action": "start_compute", "age": number // 3} for number in range(20)]
+        return serve({"projects": [{"id": PROJECT, "operations": operations}]})
 
     def test_newest_first(self, many):
         """api.md: "The order shown is newest first (`created_at` descending)"."""
@@ -439,8 +436,8 @@ class TestPaging:
             assert page == {"operations": []}
             assert seen == everything
 
-    def test_new_operations_do_not_disturb(self, many):
-        """A page is what follows its cursor, whatever has come before it since."""
+    def test_new_operations_do_not_shift_pages(self, many):
+        """A page starts at its cursor, even if operations were added since."""
         first = many.ok("GET", f"projects/{PROJECT}/operations", params={"limit": 10})
         many.advance(5)
         many.create_branch()
@@ -449,7 +446,7 @@ class TestPaging:
         assert sorted(seen) == [f"op-{number:02d}" for number in range(20)]
 
     def test_cursor_must_be_encoded(self, many):
-        """api.md: "It is URL-encoded when sent." One that is not, or is not a cursor at all, gets a clear answer."""
+        """api.md: "It is URL-encoded when sent." A cursor that is invalid or not encoded gets 400."""
         cursor = many.ok("GET", f"projects/{PROJECT}/operations")["pagination"]["cursor"]
         assert "+" in cursor
         for wrong in (cursor, "x", "", "2026-01-01T00:00:00Z", quote("9" * 4 + cursor[4:], safe="")[:-1]):
@@ -457,31 +454,31 @@ class TestPaging:
             assert response.status_code == 400, wrong
             assert "cursor" in response.json()["message"]
 
-    def test_optional_parameters(self, many):
+    def test_limit_is_optional_and_validated(self, many):
         """api.md: "Query parameters, both optional: `limit` (integer): maximum number of operations in the page"."""
         assert len(many.ok("GET", f"projects/{PROJECT}/operations")["operations"]) == 20
         assert len(many.operations(limit=4)) == 4
-        for path, largest in ((f"projects/{PROJECT}/operations", 1000), ("projects", 400)):
-            assert many.get(path, limit=largest).status_code == 200
-            for wrong in (0, -1, largest + 1, "many", "1.5", ""):
+        for path, maximum in ((f"projects/{PROJECT}/operations", 1000), ("projects", 400)):
+            assert many.get(path, limit=maximum).status_code == 200
+            for wrong in (0, -1, maximum + 1, "many", "1.5", ""):
                 response = many.get(path, limit=wrong)
                 assert response.status_code == 400
                 assert "limit" in response.json()["message"]
 
 
 class TestDependentRequests:
-    def test_the_way_of_a_client(self, service):
+    def test_client_polls_then_sends_the_dependent_request(self, service):
         """api.md: "Creating a branch starts a `create_branch` operation and a `start_compute` operation." "1. Take
         the operation `id` from the `operations` array. 2. Call get-operation at intervals. 3. Continue until `status`
         is `finished`, then send the dependent request (for example creating a database on the new branch)"."""
         created = service.create_branch(branch={"name": "preview"})
         assert [operation["action"] for operation in created["operations"]] == ["create_branch", "start_compute"]
-        wait(service, created["operations"])
+        wait_for(service, created["operations"])
         assert service.create_database(created["branch"]["id"]).status_code == 201
 
-    def test_not_waiting_is_punished(self, service):
-        """api.md: "...to learn when an earlier request has completed before they send the next": who does not wait
-        gets 423, and nothing is done."""
+    def test_request_before_completion_gets_423(self, service):
+        """api.md: "...to learn when an earlier request has completed before they send the next": a
+        request sent earlier gets 423 and is not processed."""
         branch_id = service.create_branch(branch={"name": "preview"})["branch"]["id"]
         refusals = [
             service.create_database(branch_id),
@@ -493,11 +490,11 @@ class TestDependentRequests:
             assert (response.status_code, response.json()["code"]) == (423, "LOCKED")
             assert "unfinished" in response.json()["message"]
         assert len(service.operations()) == 2
-        # Another branch is another matter.
+        # Other branches are not locked.
         assert service.create_database(service.default_branch()).status_code == 201
 
-    def test_failed_work_does_not_lock(self, service):
-        """api.md: "4. Treat `failed` as a failure": it is over, unless the platform tries again."""
+    def test_failed_operation_does_not_lock(self, service):
+        """api.md: "4. Treat `failed` as a failure": it is complete, unless the platform retries it."""
         service.plan([[0, "running"], [1, "failed"]], times=2)
         branch_id = service.create_branch()["branch"]["id"]
         service.advance(1)
@@ -507,13 +504,13 @@ class TestDependentRequests:
         service.advance(1)
         assert service.create_database(branch_id).status_code == 423
 
-    def test_the_platform_gives_way(self, service):
-        """The platform's own operations do not lock: their moment is not the client's to know."""
+    def test_platform_operations_do_not_lock(self, service):
+        """Clients cannot know when the platform starts them."""
         service.advance(300)
         assert [operation["status"] for operation in service.operations()] == ["scheduling"]
         assert service.create_database(service.default_branch()).status_code == 201
 
-    def test_names_that_are_taken(self, service):
+    def test_duplicate_names_get_409(self, service):
         branch_id = service.default_branch()
         assert service.create_database(branch_id).status_code == 201
         service.advance(5)
@@ -530,7 +527,7 @@ class TestDependentRequests:
         databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
         assert [database["name"] for database in databases] == ["orders"]
 
-    def test_bad_bodies(self, service):
+    def test_invalid_fields_get_400(self, service):
         for method, path, body in (
             ("POST", "projects", {}),
             ("POST", "projects", {"project": {"pg_version": "old"}}),
@@ -547,8 +544,8 @@ class TestDependentRequests:
 
 
 class TestErrors:
-    def test_shape(self, service):
-        """As the public service: `message`, `code`, `request_id`; the client's `X-Request-ID` comes back."""
+    def test_body_and_request_id(self, service):
+        """Like the public service: `message`, `code`, `request_id`. The client's `X-Request-ID` is returned."""
         for path, status in (("nowhere", 404), ("projects?limit=x", 400), ("projects/none", 404)):
             response = service.request("GET", path, headers={"X-Request-ID": "mine-1"})
             assert response.status_code == status
@@ -556,7 +553,7 @@ class TestErrors:
             assert response.json()["request_id"] == response.headers["X-Request-ID"] == "mine-1"
         assert service.get("nowhere").json()["request_id"] != service.get("nowhere").json()["request_id"]
 
-    def test_wrong_method(self, service):
+    def test_unsupported_method_gets_405(self, service):
         for path, allowed in (
             ("projects", "GET, POST"),
             (f"projects/{PROJECT}", "DELETE, GET, PATCH"),
@@ -568,13 +565,13 @@ class TestErrors:
             assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")
             assert response.headers["Allow"] == allowed
 
-    def test_malformed_body(self, service):
+    def test_malformed_json_gets_400(self, service):
         response = service.request("POST", "api_keys", data="{", headers={"Content-Type": "application/json"})
         assert response.status_code == 400
         assert response.json()["code"] == "BAD_REQUEST"
 
-    def test_the_sandbox_itself_failing(self, serve, tmp_path):
-        """Also then: a JSON error, with its headers."""
+    def test_internal_error_gets_500(self, serve, tmp_path):
+        """With a JSON body and the usual headers."""
         service = serve()
         with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
             db.execute("ALTER TABLE projects RENAME TO lost")
@@ -582,10 +579,10 @@ class TestErrors:
         assert (response.status_code, response.json()["code"]) == (500, "INTERNAL_SERVER_ERROR")
         assert response.headers["X-Request-ID"] == response.json()["request_id"]
 
-    def test_date_follows_the_clock(self, service):
-        """Every answer's Date is the sandbox's own, a 401's too."""
+    def test_date_header_follows_the_clock(self, service):
+        """On every response, including 401."""
         service.advance(400 * 86400)
         now = service.ok("GET", "/_sandbox/clock")["now"]
-        expected = moment(now).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        expected = parse_timestamp(now).strftime("%a, %d %b %Y %H:%M:%S GMT")
         assert service.get("projects").headers["Date"] == expected
         assert requests.get(f"{service.base_url}/projects", timeout=10).headers["Date"] == expected

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each kind of fault, as a client meets it, and what the service has done then."""
+"""Each kind of fault: its effect for the client, and whether the request was processed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import requests
 PROJECT = "wispy-lake-12345678"
 
 
-def names(service):
+def key_names(service):
     return [key["name"] for key in service.keys()]
 
 
 class TestStatus:
-    def test_nothing_is_written(self, service):
+    def test_status_is_sent_and_nothing_is_written(self, service):
         for status in (400, 401, 403, 404, 418, 423, 429, 499, 500, 502, 503, 504, 599):
             service.fault("status", status=status, method="POST")
             response = service.request("POST", "api_keys", json={"key_name": "ci"})
             assert response.status_code == status
-            assert response.json()["message"] == f"the sandbox was told to answer {status}"
+            assert response.json()["message"] == f"status {status}, injected by a fault of the sandbox"
             assert response.json()["request_id"] == response.headers["X-Request-ID"]
             assert "Retry-After" not in response.headers
-            assert names(service) == ["sandbox"]
+            assert key_names(service) == ["sandbox"]
         service.create_key("ci")
-        assert names(service) == ["sandbox", "ci"]
+        assert key_names(service) == ["sandbox", "ci"]
 
     def test_retry_after(self, service):
         for retry_after in ("7", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", 7):
@@ -56,82 +56,82 @@ class TestStatus:
         assert (response.status_code, response.content) == (204, b"")
 
 
-class TestBodies:
+class TestResponseBodies:
     def test_html(self, service):
         service.fault("html")
         response = service.request("POST", "api_keys", json={"key_name": "ci"})
         assert response.status_code == 200
         assert response.headers["Content-Type"].startswith("text/html")
         assert "<html>" in response.text
-        assert names(service) == ["sandbox"]
+        assert key_names(service) == ["sandbox"]
 
     def test_redirect(self, service):
         service.fault("redirect", location="http://127.0.0.1:9/elsewhere")
         response = service.request("POST", "api_keys", json={"key_name": "ci"})
         assert (response.status_code, response.headers["Location"]) == (302, "http://127.0.0.1:9/elsewhere")
-        assert names(service) == ["sandbox"]
+        assert key_names(service) == ["sandbox"]
 
     def test_malformed(self, service):
-        """Half of the JSON, correctly announced; the request is carried out."""
+        """Half of the JSON with its own Content-Length. The request is processed."""
         service.fault("malformed")
         response = service.request("POST", "api_keys", json={"key_name": "ci"})
         assert response.status_code == 200
         assert int(response.headers["Content-Length"]) == len(response.content) > 0
         with pytest.raises(requests.JSONDecodeError):
             response.json()
-        assert names(service) == ["sandbox", "ci"]
+        assert key_names(service) == ["sandbox", "ci"]
 
-    def test_truncated(self, service):
-        """Half of the body under its full length; the request is carried out."""
-        whole = len(service.get("projects").content)
+    def test_truncate(self, service):
+        """Half of the body with its full Content-Length. The request is processed."""
+        full_length = len(service.get("projects").content)
         service.fault("truncate")
         response = service.request("GET", "projects", stream=True)
-        assert int(response.headers["Content-Length"]) == whole
+        assert int(response.headers["Content-Length"]) == full_length
         received = b""
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
             for chunk in response.iter_content(1):
                 received += chunk
-        assert len(received) == whole // 2
+        assert len(received) == full_length // 2
 
 
 class TestConnections:
-    def test_lost_answer(self, service):
-        """The request is carried out; not a byte comes back."""
+    def test_lost_response(self, service):
+        """The request is processed, without a response."""
         service.fault("lost_answer", method="POST", path="/api_keys")
         with pytest.raises(requests.ConnectionError, match="without response"):
             service.create_key("ci")
-        assert names(service) == ["sandbox", "ci"]
+        assert key_names(service) == ["sandbox", "ci"]
 
-    def test_lost_answer_of_work(self, service):
+    def test_lost_response_of_a_request_that_starts_operations(self, service):
         service.fault("lost_answer", method="POST")
         with pytest.raises(requests.ConnectionError):
             service.create_branch(branch={"name": "preview"})
         assert [operation["action"] for operation in service.operations()] == ["start_compute", "create_branch"]
 
     def test_reset(self, service):
-        """Cut before anything is done."""
+        """The connection is closed and the request is not processed."""
         service.fault("reset", method="POST")
         with pytest.raises(requests.ConnectionError):
             service.create_key("ci")
-        assert names(service) == ["sandbox"]
+        assert key_names(service) == ["sandbox"]
 
     def test_stall(self, service):
-        """Silence, then cut; nothing is done."""
+        """The connection is closed after the delay, and the request is not processed."""
         service.fault("stall", seconds=0.2)
         started = time.monotonic()
         with pytest.raises(requests.ConnectionError):
             service.create_key("ci")
         assert time.monotonic() - started >= 0.2
-        assert names(service) == ["sandbox"]
+        assert key_names(service) == ["sandbox"]
 
-    def test_stall_beyond_the_clients_patience(self, service):
+    def test_stall_longer_than_the_client_timeout(self, service):
         service.fault("stall", seconds=60)
         with pytest.raises(requests.ReadTimeout):
             requests.get(f"{service.base_url}/projects", headers=service.session.headers, timeout=0.2)
         assert service.get("projects").status_code == 200
 
-    def test_nobody_left_to_cut_off(self, service):
-        """The client has gone before its connection is cut; the sandbox takes no harm."""
+    def test_reset_after_the_client_disconnected(self, service):
+        """The sandbox continues to respond to other requests."""
         service.fault("delay", seconds=0.2)
         service.fault("reset")
         with pytest.raises(requests.ReadTimeout):
@@ -140,7 +140,7 @@ class TestConnections:
         service.get("projects")
         assert [entry["status"] for entry in service.log()] == [None, 200]
 
-    def test_what_was_sent_is_carried_out_after_the_delay_though_the_client_has_gone(self, service):
+    def test_delayed_request_is_processed_after_the_client_disconnected(self, service):
         service.fault("delay", seconds=0.2)
         with pytest.raises(requests.ReadTimeout):
             requests.post(
@@ -148,9 +148,9 @@ class TestConnections:
             )
         service.fault("delay", seconds=0.4)
         service.get("projects")
-        assert names(service) == ["sandbox", "ci"]
+        assert key_names(service) == ["sandbox", "ci"]
 
-    def test_other_connections_stay(self, service):
+    def test_reset_closes_only_its_own_connection(self, service):
         other = service.as_key("k" * 64)
         other.get("projects")
         service.fault("reset", method="DELETE")
@@ -184,26 +184,26 @@ class TestLists:
         page = service.ok("GET", "projects")
         assert [project["id"] for project in page["projects"]] == ["calm-sea-2", "calm-sea-0"]
         assert page["unavailable_project_ids"] == ["calm-sea-1", "calm-sea-3"]
-        whole = service.ok("GET", "projects")
-        assert len(whole["projects"]) == 4
-        assert "unavailable_project_ids" not in whole
+        complete = service.ok("GET", "projects")
+        assert len(complete["projects"]) == 4
+        assert "unavailable_project_ids" not in complete
 
 
-class TestRules:
+class TestFaultRules:
     def statuses(self, service, *requests_made):
         return [service.request(method, path).status_code for method, path in requests_made]
 
-    def test_times_and_skip(self, service):
+    def test_skip_and_times_count_matching_requests(self, service):
         service.fault("status", status=503, skip=2, times=2)
         assert self.statuses(service, *[("GET", "projects")] * 6) == [200, 200, 503, 503, 200, 200]
 
-    def test_until_cleared(self, service):
+    def test_times_null_applies_until_cleared(self, service):
         service.fault("status", status=503, times=None)
         assert self.statuses(service, *[("GET", "projects")] * 3) == [503] * 3
         assert service.ok("DELETE", "/_sandbox/faults") == {"faults": []}
         assert self.statuses(service, ("GET", "projects")) == [200]
 
-    def test_what_it_fits(self, service):
+    def test_method_and_path_select_requests(self, service):
         service.fault("status", status=503, method="get", path="/projects/*/operations", times=None)
         assert self.statuses(
             service,
@@ -213,41 +213,41 @@ class TestRules:
             ("GET", f"projects/{PROJECT}/operations/x"),
         ) == [200, 503, 405, 404]
 
-    def test_the_oldest_decides(self, service):
+    def test_oldest_fault_applies_first(self, service):
         service.fault("status", status=500)
         service.fault("status", status=502)
         assert self.statuses(service, *[("GET", "projects")] * 3) == [500, 502, 200]
 
-    def test_a_delay_before_another_fault(self, service):
+    def test_delay_combines_with_another_fault(self, service):
         service.fault("delay", seconds=0.1)
         service.fault("status", status=503)
         started = time.monotonic()
         assert self.statuses(service, ("GET", "projects")) == [503]
         assert time.monotonic() - started >= 0.1
 
-    def test_unknown_paths_too(self, service):
+    def test_unknown_paths_can_have_faults(self, service):
         service.fault("status", status=503)
         assert self.statuses(service, ("GET", "nowhere")) == [503]
 
-    def test_without_a_key_there_is_only_401(self, service):
+    def test_an_invalid_key_gets_401_before_faults_apply(self, service):
         service.fault("status", status=503)
         assert service.as_key("wrong").get("projects").status_code == 401
         assert service.get("projects").status_code == 503
 
-    def test_never_the_control_endpoints(self, service):
+    def test_control_endpoints_have_no_faults(self, service):
         service.fault("reset", path="*", times=None)
         assert service.ok("GET", "/_sandbox/faults")["faults"]
         assert service.ok("GET", "/_sandbox/clock")
 
-    def test_what_remains(self, service):
+    def test_remaining_counts_are_listed(self, service):
         added = service.fault("status", status=429, retry_after="1", skip=1, times=3, path="/projects")
         for _request in range(2):
             service.get("projects")
-        (left,) = service.ok("GET", "/_sandbox/faults")["faults"]
-        assert left == {**added, "skip": 0, "times": 2}
-        assert left["id"] == added["id"]
+        (remaining,) = service.ok("GET", "/_sandbox/faults")["faults"]
+        assert remaining == {**added, "skip": 0, "times": 2}
+        assert remaining["id"] == added["id"]
 
-    def test_bad_rules(self, service):
+    def test_invalid_rule_gets_400(self, service):
         for rule, field in (
             ({}, "kind"),
             ({"kind": "nonsense"}, "kind"),

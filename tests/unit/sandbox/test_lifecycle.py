@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How operations move with the clock, as a function and over HTTP."""
+"""The lifecycle of operations as the clock advances: the functions, and over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clouddb_sandbox import lifecycle, platform_activity
 from clouddb_sandbox.clock import SECOND
 
 PROJECT = "wispy-lake-12345678"
-COMEBACK = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4, "failed"), (5, "finished")]
+RECOVERY = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4, "failed"), (5, "finished")]
 
 
 @pytest.mark.parametrize(
@@ -27,26 +27,26 @@ COMEBACK = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4
         (1e9, "finished", 5, 2),
     ],
 )
-def test_standing(seconds, status, since, failures):
+def test_state_at(seconds, status, since, failures):
     created_at = 1_700_000_000 * SECOND
-    standing = lifecycle.standing(COMEBACK, created_at, created_at + int(seconds * SECOND))
-    assert standing == (status, created_at + since * SECOND, failures)
+    state = lifecycle.state_at(RECOVERY, created_at, created_at + int(seconds * SECOND))
+    assert state == (status, created_at + since * SECOND, failures)
 
 
-def test_settled_at():
-    assert lifecycle.settled_at(COMEBACK, 10) == 10 + 5 * SECOND
-    assert lifecycle.settled_at([(0, "running")], 10) is None
-    assert lifecycle.settled_at([(0, "failed"), (1, "cancelling")], 10) is None
+def test_completion_time_is_none_without_a_terminal_status():
+    assert lifecycle.completion_time(RECOVERY, 10) == 10 + 5 * SECOND
+    assert lifecycle.completion_time([(0, "running")], 10) is None
+    assert lifecycle.completion_time([(0, "failed"), (1, "cancelling")], 10) is None
 
 
 @pytest.mark.parametrize("status", lifecycle.STATUSES)
-def test_timeline_to(status):
+def test_timeline_to_reaches_the_status(status):
     timeline = lifecycle.check_timeline(lifecycle.timeline_to(status, 8))
-    assert lifecycle.standing(timeline, 0, 8 * SECOND).status == status
+    assert lifecycle.state_at(timeline, 0, 8 * SECOND).status == status
 
 
 @pytest.mark.parametrize("action", lifecycle.ACTIONS)
-def test_default_timelines(action):
+def test_default_timelines_finish_within_5_seconds(action):
     timeline = lifecycle.check_timeline(lifecycle.DEFAULT_TIMELINES[action])
     offset, status = timeline[-1]
     assert status == "finished"
@@ -54,7 +54,7 @@ def test_default_timelines(action):
 
 
 @pytest.mark.parametrize(
-    ("timeline", "complaint"),
+    ("timeline", "message"),
     [
         ([], "must be 0"),
         ([(1, "running")], "must be 0"),
@@ -63,15 +63,15 @@ def test_default_timelines(action):
         ([(0, "done")], "unknown status done"),
     ],
 )
-def test_bad_timelines(timeline, complaint):
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_timeline_raises_value_error(timeline, message):
+    with pytest.raises(ValueError, match=message):
         lifecycle.check_timeline(timeline)
 
 
-def test_platform_events():
-    """Suspended after five minutes, checked after an hour, started after two, and so on."""
-    events = [platform_activity.event(0, step) for step in range(5)]
-    assert [(moment // SECOND, action) for moment, action in events] == [
+def test_platform_cycle():
+    """Suspended after five minutes, checked after one hour, started after two hours, then again."""
+    steps = [platform_activity.step_of_cycle(0, step) for step in range(5)]
+    assert [(time // SECOND, action) for time, action in steps] == [
         (300, "suspend_compute"),
         (3600, "check_availability"),
         (7200, "start_compute"),
@@ -81,12 +81,12 @@ def test_platform_events():
 
 
 class TestOverHttp:
-    def test_updates(self, service):
-        """updated_at, failures_count and error follow from the timeline."""
+    def test_fields_follow_the_timeline(self, service):
+        """updated_at, failures_count and error depend on the timeline and the clock."""
         service.plan([[0, "running"], [10, "failed"], [20, "running"], [30, "finished"]], error="disk full")
         operation = service.create_branch()["operations"][0]
         seen = []
-        for _moment in range(4):
+        for _step in range(4):
             now = service.operation(operation)
             seen.append((now["status"], now["failures_count"], now.get("error"), now["updated_at"]))
             service.advance(10)
@@ -98,13 +98,13 @@ class TestOverHttp:
         ]
         assert [entry[3] for entry in seen] == sorted({entry[3] for entry in seen})
 
-    def test_further_statuses(self, service):
+    def test_statuses_beyond_api_md(self, service):
         for status in ("error", "cancelling", "cancelled", "skipped"):
             service.plan([[0, status]], action="create_branch")
             assert service.create_branch(endpoints=[])["operations"][0]["status"] == status
 
-    def test_every_action_ends(self, service):
-        """All eight, each by what starts it, each finished after a few seconds."""
+    def test_every_action_finishes(self, service):
+        """All eight actions, each started by its request or by the platform, finish within a few seconds."""
         branch_id = service.default_branch()
         service.create_database(branch_id)
         service.advance(5)
@@ -120,7 +120,7 @@ class TestOverHttp:
         assert {operation["action"] for operation in operations} == set(lifecycle.ACTIONS)
         assert {operation["status"] for operation in operations} == {"finished"}
 
-    def test_use_puts_suspension_off(self, service):
+    def test_use_of_a_compute_postpones_its_suspension(self, service):
         service.advance(200)
         service.create_database(service.default_branch())
         service.advance(299)
@@ -128,13 +128,13 @@ class TestOverHttp:
         service.advance(1)
         assert service.operations()[0]["action"] == "suspend_compute"
 
-    def test_a_deleted_project_rests(self, service):
+    def test_a_deleted_project_has_no_platform_operations(self, service):
         service.ok("DELETE", f"projects/{PROJECT}")
         service.advance(86400)
         assert [operation["action"] for operation in service.operations()] == ["delete_tenant"]
 
-    def test_a_leap_is_bounded(self, serve):
-        """Years at once: as many operations as would be looked at, the latest ones, and at once."""
+    def test_platform_operations_of_one_advance_are_limited(self, serve):
+        """After years at once, only the latest operations of a compute are recorded."""
         service = serve({"projects": [{"id": PROJECT}], "generate": {"projects": 100}})
         service.advance(5 * 365 * 86400)
         operations = service.operations()
@@ -144,8 +144,8 @@ class TestOverHttp:
         service.advance(7200)
         assert len(service.operations()) == len(operations) + 3
 
-    def test_small_steps_and_one_leap(self, serve):
-        """The platform does the same however often it is looked at."""
+    def test_platform_operations_do_not_depend_on_the_number_of_requests(self, serve):
+        """Small advances with requests in between record each step of the cycle once."""
         service = serve({"projects": [{"id": PROJECT}]})
         start = service.ok("GET", f"projects/{PROJECT}")["project"]["created_at"]
         for _step in range(30):

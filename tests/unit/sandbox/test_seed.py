@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a seed can say, what it makes, and what is said about a wrong one."""
+"""The seed: the objects that it creates, and the messages about an invalid one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from types import SimpleNamespace
 import pytest
 
 from clouddb_sandbox import clock
-from clouddb_sandbox.seed import check_seed
+from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.store import Store
 
 PROJECT = "wispy-lake-12345678"
 
 
-def moment(text):
+def parse_timestamp(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
@@ -28,27 +28,27 @@ def one_operation(**fields):
 
 
 class TestAccount:
-    def test_empty(self, serve):
+    def test_no_seed_creates_only_the_first_key(self, serve):
         service = serve(None)
         assert service.ok("GET", "projects") == {"projects": []}
         assert [key["name"] for key in service.keys()] == ["sandbox"]
 
-    def test_keys(self, serve):
+    def test_keys_with_secret_and_age(self, serve):
         service = serve({"api_keys": [{"name": "ci", "key": "c" * 64, "age": "30d"}, {"name": "ci"}]})
         assert [key["name"] for key in service.keys()] == ["sandbox", "ci", "ci"]
         assert service.as_key("c" * 64).get("projects").status_code == 200
-        sandbox, old, new = (moment(key["created_at"]) for key in service.keys())
+        sandbox, old, new = (parse_timestamp(key["created_at"]) for key in service.keys())
         assert timedelta(days=30) <= new - old < timedelta(days=30, seconds=1)
         assert sandbox < new
 
-    def test_nothing_ages_while_it_is_made_if_the_clock_is_to_stand(self, monkeypatch, tmp_path):
+    def test_a_stopped_clock_does_not_run_while_the_database_is_created(self, monkeypatch, tmp_path):
         hours = itertools.count(step=3600)
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(hours), time_ns=time.time_ns))
         store = Store(tmp_path / "sandbox.sqlite", speed=0)
         assert store.clock.now() == store.clock.now()
         store.close()
 
-    def test_every_field_of_a_project(self, serve):
+    def test_all_fields_of_a_project(self, serve):
         fields = {
             "id": PROJECT,
             "name": "shop",
@@ -75,12 +75,12 @@ class TestAccount:
         own = ("id", "created_at", "updated_at")
         assert {k: v for k, v in seeded.items() if k not in own} == {k: v for k, v in created.items() if k not in own}
 
-    def test_without_compute(self, serve):
+    def test_project_without_compute_has_no_platform_operations(self, serve):
         service = serve({"projects": [{"id": PROJECT, "compute": False}]})
         service.advance(86400)
         assert service.operations() == []
 
-    def test_only_while_the_database_is_new(self, serve):
+    def test_seed_is_ignored_if_the_database_exists(self, serve):
         serve({"projects": [{"id": PROJECT}]})
         assert len(serve({"projects": [{}, {}, {}]}).ok("GET", "projects")["projects"]) == 1
 
@@ -96,19 +96,19 @@ class TestOperations:
     def test_age_and_duration(self, serve):
         service = serve(one_operation(age="2h", duration=90))
         (operation,) = service.operations()
-        created_at = moment(operation["created_at"])
-        assert moment(operation["updated_at"]) == created_at + timedelta(seconds=90)
-        now = moment(service.ok("GET", "/_sandbox/clock")["now"])
+        created_at = parse_timestamp(operation["created_at"])
+        assert parse_timestamp(operation["updated_at"]) == created_at + timedelta(seconds=90)
+        now = parse_timestamp(service.ok("GET", "/_sandbox/clock")["now"])
         assert timedelta(hours=2) <= now - created_at < timedelta(hours=2, seconds=1)
 
-    def test_timeline_goes_on(self, serve):
+    def test_timeline_continues_with_the_clock(self, serve):
         service = serve(one_operation(timeline=[[0, "running"], [60, "failed"]], error="out of memory"))
         (operation,) = service.operations()
         assert operation["status"] == "running"
         service.advance(60)
         assert service.operation(operation)["error"] == "out of memory"
 
-    def test_branch_and_compute(self, serve):
+    def test_branch_and_endpoint_ids(self, serve):
         service = serve(
             {
                 "projects": [
@@ -129,13 +129,13 @@ class TestOperations:
         assert check["branch_id"] == service.default_branch()
         assert check["endpoint_id"].startswith("ep-")
 
-    def test_a_project_is_older_than_its_operations(self, serve):
+    def test_a_project_is_as_old_as_its_oldest_operation(self, serve):
         service = serve(one_operation(age="3d"))
         assert service.operations()[0]["created_at"] == service.ok("GET", "projects")["projects"][0]["created_at"]
 
 
 class TestGenerated:
-    def test_numbers(self, serve):
+    def test_number_of_generated_objects(self, serve):
         service = serve(
             {
                 "projects": [{"id": PROJECT, "generate_operations": 1000}],
@@ -152,7 +152,7 @@ class TestGenerated:
         assert sum(operation["status"] == "failed" for operation in operations) == 20
         assert sum(operation["status"] == "finished" for operation in operations) == 980
 
-    def test_the_same_each_time(self, serve, tmp_path):
+    def test_generated_ids_are_reproducible(self, serve, tmp_path):
         seed = {"generate": {"projects": 5, "operations_per_project": 2}}
 
         def ids(service):
@@ -166,7 +166,7 @@ class TestGenerated:
 
 
 @pytest.mark.parametrize(
-    ("seed", "complaint"),
+    ("seed", "message"),
     [
         ([], "seed: "),
         ("text", "seed: "),
@@ -179,39 +179,45 @@ class TestGenerated:
         ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*timezone"),
         ({"projects": [{"age": "old"}]}, "projects.0.age: Input should be a valid number"),
         ({"projects": [{"age": -1}]}, "projects.0.age: Input should be greater than or equal to 0"),
-        ({"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]}, "projects.0: .*exclude each other"),
-        ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: a is there more than once"),
+        (
+            {"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]},
+            "projects.0: .*age and created_at are mutually exclusive",
+        ),
+        ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: must be unique, but a occurs more than once"),
         (one_operation(action="explode"), "projects.0.operations.0.action: .*'explode' is not one of apply_config"),
         (one_operation(status="done"), "projects.0.operations.0.status: .*'done' is not one of scheduling"),
         (one_operation(duration=0), "projects.0.operations.0.duration: "),
         (one_operation(timeline=[[1, "running"]]), "projects.0.operations.0.timeline: .*must be 0"),
-        (one_operation(timeline=[[0, "running"]], status="failed"), "projects.0.operations.0: .*timeline excludes"),
+        (
+            one_operation(timeline=[[0, "running"]], status="failed"),
+            "projects.0.operations.0: .*timeline and status or duration are mutually exclusive",
+        ),
         ({"projects": [{"operations": [{}]}]}, "projects.0.operations.0.action: Field required"),
         ({"api_keys": [{"key": "c" * 64}]}, "api_keys.0.name: Field required"),
         ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
         ({"generate": {"projects": -1}}, "generate.projects: "),
     ],
 )
-def test_wrong_seeds(seed, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        check_seed(seed)
+def test_invalid_seed_raises_value_error(seed, message):
+    with pytest.raises(ValueError, match=message):
+        validate_seed(seed)
 
 
-def test_secrets_are_not_shown():
-    """A complaint about a key does not repeat it."""
+def test_messages_contain_no_secrets():
+    """A message about an invalid key does not contain it."""
     for seed in (
         {"api_keys": [{"name": "ci", "key": "secret"}]},
         {"api_keys": [{"name": "a", "key": "secret" * 9}, {"name": "b", "key": "secret" * 9}]},
         {"api_keys": [{"name": "ci", "secret": "secret-value"}]},
     ):
         with pytest.raises(ValueError, match="api_keys") as caught:
-            check_seed(seed)
+            validate_seed(seed)
         assert "secretsecret" not in str(caught.value)
         assert "secret-value" not in str(caught.value)
         assert "input_value" not in str(caught.value)
 
 
-def test_a_wrong_seed_leaves_nothing(serve, tmp_path):
+def test_an_invalid_seed_creates_no_database(serve, tmp_path):
     with pytest.raises(ValueError, match="colour"):
         serve({"colour": "red"})
     assert list(tmp_path.iterdir()) == []

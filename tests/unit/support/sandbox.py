@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real sandbox in this process, and its control endpoints."""
+"""A real sandbox in this process, and a client of its API and control endpoints."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import requests
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from clouddb_sandbox.in_process import sandbox_server
 from clouddb_sandbox.settings import Settings
+from clouddb_sandbox.threaded_server import run_in_thread
 
 API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
 
 
 class Sandbox:
-    """Speaks to a running sandbox past the code under test: C(api) for the service, C(control) for its own endpoints."""
+    """Client of a running sandbox, independent of the code under test: C(api) for the API, C(control) for control endpoints."""
 
     def __init__(self, base_url: str):
         self.base_url = base_url
@@ -47,23 +47,23 @@ class Sandbox:
         self.control("PUT", "/clock", {"advance": seconds})
 
     def requests(self) -> list[dict[str, Any]]:
-        """The requests to the service so far."""
+        """The API requests so far, as the sandbox has logged them."""
         return [
             entry for entry in self.control("GET", "/requests")["requests"] if not entry["path"].startswith("/_sandbox")
         ]
 
     def sent(self) -> list[str]:
-        """The requests that the code under test has sent, each as C(METHOD path), the path without the base path."""
+        """The requests of the code under test, each as C(METHOD path), the path without the base path."""
         ours = (entry for entry in self.requests() if entry["user_agent"].startswith("clouddb.control/"))
         return [f"{entry['method']} {entry['path'].removeprefix('/api/v2')}" for entry in ours]
 
     def accepts(self, secret: str) -> bool:
-        """Whether the service takes this secret as a bearer key."""
+        """Whether the service accepts this secret as a bearer key."""
         headers = {"Authorization": f"Bearer {secret}"}
         return self._session.get(f"{self.base_url}/projects", headers=headers, timeout=10).status_code == 200
 
     def keys(self, name: str) -> list[dict[str, Any]]:
-        """The active keys of this name."""
+        """The active keys with this name."""
         return [key for key in self.api("GET", "/api_keys") if key["name"] == name]
 
     def _send(self, method: str, url: str, body: Any) -> Any:
@@ -74,6 +74,6 @@ class Sandbox:
 
 @contextmanager
 def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
-    """A sandbox whose clock stands still until it is advanced; its account has what C(seed) says."""
-    with sandbox_server(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as base_url:
+    """Run a sandbox whose clock is stopped until it is advanced, with an account created from C(seed)."""
+    with run_in_thread(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as base_url:
         yield Sandbox(base_url)

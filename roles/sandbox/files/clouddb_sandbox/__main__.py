@@ -17,42 +17,49 @@ from typing import Any
 
 import yaml
 
-from . import names
+from . import keys
 from .app import create_app
-from .files import write_whole
-from .lock import held
-from .server import Server, base_url, listening_socket
+from .atomic_file import write_atomically
+from .lock import database_lock
+from .server import Server, base_url, bind_socket
 from .settings import Settings
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="clouddb_sandbox", description="A local control API for tests.")
-    parser.add_argument("--database", type=Path, required=True, help="SQLite file; made if there is none")
-    parser.add_argument("--seed", type=Path, help="YAML or JSON file: what the account holds in a new database")
+    parser.add_argument("--database", type=Path, required=True, help="SQLite file; created if missing")
+    parser.add_argument("--seed", type=Path, help="YAML or JSON file with the content of a new database")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free port)")
     parser.add_argument(
-        "--api-key-file", type=Path, required=True, help="holds the first API key; made with a random one"
+        "--api-key-file",
+        type=Path,
+        required=True,
+        help="file with the first API key; created with a random key if missing",
     )
-    parser.add_argument("--ready-file", type=Path, required=True, help="written as soon as the sandbox listens")
-    parser.add_argument("--speed", type=float, help="sandbox seconds in a real second (default: as before, at first 1)")
+    parser.add_argument("--ready-file", type=Path, required=True, help="JSON file, written when the sandbox listens")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        help="sandbox seconds per real second (default: the stored speed, or 1 in a new database)",
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+    options = parse_arguments(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        with held(options.database):
+        with database_lock(options.database):
             serve(options)
     except BlockingIOError:
-        return failure(f"another sandbox runs on {options.database}")
+        return report_failure(f"Another sandbox uses {options.database}. Stop it, or choose another database.")
     except (OSError, ValueError, sqlite3.Error) as error:
-        return failure(str(error))
+        return report_failure(str(error))
     return 0
 
 
-def failure(message: str) -> int:
+def report_failure(message: str) -> int:
     print(f"The sandbox cannot start. {message}", file=sys.stderr)
     return 1
 
@@ -60,29 +67,30 @@ def failure(message: str) -> int:
 def serve(options: argparse.Namespace) -> None:
     settings = Settings(
         database=options.database,
-        api_key=first_key(options.api_key_file),
+        api_key=read_or_create_key(options.api_key_file),
         seed=read_seed(options.seed) if options.seed else None,
         speed=options.speed,
     )
-    with listening_socket(options.host, options.port) as listener:
+    with bind_socket(options.host, options.port) as listener:
         host, port = listener.getsockname()[:2]
         if not ipaddress.ip_address(host).is_loopback:
-            print(f"Warning: the sandbox listens on {host}, where other machines may reach it.", file=sys.stderr)
+            print(f"Warning: the sandbox listens on {host}, so other machines may reach it.", file=sys.stderr)
         ready = {"base_url": base_url(listener), "host": options.host, "port": port, "pid": os.getpid()}
-        server = Server(create_app(settings), lambda: write_whole(options.ready_file, json.dumps(ready)))
+        server = Server(create_app(settings), lambda: write_atomically(options.ready_file, json.dumps(ready)))
         server.run(sockets=[listener])
 
 
-def first_key(path: Path) -> str:
-    """The key in the file; a file that is missing or empty gets a new one."""
+def read_or_create_key(path: Path) -> str:
+    """Return the key in the file. Writes a new one if the file is missing or empty."""
     secret = path.read_text(encoding="utf-8").strip() if path.exists() else ""
     if not secret:
-        secret = names.secret()
-        write_whole(path, secret + "\n")
+        secret = keys.generate_secret()
+        write_atomically(path, secret + "\n")
     return secret
 
 
 def read_seed(path: Path) -> Any:
+    """Parse the seed file. Raises ValueError if it is neither YAML nor JSON."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The application: the gate, and behind it the endpoints."""
+"""The FastAPI application: middleware, endpoints and error handlers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from . import answers, keys
-from .gate import Gate
+from . import keys
+from .fault_injection import FaultInjectionMiddleware
+from .middleware import AuthenticationMiddleware, RateLimitMiddleware, RequestLogMiddleware
+from .paths import BASE_PATH
+from .responses import error_response
 from .routes import api_keys, branches, control, operations, projects
-from .sandbox import BASE_PATH, Sandbox
-from .seed import check_seed, sow
+from .seed_loader import load_seed
+from .seed_models import validate_seed
 from .settings import Settings
+from .state import SandboxState
 from .store import Store, create_tables
 
-FIRST_KEY = "sandbox"
+FIRST_KEY_NAME = "sandbox"
+# Outermost first.
+MIDDLEWARE = (RequestLogMiddleware, AuthenticationMiddleware, RateLimitMiddleware, FaultInjectionMiddleware)
 
 
 class SandboxApp(FastAPI):
-    """FastAPI, with an OpenAPI document that says what really happens: a bearer key is needed, and bad requests get 400."""
+    """FastAPI with an OpenAPI document that matches the behavior: a bearer key is required, invalid requests get 400."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema:
@@ -44,54 +50,60 @@ class SandboxApp(FastAPI):
 
 
 def create_app(settings: Settings) -> FastAPI:
-    seed = check_seed(settings.seed or {})
-    store = Store(settings.database, settings.speed)
-    with store.transaction() as tx:
-        if store.is_new:
-            create_tables(tx)
-        keys.ensure(tx, FIRST_KEY, settings.api_key)
-        if store.is_new:
-            sow(tx, seed)
-    store.set_clock(settings.speed)
-    sandbox = Sandbox(store)
+    """Create the application. Creates the account in a new database. Raises ValueError if the seed is invalid."""
+    sandbox = SandboxState(open_store(settings))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
-        store.close()
+        sandbox.store.close()
 
-    # No pages for browsers: they would load scripts from elsewhere, and the sandbox never needs the network.
+    # No documentation pages: they load scripts from the internet, and the sandbox must work without network access.
     app = SandboxApp(title="clouddb sandbox", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     app.state.sandbox = sandbox
-    app.add_middleware(Gate, sandbox=sandbox)
+    for middleware in reversed(MIDDLEWARE):
+        app.add_middleware(middleware, sandbox=sandbox)
     for module in (api_keys, projects, branches, operations):
         app.include_router(module.router, prefix=BASE_PATH)
     app.include_router(control.router)
-    app.add_exception_handler(HTTPException, answer_error)
-    app.add_exception_handler(RequestValidationError, answer_bad_request)
+    app.add_exception_handler(HTTPException, handle_http_exception)
+    app.add_exception_handler(RequestValidationError, handle_validation_error)
     return app
 
 
-async def answer_error(request: Request, error: Exception) -> JSONResponse:
+def open_store(settings: Settings) -> Store:
+    seed = validate_seed(settings.seed or {})
+    store = Store(settings.database, settings.speed)
+    with store.transaction() as tx:
+        if store.is_new:
+            create_tables(tx)
+        keys.create_if_missing(tx, FIRST_KEY_NAME, settings.api_key)
+        if store.is_new:
+            load_seed(tx, seed)
+    store.set_clock(settings.speed)
+    return store
+
+
+async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = ", ".join(allowed_methods(request.app, request.scope["path"]))
-        message = f"{request.method} is not allowed here; allowed: {allowed}"
-        return answers.error(request.scope, 405, message, {"Allow": allowed})
+        message = f"method {request.method} is not allowed; use one of {allowed}"
+        return error_response(request.scope, 405, message, {"Allow": allowed})
     if error.status_code == 404 and "endpoint" not in request.scope:
-        return answers.error(request.scope, 404, f"there is nothing at {request.url.path}")
-    return answers.error(request.scope, error.status_code, str(error.detail), error.headers)
+        return error_response(request.scope, 404, f"path {request.url.path} not found")
+    return error_response(request.scope, error.status_code, str(error.detail), error.headers)
 
 
-async def answer_bad_request(request: Request, error: Exception) -> JSONResponse:
-    """400 with every complaint: where, and what is right there."""
+async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
+    """Respond 400 with the location and the message of every error."""
     assert isinstance(error, RequestValidationError)
-    complaints = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
-    return answers.error(request.scope, 400, "; ".join(complaints))
+    messages = [f"{'.'.join(map(str, details['loc']))}: {details['msg']}" for details in error.errors()]
+    return error_response(request.scope, 400, "; ".join(messages))
 
 
 def allowed_methods(app: FastAPI, path: str) -> list[str]:
-    """Every method that this path takes; the router itself would name only those of the first route that fits."""
+    """Return all methods of a path. The router itself would report only those of the first matching route."""
     methods = {"GET"} if path == app.openapi_url else set()
     for template, item in app.openapi()["paths"].items():
         if compile_path(template)[0].match(path):

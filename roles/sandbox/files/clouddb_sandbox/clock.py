@@ -1,61 +1,62 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sandbox time: microseconds since the epoch, as fast or as slow as the tests want it."""
+"""Sandbox time, in integer microseconds since the epoch, from a clock that tests can stop, speed up and advance."""
 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 SECOND = 1_000_000
-# Where datetime ends, less a day: the clock stays below, however fast it is told to run.
-END_OF_TIME = 253_402_214_400 * SECOND
+# A day before the last date of datetime, so that every time can be formatted, however fast the clock runs.
+MAX_TIME = 253_402_214_400 * SECOND
 
 
-def real_now() -> int:
+def system_time() -> int:
     return time.time_ns() // 1000
 
 
-def timestamp(moment: int) -> str:
-    """The moment as the API writes it: ISO 8601, UTC, microseconds."""
-    return iso(moment) + "Z"
+def format_timestamp(microseconds: int) -> str:
+    """Format a time as the API sends it: ISO 8601, UTC, with microseconds and `Z`."""
+    return format_iso(microseconds) + "Z"
 
 
-def iso(moment: int) -> str:
-    seconds, fraction = divmod(moment, SECOND)
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{fraction:06d}"
+def format_iso(microseconds: int) -> str:
+    """Format a time as ISO 8601 in UTC, without the time zone."""
+    seconds, fraction = divmod(microseconds, SECOND)
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{fraction:06d}"
 
 
-def moment_of(date: datetime) -> int:
-    """The inverse of iso(), for a time with a time zone."""
-    elapsed = date - datetime(1970, 1, 1, tzinfo=UTC)
+def to_microseconds(date: datetime) -> int:
+    """Convert a date with a time zone to microseconds since the epoch."""
+    elapsed = date - datetime(1970, 1, 1, tzinfo=timezone.utc)
     return (elapsed.days * 86400 + elapsed.seconds) * SECOND + elapsed.microseconds
 
 
 class Clock:
-    """An origin plus the real time since then, times a speed. It never goes back."""
+    """An origin plus the real time elapsed since then, multiplied by a speed. It never goes backwards."""
 
     def __init__(self, origin: int, speed: float) -> None:
-        # One tuple, replaced as a whole: other threads see the old line or the new one, never a mixture.
-        self._line = (origin, time.monotonic(), speed)
+        # A single tuple, so that other threads never see a mixture of old and new values.
+        self._reference = (origin, time.monotonic(), speed)
         self._latest = origin
 
     @property
     def speed(self) -> float:
-        return self._line[2]
+        return self._reference[2]
 
     def now(self) -> int:
-        origin, since, speed = self._line
-        return min(max(origin + int((time.monotonic() - since) * speed * SECOND), self._latest), END_OF_TIME)
+        origin, since, speed = self._reference
+        return min(max(origin + int((time.monotonic() - since) * speed * SECOND), self._latest), MAX_TIME)
 
-    def stamp(self) -> int:
-        """The time of a change: now, or just later, so that no two changes share a time even if the clock stands."""
+    def unique_time(self) -> int:
+        """Return the current time, or the next microsecond if a change has that time already."""
         self._latest = max(self.now(), self._latest + 1)
         return self._latest
 
     def set(self, speed: float, advance: float = 0) -> int:
-        """Go on from now, plus `advance` seconds, at this speed. Returns the new origin."""
-        origin = min(self.now() + int(advance * SECOND), END_OF_TIME)
-        self._line = (origin, time.monotonic(), speed)
+        """Advance by `advance` seconds and continue at this speed. Returns the new origin."""
+        origin = min(self.now() + int(advance * SECOND), MAX_TIME)
+        self._reference = (origin, time.monotonic(), speed)
         return origin

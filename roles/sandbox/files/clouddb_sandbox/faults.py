@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults on request: rules that tests add over /_sandbox/faults, each of which spoils the next answers it fits."""
+"""Fault rules, which tests add with /_sandbox/faults, and the selection of those that apply to a request."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .bodies import ControlBody, HeaderValue
+from .request_models import ControlRequestModel, HeaderValue
 
 
-class Rule(ControlBody):
-    """Which requests a fault hits. `path` is a glob on the path below the base path; its `*` also matches `/`."""
+class FaultRule(ControlRequestModel):
+    """The requests that a fault applies to. `path` is a glob below the base path; its `*` also matches `/`."""
 
     method: str | None = None
     path: str = "*"
-    times: int | None = Field(default=1, ge=1, description="how many requests it hits; null: all, until it is cleared")
-    skip: int = Field(default=0, ge=0, description="how many fitting requests it lets pass first")
+    times: int | None = Field(default=1, ge=1, description="number of requests to apply to; null: all, until cleared")
+    skip: int = Field(default=0, ge=0, description="number of matching requests to skip first")
 
-    def fits(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str) -> bool:
         return (self.method is None or self.method.upper() == method) and fnmatchcase(path, self.path)
 
 
-class Passing(Rule):
-    """Changes what a request meets, and lets it go on."""
+class RequestFault(FaultRule):
+    """Changes how the request is processed, and lets it continue to the next fault or the endpoint."""
 
 
-class Deciding(Rule):
-    """Decides the answer, or that there is none."""
+class ResponseFault(FaultRule):
+    """Determines the response, or prevents it."""
 
 
-class StatusFault(Deciding):
-    """Answers with this status; the request is not carried out."""
+class StatusFault(ResponseFault):
+    """Responds with this status. The request is not processed."""
 
     kind: Literal["status"]
     status: int = Field(ge=200, le=599)
@@ -42,66 +42,66 @@ class StatusFault(Deciding):
     body: Any = Field(default=None, description="sent as JSON, or as text if it is a string; default: an error body")
 
 
-class HtmlFault(Deciding):
-    """Answers 200 with a page for people; the request is not carried out."""
+class HtmlFault(ResponseFault):
+    """Responds 200 with an HTML page. The request is not processed."""
 
     kind: Literal["html"]
 
 
-class RedirectFault(Deciding):
-    """Answers 302; the request is not carried out."""
+class RedirectFault(ResponseFault):
+    """Responds 302. The request is not processed."""
 
     kind: Literal["redirect"]
     location: HeaderValue
 
 
-class ResetFault(Deciding):
-    """Cuts the connection before anything is done."""
+class ResetFault(ResponseFault):
+    """Closes the connection before the request is processed."""
 
     kind: Literal["reset"]
 
 
-class StallFault(Deciding):
-    """Says nothing for so many real seconds, then cuts the connection; the request is not carried out."""
+class StallFault(ResponseFault):
+    """Sends nothing for this number of real seconds, then closes the connection. The request is not processed."""
 
     kind: Literal["stall"]
     seconds: float = Field(ge=0)
 
 
-class LostAnswerFault(Deciding):
-    """Carries the request out, then cuts the connection without a byte of the answer."""
+class LostResponseFault(ResponseFault):
+    """Processes the request, then closes the connection without sending any of the response."""
 
     kind: Literal["lost_answer"]
 
 
-class TruncateFault(Deciding):
-    """Carries the request out, sends half of the answer's body under its full length, then cuts the connection."""
+class TruncateFault(ResponseFault):
+    """Processes the request, sends half of the response body with its full Content-Length, then closes the connection."""
 
     kind: Literal["truncate"]
 
 
-class MalformedFault(Deciding):
-    """Carries the request out, answers with half of the JSON as if it were whole."""
+class MalformedFault(ResponseFault):
+    """Processes the request, then sends the first half of the JSON as a complete body."""
 
     kind: Literal["malformed"]
 
 
-class DelayFault(Passing):
-    """Waits so many real seconds, then goes on."""
+class DelayFault(RequestFault):
+    """Waits for this number of real seconds before the request is processed."""
 
     kind: Literal["delay"]
     seconds: float = Field(ge=0)
 
 
-class PageLimitFault(Passing):
-    """No list page holds more items, whatever `limit` says."""
+class PageLimitFault(RequestFault):
+    """Limits the items of a list page, whatever `limit` is."""
 
     kind: Literal["page_limit"]
     items: int = Field(ge=1)
 
 
-class UnavailableProjectsFault(Passing):
-    """The project list lacks these projects and names them in `unavailable_project_ids`."""
+class UnavailableProjectsFault(RequestFault):
+    """Omits these projects from the project list and reports them in `unavailable_project_ids`."""
 
     kind: Literal["unavailable_projects"]
     ids: list[str] = Field(min_length=1)
@@ -113,7 +113,7 @@ Fault = Annotated[
     | RedirectFault
     | ResetFault
     | StallFault
-    | LostAnswerFault
+    | LostResponseFault
     | TruncateFault
     | MalformedFault
     | DelayFault
@@ -123,38 +123,38 @@ Fault = Annotated[
 ]
 
 
-class Faults:
-    """The faults in force, oldest first. They are used on the event loop only, and live as long as the process."""
+class FaultRegistry:
+    """The active faults, oldest first. Used on the event loop only; not persisted."""
 
     def __init__(self) -> None:
-        self._rules: dict[int, Fault] = {}
+        self._faults: dict[int, Fault] = {}
         self._last_id = 0
 
     def add(self, fault: Fault) -> dict[str, Any]:
         self._last_id += 1
-        self._rules[self._last_id] = fault
+        self._faults[self._last_id] = fault
         return {"id": self._last_id, **fault.model_dump()}
 
     def remaining(self) -> list[dict[str, Any]]:
-        return [{"id": rule_id, **fault.model_dump()} for rule_id, fault in self._rules.items()]
+        return [{"id": fault_id, **fault.model_dump()} for fault_id, fault in self._faults.items()]
 
     def clear(self) -> None:
-        self._rules.clear()
+        self._faults.clear()
 
-    def draw(self, method: str, path: str) -> list[Fault]:
-        """The faults that hit this request: any number that let it go on, and at most one that decides the answer."""
-        drawn: list[Fault] = []
-        for rule_id, fault in list(self._rules.items()):
-            if not fault.fits(method, path):
+    def take(self, method: str, path: str) -> list[Fault]:
+        """Return the faults for this request, and count it: any number of request faults, then at most one response fault."""
+        taken: list[Fault] = []
+        for fault_id, fault in list(self._faults.items()):
+            if not fault.matches(method, path):
                 continue
             if fault.skip:
                 fault.skip -= 1
                 continue
-            drawn.append(fault)
+            taken.append(fault)
             if fault.times is not None:
                 fault.times -= 1
                 if not fault.times:
-                    del self._rules[rule_id]
-            if isinstance(fault, Deciding):
+                    del self._faults[fault_id]
+            if isinstance(fault, ResponseFault):
                 break
-        return drawn
+        return taken

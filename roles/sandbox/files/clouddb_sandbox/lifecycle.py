@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How operations move (api.md, "States and transitions", "Operation").
+"""The lifecycle of operations (api.md, "States and transitions", "Operation").
 
-An operation is stored with its whole timeline: `[[seconds since created_at, status], ...]`. Where it stands is a
-function of that timeline and of the clock, worked out when somebody asks. So nothing has to run in the background,
-and nothing is lost when the process is killed.
+An operation is stored with its complete timeline: `[[seconds since created_at, status], ...]`. Its current state is
+computed from that timeline and the clock when it is requested. So there are no background jobs, and no state is lost
+when the process is killed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .clock import SECOND
 
 Timeline = list[tuple[float, str]]
 
-# The four statuses of api.md, and those that the public service has been seen to send besides.
+# The four statuses of api.md, and those that the public service sends in addition.
 STATUSES = ("scheduling", "running", "finished", "failed", "error", "cancelling", "cancelled", "skipped")
-SETTLED = frozenset({"finished", "failed", "error", "cancelled", "skipped"})
-WITH_ERROR = frozenset({"failed", "error"})
+TERMINAL_STATUSES = frozenset({"finished", "failed", "error", "cancelled", "skipped"})
+ERROR_STATUSES = frozenset({"failed", "error"})
 
 DEFAULT_TIMELINES: dict[str, Timeline] = {
     "apply_config": [(0, "scheduling"), (0.2, "running"), (0.8, "finished")],
@@ -34,36 +34,38 @@ DEFAULT_TIMELINES: dict[str, Timeline] = {
 ACTIONS = tuple(DEFAULT_TIMELINES)
 
 
-class Standing(NamedTuple):
+class OperationState(NamedTuple):
     status: str
     updated_at: int
     failures_count: int
 
 
-def standing(timeline: Timeline, created_at: int, now: int) -> Standing:
-    """Where an operation stands: its status, since when, and how often it has failed so far."""
+def state_at(timeline: Timeline, created_at: int, now: int) -> OperationState:
+    """Return an operation's status, the time of its last status change, and its number of failures so far."""
     reached = [entry for entry in timeline if created_at + int(entry[0] * SECOND) <= now] or timeline[:1]
     offset, status = reached[-1]
-    return Standing(status, created_at + int(offset * SECOND), sum(entry[1] == "failed" for entry in reached))
+    return OperationState(
+        status, created_at + int(offset * SECOND), sum(entry_status == "failed" for _offset, entry_status in reached)
+    )
 
 
-def settled_at(timeline: Timeline, created_at: int) -> int | None:
-    """When nothing further happens to the operation; None if it never gets there."""
+def completion_time(timeline: Timeline, created_at: int) -> int | None:
+    """Return when the operation reaches its last status, or None if that is not a terminal one."""
     offset, status = timeline[-1]
-    return created_at + int(offset * SECOND) if status in SETTLED else None
+    return created_at + int(offset * SECOND) if status in TERMINAL_STATUSES else None
 
 
 def timeline_to(status: str, duration: float) -> Timeline:
-    """A timeline that ends in this status after so many seconds, by way of the ones before it."""
+    """Build a timeline that passes through the preceding statuses and reaches `status` after `duration` seconds."""
     if status == "scheduling":
         return [(0, "scheduling")]
-    if status in SETTLED:
+    if status in TERMINAL_STATUSES:
         return [(0, "scheduling"), (duration / 4, "running"), (duration, status)]
     return [(0, "scheduling"), (duration / 4, status)]
 
 
 def check_timeline(timeline: Timeline) -> Timeline:
-    """Refuse what cannot be a timeline, with a ValueError that says why."""
+    """Return the timeline if it is valid. Raises ValueError otherwise."""
     if not timeline or timeline[0][0] != 0:
         raise ValueError("the first entry's offset must be 0")
     offsets = [offset for offset, _status in timeline]
@@ -71,5 +73,5 @@ def check_timeline(timeline: Timeline) -> Timeline:
         raise ValueError("the offsets must increase")
     unknown = sorted({status for _offset, status in timeline} - set(STATUSES))
     if unknown:
-        raise ValueError(f"unknown status {', '.join(unknown)}; there are {', '.join(STATUSES)}")
+        raise ValueError(f"unknown status {', '.join(unknown)}; expected one of {', '.join(STATUSES)}")
     return timeline

@@ -1,10 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One process to a database, and a way to tell which one it is.
+"""The lock that lets only one process use a database.
 
-The server holds a lock on a file beside its database for as long as it lives; the kernel ends the hold with the
-process, however that ends. The file says the holder's process id, so the id is right whenever the lock is held.
+The server holds a lock on a file beside its database. The kernel releases it when the process ends, however it ends.
+The file contains the holder's process id, so the id is valid whenever the lock is held.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 
 @contextmanager
-def held(database: Path) -> Iterator[None]:
-    """Hold the database's lock; a BlockingIOError says that another process does."""
+def database_lock(database: Path) -> Iterator[None]:
+    """Hold the database's lock. Raises BlockingIOError if another process holds it."""
     with database.with_name(f"{database.name}.lock").open("a+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)

@@ -10,11 +10,11 @@ import sqlite3
 
 from fastapi import HTTPException
 
-from . import names
-from .clock import timestamp
-from .lifecycle import DEFAULT_TIMELINES, WITH_ERROR, Timeline, settled_at, standing
-from .paging import select_page
-from .resources import Operation, OperationPage
+from . import identifiers, operation_plans
+from .clock import format_timestamp
+from .lifecycle import DEFAULT_TIMELINES, ERROR_STATUSES, Timeline, completion_time, state_at
+from .pagination import select_page
+from .response_models import Operation, OperationListResponse
 from .store import Transaction
 
 DEFAULT_ERROR = "the operation failed"
@@ -33,10 +33,11 @@ def insert(
     operation_id: str | None = None,
     by_platform: bool = False,
 ) -> str:
-    operation_id = operation_id or names.operation_id()
+    """Insert an operation. Returns its id."""
+    operation_id = operation_id or identifiers.operation_id()
     tx.db.execute(
         "INSERT INTO operations (id, project_id, branch_id, endpoint_id, action, created_at, timeline, error,"
-        " settled_at, by_platform) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " completed_at, by_platform) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             operation_id,
             project_id,
@@ -46,7 +47,7 @@ def insert(
             created_at,
             json.dumps(timeline),
             error,
-            settled_at(timeline, created_at),
+            completion_time(timeline, created_at),
             by_platform,
         ),
     )
@@ -60,39 +61,27 @@ def start(
     project_id: str,
     branch_id: str,
     endpoint_id: str | None = None,
-    platform_at: int | None = None,
+    platform_time: int | None = None,
 ) -> Operation:
-    """Start an operation: now, for a request, or by the platform itself at a moment that has passed."""
-    plan = take_plan(tx, action, project_id, by_platform=platform_at is not None)
+    """Start an operation: now, for a request, or at `platform_time` in the past, for the platform itself."""
+    by_platform = platform_time is not None
+    plan = operation_plans.take(tx, action, project_id, by_platform)
     operation_id = insert(
         tx,
         project_id=project_id,
         branch_id=branch_id,
         endpoint_id=endpoint_id,
         action=action,
-        created_at=tx.stamp() if platform_at is None else platform_at,
+        created_at=tx.unique_time() if platform_time is None else platform_time,
         timeline=json.loads(plan["timeline"]) if plan else DEFAULT_TIMELINES[action],
         error=plan["error"] if plan else None,
-        by_platform=platform_at is not None,
+        by_platform=by_platform,
     )
-    return find(tx, project_id, operation_id)
+    return get(tx, project_id, operation_id)
 
 
-def take_plan(tx: Transaction, action: str, project_id: str, by_platform: bool) -> sqlite3.Row | None:
-    """The oldest plan that fits, used once. The platform's own operations follow only plans that name their action."""
-    plan: sqlite3.Row | None = tx.db.execute(
-        "SELECT * FROM operation_plans WHERE (action = ? OR (action IS NULL AND NOT ?))"
-        " AND (project_id = ? OR project_id IS NULL) ORDER BY id LIMIT 1",
-        (action, by_platform, project_id),
-    ).fetchone()
-    if plan:
-        tx.db.execute("UPDATE operation_plans SET times = times - 1 WHERE id = ?", (plan["id"],))
-        tx.db.execute("DELETE FROM operation_plans WHERE times = 0")
-    return plan
-
-
-def resource(row: sqlite3.Row, now: int) -> Operation:
-    status, updated_at, failures_count = standing(json.loads(row["timeline"]), row["created_at"], now)
+def from_row(row: sqlite3.Row, now: int) -> Operation:
+    status, updated_at, failures_count = state_at(json.loads(row["timeline"]), row["created_at"], now)
     return Operation(
         id=row["id"],
         project_id=row["project_id"],
@@ -100,38 +89,40 @@ def resource(row: sqlite3.Row, now: int) -> Operation:
         endpoint_id=row["endpoint_id"],
         action=row["action"],
         status=status,
-        error=(row["error"] or DEFAULT_ERROR) if status in WITH_ERROR else None,
+        error=(row["error"] or DEFAULT_ERROR) if status in ERROR_STATUSES else None,
         failures_count=failures_count,
-        created_at=timestamp(row["created_at"]),
-        updated_at=timestamp(updated_at),
+        created_at=format_timestamp(row["created_at"]),
+        updated_at=format_timestamp(updated_at),
     )
 
 
-def find(tx: Transaction, project_id: str, operation_id: str) -> Operation:
+def get(tx: Transaction, project_id: str, operation_id: str) -> Operation:
     row = tx.db.execute(
         "SELECT * FROM operations WHERE project_id = ? AND id = ?", (project_id, operation_id)
     ).fetchone()
     if row is None:
         raise HTTPException(404, f"operation {operation_id} not found in project {project_id}")
-    return resource(row, tx.now)
+    return from_row(row, tx.now)
 
 
-def page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> OperationPage:
+def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> OperationListResponse:
     rows, pagination = select_page(tx, "operations", ["project_id = ?"], [project_id], cursor, limit)
-    return OperationPage(operations=[resource(row, tx.now) for row in rows], pagination=pagination)
+    return OperationListResponse(operations=[from_row(row, tx.now) for row in rows], pagination=pagination)
 
 
-def refuse_if_busy(tx: Transaction, project_id: str, branch_id: str | None = None) -> None:
-    """423 while work that a request started on the branch, or anywhere in the project, is unfinished.
+def refuse_if_locked(tx: Transaction, project_id: str, branch_id: str | None = None) -> None:
+    """Raise a 423 error while an operation that a request started on the branch, or in the project, is unfinished.
 
-    The platform's own operations give way: whether a playbook passes must not depend on their moment.
+    The platform's own operations do not lock: the result of a playbook must not depend on when they start.
     """
-    busy = tx.db.execute(
+    unfinished = tx.db.execute(
         "SELECT id, action FROM operations WHERE project_id = :project AND (:branch IS NULL OR branch_id = :branch)"
-        " AND (settled_at IS NULL OR settled_at > :now) AND NOT by_platform LIMIT 1",
+        " AND (completed_at IS NULL OR completed_at > :now) AND NOT by_platform LIMIT 1",
         {"project": project_id, "branch": branch_id, "now": tx.now},
     ).fetchone()
-    if busy:
+    if unfinished:
         raise HTTPException(
-            423, f"operation {busy['id']} ({busy['action']}) is unfinished; wait for it, then send this request again"
+            423,
+            f"operation {unfinished['id']} ({unfinished['action']}) is unfinished;"
+            " wait for it, then send this request again",
         )

@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the platform does by itself (api.md, "Action values and meaning").
+"""Operations that the platform starts by itself (api.md, "Action values and meaning").
 
-A compute that nobody uses is suspended, later its branch's availability is checked, then something connects and it is
-started, and so on. The n-th of these is a function of n and of the compute's last use, so they can be caught up with
-whenever a request comes, and come out the same however often that happens.
+An unused compute is suspended, then its branch's availability is checked, then the compute is started, and the cycle
+repeats. The n-th step is a function of n and of the compute's last use. So the steps can be recorded when the next
+request arrives, with the same result however often that happens.
 """
 
 from __future__ import annotations
@@ -15,40 +15,42 @@ from .clock import SECOND
 from .store import Transaction
 
 CYCLE = ((300 * SECOND, "suspend_compute"), (3600 * SECOND, "check_availability"), (7200 * SECOND, "start_compute"))
-PERIOD = CYCLE[-1][0]
-# Of a long time that went by at once, a compute shows no more than its latest operations.
-LATEST = 12
+CYCLE_LENGTH = CYCLE[-1][0]
+# The maximum number of operations per compute that one catch-up records, the latest ones.
+MAX_STEPS = 12
 
 
-def event(active_at: int, step: int) -> tuple[int, str]:
-    """When the step-th thing happens to a compute last used at `active_at`, and which."""
+def step_of_cycle(last_used_at: int, step: int) -> tuple[int, str]:
+    """Return the time and the action of a step, counted from the compute's last use."""
     offset, action = CYCLE[step % len(CYCLE)]
-    return active_at + step // len(CYCLE) * PERIOD + offset, action
+    return last_used_at + step // len(CYCLE) * CYCLE_LENGTH + offset, action
 
 
-def used(tx: Transaction, endpoint_id: str) -> None:
-    """The compute is used now: the time until its suspension starts anew."""
+def record_use(tx: Transaction, endpoint_id: str) -> None:
+    """Record that the compute is used now, which restarts its cycle."""
     tx.db.execute(
-        "UPDATE endpoints SET active_at = ?, step = 0, next_at = ? WHERE id = ?",
-        (tx.now, event(tx.now, 0)[0], endpoint_id),
+        "UPDATE endpoints SET last_used_at = ?, step = 0, next_step_at = ? WHERE id = ?",
+        (tx.now, step_of_cycle(tx.now, 0)[0], endpoint_id),
     )
 
 
 def catch_up(tx: Transaction) -> None:
-    """Record what the platform has done since the last request."""
-    due = tx.db.execute("SELECT * FROM endpoints WHERE next_at <= ? ORDER BY next_at, id", (tx.now,)).fetchall()
+    """Record the operations that the platform has started since the last request."""
+    due = tx.db.execute(
+        "SELECT * FROM endpoints WHERE next_step_at <= ? ORDER BY next_step_at, id", (tx.now,)
+    ).fetchall()
     for row in due:
-        complete_cycles = (tx.now - row["active_at"]) // PERIOD
-        step = max(row["step"], complete_cycles * len(CYCLE) - LATEST)
-        while (next_event := event(row["active_at"], step))[0] <= tx.now:
-            moment, action = next_event
+        complete_cycles = (tx.now - row["last_used_at"]) // CYCLE_LENGTH
+        step = max(row["step"], complete_cycles * len(CYCLE) - MAX_STEPS)
+        while (next_step := step_of_cycle(row["last_used_at"], step))[0] <= tx.now:
+            started_at, action = next_step
             operations.start(
                 tx,
                 action,
                 project_id=row["project_id"],
                 branch_id=row["branch_id"],
                 endpoint_id=row["id"],
-                platform_at=moment,
+                platform_time=started_at,
             )
             step += 1
-        tx.db.execute("UPDATE endpoints SET step = ?, next_at = ? WHERE id = ?", (step, next_event[0], row["id"]))
+        tx.db.execute("UPDATE endpoints SET step = ?, next_step_at = ? WHERE id = ?", (step, next_step[0], row["id"]))

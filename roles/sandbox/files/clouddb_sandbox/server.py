@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP server around the application."""
+"""The HTTP server that runs the application."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-from .sandbox import BASE_PATH
+from .paths import BASE_PATH
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with a word when it listens, and known to the application, whose faults cut connections."""
+    """uvicorn with a callback when it listens. The application knows it, so that faults can close connections."""
 
     def __init__(self, app: FastAPI, on_listening: Callable[[], None]) -> None:
         config = uvicorn.Config(
@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
             access_log=False,
             date_header=False,
             server_header=False,
-            # Above the pauses of clients that poll, so that they meet no connection that is just being closed.
+            # Longer than usual poll intervals, so that polling clients do not reuse a connection that is being closed.
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,
         )
@@ -37,7 +37,8 @@ class Server(uvicorn.Server):
         self.on_listening()
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a bound socket; the server starts listening on it. Port 0 means any free port."""
     family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -46,7 +47,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def base_url(listener: socket.socket) -> str:
-    """Where a client on this machine reaches the API."""
+    """Return the API's base URL for clients on this machine."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{BASE_PATH}"

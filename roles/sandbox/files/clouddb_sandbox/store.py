@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SQLite file that holds the account. Every change is committed, and synced, before its answer leaves."""
+"""The SQLite database of the account. Every change is committed and synced before its response is sent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .clock import Clock, real_now
+from .clock import Clock, system_time
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-# Times are integers: microseconds of sandbox time. `seq` orders what has the same time.
+# Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
     """CREATE TABLE clock (
-        origin INTEGER NOT NULL, real_origin INTEGER NOT NULL, speed REAL NOT NULL,
+        origin INTEGER NOT NULL, system_origin INTEGER NOT NULL, speed REAL NOT NULL,
         latest INTEGER NOT NULL)""",
     """CREATE TABLE api_keys (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, hash BLOB NOT NULL UNIQUE,
@@ -39,8 +39,8 @@ SCHEMA = (
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
         branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id),
-        active_at INTEGER NOT NULL, step INTEGER NOT NULL, next_at INTEGER NOT NULL)""",
-    "CREATE INDEX endpoints_next ON endpoints (next_at)",
+        last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER NOT NULL)""",
+    "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
     """CREATE TABLE databases (
         id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id),
         name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, UNIQUE (branch_id, name))""",
@@ -48,7 +48,7 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), branch_id TEXT NOT NULL, endpoint_id TEXT,
         action TEXT NOT NULL, created_at INTEGER NOT NULL, timeline TEXT NOT NULL, error TEXT,
-        settled_at INTEGER, by_platform INTEGER NOT NULL)""",
+        completed_at INTEGER, by_platform INTEGER NOT NULL)""",
     "CREATE INDEX operations_newest ON operations (project_id, created_at, seq)",
     """CREATE TABLE operation_plans (
         id INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT, project_id TEXT, times INTEGER,
@@ -59,30 +59,30 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Transaction:
-    """One look at the account, or one change of it, at one moment of sandbox time."""
+    """A transaction on the account's database, at one point of sandbox time."""
 
     db: sqlite3.Connection
     clock: Clock
     now: int
 
-    def stamp(self) -> int:
-        """The time of a change, later than every one before it, and than every one before a new start."""
-        moment = self.clock.stamp()
-        self.db.execute("UPDATE clock SET latest = ?", (moment,))
-        return moment
+    def unique_time(self) -> int:
+        """Return a time for a change. It is later than that of every previous change, also after a restart."""
+        time = self.clock.unique_time()
+        self.db.execute("UPDATE clock SET latest = ?", (time,))
+        return time
 
 
 def create_tables(tx: Transaction) -> None:
     for statement in SCHEMA:
         tx.db.execute(statement)
-    tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, real_now()))
+    tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, system_time()))
 
 
 class Store:
-    """One connection behind one lock: a sandbox has few clients, and each transaction is short."""
+    """One connection behind one lock, because a sandbox has few clients and short transactions."""
 
     def __init__(self, path: Path, speed: float | None) -> None:
-        """At this speed from the very beginning, so that nothing ages while the account is made if the clock is to stand."""
+        """Open the database. `speed` applies to a new one at once, so that a stopped clock never runs during setup."""
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -91,25 +91,27 @@ class Store:
         self._db.execute("PRAGMA foreign_keys = ON")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
-            raise ValueError(f"{path} was made by another version of the sandbox; remove it to start anew")
+            raise ValueError(
+                f"{path} was created by another version of the sandbox. Remove it to start with a new account."
+            )
         self.is_new = version == 0
-        self.clock = Clock(real_now(), 1.0 if speed is None else speed) if self.is_new else self._resumed_clock()
+        self.clock = Clock(system_time(), 1.0 if speed is None else speed) if self.is_new else self._restore_clock()
 
-    def _resumed_clock(self) -> Clock:
-        """Sandbox time goes on while the sandbox is down, and never back, whatever the machine's clock does."""
+    def _restore_clock(self) -> Clock:
+        """Restore the clock. It advances while the sandbox is down, and never goes backwards even if the system clock does."""
         row = self._db.execute("SELECT * FROM clock").fetchone()
-        elapsed = max(0, real_now() - row["real_origin"])
+        elapsed = max(0, system_time() - row["system_origin"])
         return Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
 
     def set_clock(self, speed: float | None, advance: float = 0) -> None:
         with self.transaction() as tx:
             speed = self.clock.speed if speed is None else speed
             origin = self.clock.set(speed, advance)
-            tx.db.execute("UPDATE clock SET origin = ?, real_origin = ?, speed = ?", (origin, real_now(), speed))
+            tx.db.execute("UPDATE clock SET origin = ?, system_origin = ?, speed = ?", (origin, system_time(), speed))
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Committed as a whole when the block ends, undone as a whole when it raises."""
+        """Commit when the block ends, roll back when it raises."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:

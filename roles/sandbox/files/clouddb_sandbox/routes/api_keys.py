@@ -7,43 +7,34 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path
-from pydantic import Field
+from fastapi import APIRouter, Path
 
 from .. import keys
-from ..bodies import LARGEST_INTEGER, Body
-from ..resources import ApiKey, CreatedApiKey, RevokedApiKey
-from ..sandbox import SandboxOfRequest
-from .parameters import errors
+from ..request_models import MAX_INTEGER, ApiKeyCreateRequest
+from ..response_models import ApiKey, ApiKeyCreateResponse, ApiKeyRevokeResponse
+from .dependencies import SandboxDependency, error_responses
 
 router = APIRouter(tags=["API keys"])
 
 
-class NewApiKey(Body):
-    key_name: str = Field(min_length=1)
-
-
-@router.post("/api_keys", responses=errors(400))
-def create_api_key(sandbox: SandboxOfRequest, body: NewApiKey) -> CreatedApiKey:
-    """Creates an API key. Its secret is in this answer and nowhere else."""
+@router.post("/api_keys", responses=error_responses(400))
+def create_api_key(sandbox: SandboxDependency, body: ApiKeyCreateRequest) -> ApiKeyCreateResponse:
+    """Creates an API key. Only this response contains its secret."""
     with sandbox.store.transaction() as tx:
         return keys.create(tx, body.key_name)
 
 
-@router.get("/api_keys", responses=errors())
-def list_api_keys(sandbox: SandboxOfRequest) -> list[ApiKey]:
+@router.get("/api_keys", responses=error_responses())
+def list_api_keys(sandbox: SandboxDependency) -> list[ApiKey]:
     """Lists the account's API keys."""
     with sandbox.store.transaction() as tx:
-        return keys.active(tx)
+        return keys.list_active(tx)
 
 
-@router.delete("/api_keys/{key_id}", responses=errors(400, 404))
+@router.delete("/api_keys/{key_id}", responses=error_responses(400, 404))
 def revoke_api_key(
-    sandbox: SandboxOfRequest, key_id: Annotated[int, Path(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
-) -> RevokedApiKey:
-    """Revokes a key: at once, and for good."""
+    sandbox: SandboxDependency, key_id: Annotated[int, Path(ge=-MAX_INTEGER, le=MAX_INTEGER)]
+) -> ApiKeyRevokeResponse:
+    """Revokes a key, effective immediately. This cannot be reversed."""
     with sandbox.store.transaction() as tx:
-        revoked = keys.revoke(tx, key_id)
-        if revoked is None:
-            raise HTTPException(404, f"API key {key_id} not found")
-        return revoked
+        return keys.revoke(tx, key_id)

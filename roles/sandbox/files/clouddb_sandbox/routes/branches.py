@@ -5,91 +5,72 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
-from pydantic import Field
 
-from .. import operations, platform_activity, projects
-from ..bodies import Body
-from ..resources import BranchList, CreatedBranch, CreatedDatabase, DatabaseList
-from ..sandbox import SandboxOfRequest
-from .parameters import errors
+from .. import branches, operations, platform_activity, projects
+from ..request_models import BranchCreateRequest, DatabaseCreateRequest
+from ..response_models import BranchCreateResponse, BranchListResponse, DatabaseCreateResponse, DatabaseListResponse
+from .dependencies import SandboxDependency, error_responses
 
 router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
 
 
-class NewBranchFields(Body):
-    name: str | None = Field(default=None, min_length=1)
-    parent_id: str | None = None
-
-
-class NewBranch(Body):
-    branch: NewBranchFields = NewBranchFields()
-    endpoints: list[dict[str, Any]] = Field(default=[{}], max_length=1, description="none, or the branch's compute")
-
-
-class NewDatabaseFields(Body):
-    name: str = Field(min_length=1)
-    owner_name: str = Field(min_length=1)
-
-
-class NewDatabase(Body):
-    database: NewDatabaseFields
-
-
-@router.get("", responses=errors(404), response_model_exclude_none=True)
-def list_branches(sandbox: SandboxOfRequest, project_id: str) -> BranchList:
+@router.get("", responses=error_responses(404), response_model_exclude_none=True)
+def list_branches(sandbox: SandboxDependency, project_id: str) -> BranchListResponse:
     """Lists the branches of a project, oldest first."""
     with sandbox.store.transaction() as tx:
-        projects.find(tx, project_id)
-        return BranchList(branches=projects.branches(tx, project_id))
+        projects.get(tx, project_id)
+        return BranchListResponse(branches=branches.list_all(tx, project_id))
 
 
-@router.post("", status_code=201, responses=errors(400, 404, 409, 423), response_model_exclude_none=True)
-def create_branch(sandbox: SandboxOfRequest, project_id: str, body: NewBranch | None = None) -> CreatedBranch:
-    """Creates a branch with a compute, or without one where `endpoints` is an empty list."""
-    body = body or NewBranch()
+@router.post("", status_code=201, responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+def create_branch(
+    sandbox: SandboxDependency, project_id: str, body: BranchCreateRequest | None = None
+) -> BranchCreateResponse:
+    """Creates a branch with a compute, or without one if `endpoints` is an empty list."""
+    body = body or BranchCreateRequest()
     with sandbox.store.transaction() as tx:
-        projects.find(tx, project_id)
-        parent = projects.find_branch(tx, project_id, body.branch.parent_id)
-        operations.refuse_if_busy(tx, project_id, parent.id)
-        branch = projects.insert_branch(tx, project_id, body.branch.name, parent.id)
+        projects.get(tx, project_id)
+        parent = branches.get(tx, project_id, body.branch.parent_id)
+        operations.refuse_if_locked(tx, project_id, parent.id)
+        branch = branches.insert(tx, project_id, body.branch.name, parent.id)
         started = [operations.start(tx, "create_branch", project_id=project_id, branch_id=branch.id)]
-        endpoints = [projects.insert_endpoint(tx, branch) for _endpoint in body.endpoints]
+        endpoints = [branches.insert_endpoint(tx, branch) for _endpoint in body.endpoints]
         started += [
             operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id)
             for endpoint in endpoints
         ]
-        return CreatedBranch(branch=branch, endpoints=endpoints, operations=started)
+        return BranchCreateResponse(branch=branch, endpoints=endpoints, operations=started)
 
 
-@router.get("/{branch_id}/databases", responses=errors(404))
-def list_databases(sandbox: SandboxOfRequest, project_id: str, branch_id: str) -> DatabaseList:
+@router.get("/{branch_id}/databases", responses=error_responses(404))
+def list_databases(sandbox: SandboxDependency, project_id: str, branch_id: str) -> DatabaseListResponse:
     """Lists the databases of a branch."""
     with sandbox.store.transaction() as tx:
-        projects.find(tx, project_id)
-        branch = projects.find_branch(tx, project_id, branch_id)
-        return DatabaseList(databases=projects.databases(tx, branch.id))
+        projects.get(tx, project_id)
+        branch = branches.get(tx, project_id, branch_id)
+        return DatabaseListResponse(databases=branches.list_databases(tx, branch.id))
 
 
 @router.post(
     "/{branch_id}/databases",
     status_code=201,
-    responses=errors(400, 404, 409, 423),
+    responses=error_responses(400, 404, 409, 423),
     response_model_exclude_none=True,
 )
-def create_database(sandbox: SandboxOfRequest, project_id: str, branch_id: str, body: NewDatabase) -> CreatedDatabase:
+def create_database(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: DatabaseCreateRequest
+) -> DatabaseCreateResponse:
     """Creates a database on a branch."""
     with sandbox.store.transaction() as tx:
-        projects.find(tx, project_id)
-        branch = projects.find_branch(tx, project_id, branch_id)
-        operations.refuse_if_busy(tx, project_id, branch.id)
-        database = projects.insert_database(tx, branch.id, body.database.name, body.database.owner_name)
-        endpoint_id = projects.endpoint_of(tx, branch.id)
+        projects.get(tx, project_id)
+        branch = branches.get(tx, project_id, branch_id)
+        operations.refuse_if_locked(tx, project_id, branch.id)
+        database = branches.insert_database(tx, branch.id, body.database.name, body.database.owner_name)
+        endpoint_id = branches.endpoint_id_of(tx, branch.id)
         if endpoint_id:
-            platform_activity.used(tx, endpoint_id)
+            platform_activity.record_use(tx, endpoint_id)
         started = operations.start(
             tx, "apply_config", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint_id
         )
-        return CreatedDatabase(database=database, operations=[started])
+        return DatabaseCreateResponse(database=database, operations=[started])

@@ -10,30 +10,29 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from .. import operations, projects
-from ..resources import OneOperation, OperationPage
-from ..sandbox import SandboxOfRequest
-from .parameters import Cursor, ForcedLimit, errors, page_size
+from ..response_models import OperationListResponse, OperationResponse
+from .dependencies import Cursor, PageLimit, SandboxDependency, error_responses, page_size
 
 router = APIRouter(prefix="/projects/{project_id}/operations", tags=["Operations"])
 
 
-@router.get("", responses=errors(400, 404), response_model_exclude_none=True)
+@router.get("", responses=error_responses(400, 404), response_model_exclude_none=True)
 def list_operations(
-    sandbox: SandboxOfRequest,
+    sandbox: SandboxDependency,
     project_id: str,
-    forced: ForcedLimit,
+    page_limit: PageLimit,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     cursor: Cursor = None,
-) -> OperationPage:
-    """Lists operations of a project, newest first. Those of a deleted project stay listed."""
+) -> OperationListResponse:
+    """Lists operations of a project, newest first, also of a deleted one."""
     with sandbox.store.transaction() as tx:
         projects.require_known(tx, project_id)
-        return operations.page(tx, project_id, cursor, page_size(limit, forced))
+        return operations.list_page(tx, project_id, cursor, page_size(limit, page_limit))
 
 
-@router.get("/{operation_id}", responses=errors(404), response_model_exclude_none=True)
-def get_operation(sandbox: SandboxOfRequest, project_id: str, operation_id: str) -> OneOperation:
+@router.get("/{operation_id}", responses=error_responses(404), response_model_exclude_none=True)
+def get_operation(sandbox: SandboxDependency, project_id: str, operation_id: str) -> OperationResponse:
     """Returns one operation."""
     with sandbox.store.transaction() as tx:
         projects.require_known(tx, project_id)
-        return OneOperation(operation=operations.find(tx, project_id, operation_id))
+        return OperationResponse(operation=operations.get(tx, project_id, operation_id))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that other processes read."""
+"""Atomic writes of files that other processes read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file for its owner only; whoever reads it finds all of it, or what was there before."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file with mode 0600. Readers see either its complete new content or the previous one."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created with mode 0600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Error answers, as the public service sends them: `message`, `code` and `request_id`."""
+"""Error responses in the shape of the public service: `message`, `code` and `request_id`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from http import HTTPStatus
 from fastapi.responses import JSONResponse
 from starlette.types import Scope
 
-from .resources import Error
+from .response_models import ErrorResponse
 
 
-def error(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def error_response(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     try:
         code = HTTPStatus(status).name
     except ValueError:
         code = ""
-    body = Error(message=message, code=code, request_id=scope["state"]["request_id"])
+    body = ErrorResponse(message=message, code=code, request_id=scope["state"]["request_id"])
     return JSONResponse(body.model_dump(), status, headers=headers)

@@ -1,21 +1,21 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API sends: api.md, "Resources and their fields", and the objects that requests start work on."""
+"""The bodies of the API's responses (api.md, "Resources and their fields"), and the objects they contain."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel
 
 
-class Error(BaseModel):
+class ErrorResponse(BaseModel):
     message: str
     code: str
     request_id: str
 
 
 class ApiKey(BaseModel):
-    """API key (list item). The times are null, the address empty, as long as the key has not been used."""
+    """API key (list item). Until the key is used, `last_used_at` is null and `last_used_from_addr` is empty."""
 
     id: int
     name: str
@@ -24,8 +24,8 @@ class ApiKey(BaseModel):
     last_used_from_addr: str
 
 
-class CreatedApiKey(BaseModel):
-    """API key (creation result), with the fields that the public service sends besides."""
+class ApiKeyCreateResponse(BaseModel):
+    """API key (creation result), with the additional fields that the public service sends."""
 
     id: int
     key: str
@@ -33,7 +33,7 @@ class CreatedApiKey(BaseModel):
     created_at: str
 
 
-class RevokedApiKey(BaseModel):
+class ApiKeyRevokeResponse(BaseModel):
     """API key (revocation result)."""
 
     id: int
@@ -66,7 +66,7 @@ class ProjectDetails(Project):
 
 
 class Operation(BaseModel):
-    """Operation. `endpoint_id` and `error` are left out where there is nothing to say."""
+    """Operation. `endpoint_id` and `error` are absent where they do not apply."""
 
     id: str
     project_id: str
@@ -90,6 +90,8 @@ class Branch(BaseModel):
 
 
 class Endpoint(BaseModel):
+    """Compute of a branch."""
+
     id: str
     project_id: str
     branch_id: str
@@ -104,53 +106,53 @@ class Database(BaseModel):
 
 
 class Pagination(BaseModel):
-    """Pagination object; an empty page has none."""
+    """Pagination object; absent from an empty page."""
 
     cursor: str
 
 
-class ProjectPage(BaseModel):
+class ProjectListResponse(BaseModel):
     projects: list[Project]
     unavailable_project_ids: list[str] | None = None
     pagination: Pagination | None = None
 
 
-class OperationPage(BaseModel):
+class OperationListResponse(BaseModel):
     operations: list[Operation]
     pagination: Pagination | None = None
 
 
-class OneOperation(BaseModel):
+class OperationResponse(BaseModel):
     operation: Operation
 
 
-class OneProject(BaseModel):
+class ProjectResponse(BaseModel):
     project: ProjectDetails
 
 
-class ChangedProject(OneProject):
+class ProjectOperationsResponse(ProjectResponse):
     operations: list[Operation]
 
 
-class CreatedProject(ChangedProject):
+class ProjectCreateResponse(ProjectOperationsResponse):
     branch: Branch
     endpoints: list[Endpoint]
 
 
-class BranchList(BaseModel):
+class BranchListResponse(BaseModel):
     branches: list[Branch]
 
 
-class CreatedBranch(BaseModel):
+class BranchCreateResponse(BaseModel):
     branch: Branch
     endpoints: list[Endpoint]
     operations: list[Operation]
 
 
-class DatabaseList(BaseModel):
+class DatabaseListResponse(BaseModel):
     databases: list[Database]
 
 
-class CreatedDatabase(BaseModel):
+class DatabaseCreateResponse(BaseModel):
     database: Database
     operations: list[Operation]

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox inside the process that uses it: unit tests talk to the real server over a real socket."""
+"""A sandbox server in a thread of the calling process, for unit tests."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .app import create_app
-from .server import Server, base_url, listening_socket
+from .server import Server, base_url, bind_socket
 from .settings import Settings
 
 
 @contextmanager
-def sandbox_server(settings: Settings) -> Iterator[str]:
-    """Run a sandbox in a thread of its own; yields its base URL."""
-    with listening_socket("127.0.0.1", 0) as listener:
-        server = ThreadServer(settings)
+def run_in_thread(settings: Settings) -> Iterator[str]:
+    """Run a sandbox in a thread. Yields its base URL."""
+    with bind_socket("127.0.0.1", 0) as listener:
+        server = ThreadedServer(settings)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         if not server.listening.wait(10):
-            raise RuntimeError("the sandbox did not start within 10 seconds")
+            raise RuntimeError("The sandbox did not start within 10 seconds.")
         try:
             yield base_url(listener)
         finally:
@@ -32,8 +32,8 @@ def sandbox_server(settings: Settings) -> Iterator[str]:
             thread.join(10)
 
 
-class ThreadServer(Server):
-    """Ends as soon as it is told to: nobody waits for an answer any more, and a test has no time to lose."""
+class ThreadedServer(Server):
+    """A server that stops at once, without waiting for open connections, to keep tests fast."""
 
     def __init__(self, settings: Settings) -> None:
         self.listening = threading.Event()

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sandbox's own endpoints: clock, operation plans, request log."""
+"""The control endpoints: clock, operation plans, request log."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ from datetime import datetime, timedelta
 import pytest
 import requests
 
-from clouddb_sandbox.clock import END_OF_TIME, Clock, timestamp
+from clouddb_sandbox.clock import MAX_TIME, Clock, format_timestamp
 
 PROJECT = "wispy-lake-12345678"
 
 
-def moment(clock):
+def time_of(clock):
     return datetime.fromisoformat(clock["now"].replace("Z", "+00:00"))
 
 
 class TestClock:
-    def test_stands_and_leaps(self, service):
+    def test_a_stopped_clock_can_be_advanced(self, service):
         first = service.ok("GET", "/_sandbox/clock")
         assert first["speed"] == 0
         later = service.advance(90.5)
-        assert timedelta(seconds=90.5) <= moment(later) - moment(first) < timedelta(seconds=90.501)
+        assert timedelta(seconds=90.5) <= time_of(later) - time_of(first) < timedelta(seconds=90.501)
         assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
 
-    def test_speed(self, serve):
-        """A second of real time is hours here: an operation is over as soon as it is asked for."""
+    def test_speed_applies_to_operations_and_can_be_changed(self, serve):
+        """A real second is hours of sandbox time, so an operation is finished when it is fetched."""
         service = serve({"projects": [{"id": PROJECT}]}, speed=50_000)
         operation = service.create_branch()["operations"][0]
         assert service.operation(operation)["status"] == "finished"
         changed = service.ok("PUT", "/_sandbox/clock", json={"speed": 0})
         assert changed["speed"] == 0
-        assert moment(service.ok("GET", "/_sandbox/clock")) - moment(changed) < timedelta(seconds=0.001)
+        assert time_of(service.ok("GET", "/_sandbox/clock")) - time_of(changed) < timedelta(seconds=0.001)
 
-    def test_bad_settings(self, service):
+    def test_invalid_clock_update_gets_400(self, service):
         for body in ({"advance": -1}, {"speed": -1}, {"speed": "fast"}, {"advance": 1e12}, {"now": 1}):
             assert service.request("PUT", "/_sandbox/clock", json=body).status_code == 400, body
         assert service.ok("GET", "/_sandbox/clock")["speed"] == 0
 
-    def test_goes_on_after_a_restart(self, serve):
-        """Neither back nor stopped, also with the speed it had."""
+    def test_clock_and_speed_persist_across_restart(self, serve):
+        """The clock does not go backwards, and keeps its speed."""
         service = serve()
-        leapt = service.advance(10 * 86400)["now"]
+        advanced = service.advance(10 * 86400)["now"]
         created = service.create_key()["created_at"]
-        again = serve(speed=None)
-        clock = again.ok("GET", "/_sandbox/clock")
-        assert leapt < created < clock["now"]
+        restarted = serve(speed=None)
+        clock = restarted.ok("GET", "/_sandbox/clock")
+        assert advanced < created < clock["now"]
         assert clock["speed"] == 0
 
-    def test_stamps_increase_while_it_stands(self):
+    def test_unique_times_increase_while_the_clock_is_stopped(self):
         clock = Clock(1000, speed=0)
-        stamps = [clock.stamp() for _change in range(5)]
-        assert stamps == sorted(set(stamps))
-        assert clock.now() == stamps[-1]
+        times = [clock.unique_time() for _change in range(5)]
+        assert times == sorted(set(times))
+        assert clock.now() == times[-1]
 
-    def test_end_of_time(self):
-        clock = Clock(END_OF_TIME - 10, speed=1e9)
+    def test_time_is_limited_to_the_last_date(self):
+        clock = Clock(MAX_TIME - 10, speed=1e9)
         clock.set(1e9, advance=1e9)
-        assert timestamp(clock.now()) == "9999-12-31T00:00:00.000000Z"
+        assert format_timestamp(clock.now()) == "9999-12-31T00:00:00.000000Z"
 
 
 class TestOperationPlans:
-    def test_times(self, service):
+    def test_times_limits_the_number_of_operations(self, service):
         service.plan([[0, "failed"]], times=2, action="create_branch")
         statuses = [service.create_branch(endpoints=[])["operations"][0]["status"] for _branch in range(3)]
         assert statuses == ["failed", "failed", "running"]
 
-    def test_until_cleared(self, service):
+    def test_times_null_applies_until_cleared(self, service):
         service.plan([[0, "finished"]], times=None)
         for _branch in range(3):
             created = service.create_branch()
@@ -77,12 +77,12 @@ class TestOperationPlans:
         assert service.ok("DELETE", "/_sandbox/operation_plans") == {"operation_plans": []}
         assert service.create_branch(endpoints=[])["operations"][0]["status"] == "running"
 
-    def test_action(self, service):
+    def test_action_selects_operations(self, service):
         service.plan([[0, "failed"]], action="start_compute")
         create_branch, start_compute = service.create_branch()["operations"]
         assert (create_branch["status"], start_compute["status"]) == ("running", "failed")
 
-    def test_project(self, service):
+    def test_project_id_selects_operations(self, service):
         other = service.ok("POST", "projects", json={"project": {}})["project"]["id"]
         service.advance(5)
         service.plan([[0, "failed"]], project_id=other)
@@ -90,8 +90,8 @@ class TestOperationPlans:
         created = service.ok("POST", f"projects/{other}/branches", json={"endpoints": []})
         assert created["operations"][0]["status"] == "failed"
 
-    def test_the_platforms_own(self, service):
-        """They follow a plan that names their action, and leave the others for what requests start."""
+    def test_platform_operations_follow_only_plans_with_their_action(self, service):
+        """A plan without an action is kept for operations that requests start."""
         service.plan([[0, "failed"]])
         service.plan([[0, "failed"]], action="check_availability")
         service.advance(3600)
@@ -101,14 +101,14 @@ class TestOperationPlans:
         }
         assert len(service.ok("GET", "/_sandbox/operation_plans")["operation_plans"]) == 1
 
-    def test_a_refused_request_uses_no_plan(self, service):
+    def test_a_423_response_uses_no_plan(self, service):
         branch_id = service.create_branch()["branch"]["id"]
         added = service.plan([[0, "failed"]])
         assert service.create_database(branch_id).status_code == 423
         assert service.ok("GET", "/_sandbox/operation_plans") == {"operation_plans": [added]}
         assert added["times"] == 1
 
-    def test_bad_plans(self, service):
+    def test_invalid_plan_gets_400(self, service):
         for plan, field in (
             ({}, "timeline"),
             ({"timeline": []}, "timeline"),
@@ -122,8 +122,8 @@ class TestOperationPlans:
             assert field in response.json()["message"]
 
 
-class TestRequests:
-    def test_log(self, service):
+class TestRequestLog:
+    def test_entries(self, service):
         service.request("GET", "projects?limit=7&search=a%20b", headers={"X-Request-ID": "r-1", "User-Agent": "me/1"})
         service.as_key("wrong").get("nowhere")
         first, second = service.log()
@@ -143,7 +143,7 @@ class TestRequests:
         assert service.ok("DELETE", "/_sandbox/requests") == {"requests": []}
         assert service.log() == []
 
-    def test_unanswered(self, service):
+    def test_status_is_null_without_a_response(self, service):
         service.fault("reset")
         with pytest.raises(requests.ConnectionError):
             service.get("projects")

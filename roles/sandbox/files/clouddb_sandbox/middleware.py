@@ -1,0 +1,125 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ASGI middleware that every request passes, outermost first: request log, authentication, rate limit.
+
+The fault injection in fault_injection.py comes after them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import time
+import uuid
+from email.utils import formatdate
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import keys, platform_activity
+from .clock import SECOND
+from .paths import BASE_PATH, CONTROL_PATH, is_below
+from .responses import error_response
+from .state import SandboxState
+
+REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}")
+
+log = logging.getLogger("clouddb_sandbox")
+
+
+class RequestLogMiddleware:
+    """Logs API requests, sets X-Request-ID and Date, and responds 500 to unhandled exceptions."""
+
+    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
+        self.app = app
+        self.sandbox = sandbox
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_headers = Headers(scope=scope)
+        request_id = request_headers.get("x-request-id", "")
+        if not REQUEST_ID.fullmatch(request_id):
+            request_id = str(uuid.uuid4())
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        entry: dict[str, Any] = {
+            "method": scope["method"],
+            "path": scope["path"],
+            "query": scope["query_string"].decode("latin-1"),
+            "status": None,
+            "request_id": request_id,
+            "user_agent": request_headers.get("user-agent", ""),
+            "seconds": None,
+        }
+        if not is_below(CONTROL_PATH, scope["path"]):
+            self.sandbox.request_log.append(entry)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                entry["status"] = message["status"]
+                entry["seconds"] = round(time.perf_counter() - started, 6)
+                headers = MutableHeaders(raw=message["headers"])
+                headers["Date"] = formatdate(self.sandbox.store.clock.now() // SECOND, usegmt=True)
+                headers["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            if entry["status"] is not None:
+                raise
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            response = error_response(scope, 500, "internal error of the sandbox; see its log")
+            await response(scope, receive, send_with_headers)
+
+
+class AuthenticationMiddleware:
+    """Responds 401 unless the request has a valid bearer key, on every path (api.md, "Authentication")."""
+
+    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
+        self.app = app
+        self.sandbox = sandbox
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            authorization = Headers(scope=scope).get("authorization", "")
+            if not await run_in_threadpool(self.authenticate, authorization, scope["client"][0]):
+                message = "the API key is missing, invalid or revoked"
+                response = error_response(scope, 401, message, {"WWW-Authenticate": "Bearer"})
+                await response(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def authenticate(self, authorization: str, address: str) -> bool:
+        """Return whether the header has a valid key. If so, record what the platform has done since the last request."""
+        scheme, _space, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return False
+        with self.sandbox.store.transaction() as tx:
+            if not keys.authenticate(tx, secret.strip(), address):
+                return False
+            platform_activity.catch_up(tx)
+            return True
+
+
+class RateLimitMiddleware:
+    """Responds 429 to API requests above the account's rate limit."""
+
+    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
+        self.app = app
+        self.sandbox = sandbox
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_limited = scope["type"] == "http" and is_below(BASE_PATH, scope["path"])
+        if is_limited and (seconds := self.sandbox.rate_limiter.take()):
+            message = "the account has sent too many requests"
+            response = error_response(scope, 429, message, {"Retry-After": str(math.ceil(seconds))})
+            await response(scope, receive, send)
+            return
+        await self.app(scope, receive, send)

@@ -1,0 +1,13 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The paths of the API and of the control endpoints."""
+
+from __future__ import annotations
+
+BASE_PATH = "/api/v2"
+CONTROL_PATH = "/_sandbox"
+
+
+def is_below(base: str, path: str) -> bool:
+    return path == base or path.startswith(base + "/")

@@ -1,0 +1,89 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bodies of the API's requests, and the base classes of all request models."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+# The range of an SQLite integer.
+MAX_INTEGER = 2**63 - 1
+MAX_HISTORY_RETENTION = 30 * 86400
+
+HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?$")]
+HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
+NonEmptyString = Annotated[str, Field(min_length=1)]
+
+
+class RequestModel(BaseModel):
+    """Base class of the API's request bodies. Types are not converted; unknown fields are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def check_json(cls, body: Any) -> Any:
+        """Reject NaN, Infinity and lone surrogates, which Python's parser accepts. Turn 7.0 into an integer, as JSON does."""
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False, default=str)
+        text.encode()
+        return json.loads(text, parse_float=parse_number)
+
+
+def parse_number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+class ControlRequestModel(RequestModel):
+    """Base class of the control endpoints' request bodies. An unknown field is an error, because it is a typo in a test."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ApiKeyCreateRequest(RequestModel):
+    key_name: NonEmptyString
+
+
+class NewProject(RequestModel):
+    name: NonEmptyString | None = None
+    region_id: NonEmptyString | None = None
+    pg_version: int | None = Field(default=None, ge=14, le=18)
+    org_id: NonEmptyString | None = None
+    history_retention_seconds: HistoryRetention | None = None
+
+
+class ProjectCreateRequest(RequestModel):
+    project: NewProject
+
+
+class ProjectChanges(RequestModel):
+    history_retention_seconds: HistoryRetention
+
+
+class ProjectUpdateRequest(RequestModel):
+    project: ProjectChanges
+
+
+class NewBranch(RequestModel):
+    name: NonEmptyString | None = None
+    parent_id: str | None = None
+
+
+class BranchCreateRequest(RequestModel):
+    branch: NewBranch = NewBranch()
+    endpoints: list[dict[str, Any]] = Field(
+        default=[{}], max_length=1, description="computes of the branch: one, or none with an empty list"
+    )
+
+
+class NewDatabase(RequestModel):
+    name: NonEmptyString
+    owner_name: NonEmptyString
+
+
+class DatabaseCreateRequest(RequestModel):
+    database: NewDatabase

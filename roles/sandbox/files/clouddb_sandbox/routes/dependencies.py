@@ -1,0 +1,44 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Dependencies, parameters and error responses that several endpoints share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+
+from ..response_models import ErrorResponse
+from ..state import SandboxState
+
+
+async def get_sandbox(request: Request) -> SandboxState:
+    sandbox: SandboxState = request.app.state.sandbox
+    return sandbox
+
+
+async def get_page_limit(request: Request) -> int | None:
+    limit: int | None = request.state.page_limit
+    return limit
+
+
+async def get_unavailable_ids(request: Request) -> list[str]:
+    ids: list[str] = request.state.unavailable_ids
+    return ids
+
+
+SandboxDependency = Annotated[SandboxState, Depends(get_sandbox)]
+PageLimit = Annotated[int | None, Depends(get_page_limit)]
+UnavailableIds = Annotated[list[str], Depends(get_unavailable_ids)]
+Cursor = Annotated[str | None, Query(description="cursor of the previous page")]
+
+
+def page_size(limit: int, page_limit: int | None) -> int:
+    """Return the requested page size, or the limit that a fault sets if that is smaller."""
+    return limit if page_limit is None else min(limit, page_limit)
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe an endpoint's error responses for the OpenAPI document. Every endpoint has 401."""
+    return {status: {"model": ErrorResponse} for status in (401, *statuses)}

@@ -1,0 +1,157 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The seed file's format: the content of a new account."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from .clock import SECOND, to_microseconds
+from .lifecycle import ACTIONS, STATUSES, Timeline, check_timeline
+from .request_models import NonEmptyString
+
+SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def parse_age(age: Any) -> Any:
+    """Convert an age such as 90s, 15m, 24h, 7d or 2w to seconds. Other values are left to pydantic."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", age) if isinstance(age, str) else None
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]] if match else age
+
+
+def one_of(*choices: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} is not one of {', '.join(choices)}")
+        return value
+
+    return AfterValidator(check)
+
+
+Age = Annotated[float, BeforeValidator(parse_age), Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+
+
+class SeedModel(BaseModel):
+    """Base class of the seed's objects. An unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class TimedSeedModel(SeedModel):
+    """An object whose creation time is given as a date or as an age."""
+
+    age: Age | None = None
+    created_at: AwareDatetime | None = None
+
+    @model_validator(mode="after")
+    def check_one_creation_time(self) -> TimedSeedModel:
+        if self.age is not None and self.created_at is not None:
+            raise ValueError("age and created_at are mutually exclusive")
+        return self
+
+    def creation_time(self, now: int) -> int | None:
+        """Return the creation time in microseconds, or None if the seed does not set it."""
+        if self.age is not None:
+            return now - int(self.age * SECOND)
+        return to_microseconds(self.created_at) if self.created_at else None
+
+
+class SeedKey(TimedSeedModel):
+    name: NonEmptyString
+    key: Annotated[str, Field(min_length=16)] | None = None
+
+
+class SeedOperation(TimedSeedModel):
+    """An operation that reaches `status` after `duration` seconds, or follows `timeline`."""
+
+    id: NonEmptyString | None = None
+    branch_id: NonEmptyString | None = None
+    endpoint_id: NonEmptyString | None = None
+    action: Annotated[str, one_of(*ACTIONS)]
+    status: Annotated[str, one_of(*STATUSES)] = "finished"
+    duration: Annotated[float, Field(gt=0)] = 1.0
+    timeline: Annotated[Timeline, AfterValidator(check_timeline)] | None = None
+    error: NonEmptyString | None = None
+
+    @model_validator(mode="after")
+    def check_one_timeline(self) -> SeedOperation:
+        if self.timeline is not None and self.model_fields_set & {"status", "duration"}:
+            raise ValueError("timeline and status or duration are mutually exclusive")
+        return self
+
+
+class SeedProject(TimedSeedModel):
+    """A project with any of the API's fields, and its operations. Missing fields get the defaults of a new project."""
+
+    id: NonEmptyString | None = None
+    name: NonEmptyString | None = None
+    platform_id: NonEmptyString | None = None
+    region_id: NonEmptyString | None = None
+    provisioner: NonEmptyString | None = None
+    pg_version: int | None = None
+    locked: bool | None = None
+    cpu_used_sec: int | None = None
+    proxy_host: NonEmptyString | None = None
+    branch_logical_size_limit: int | None = None
+    org_id: NonEmptyString | None = None
+    history_retention_seconds: int | None = None
+    updated_at: AwareDatetime | None = None
+    compute: bool = True
+    operations: list[SeedOperation] = []
+    generate_operations: Count = 0
+
+
+class Generate(SeedModel):
+    """Number of generated projects, and of generated operations in each."""
+
+    projects: Count = 0
+    operations_per_project: Count = 0
+
+
+class Seed(SeedModel):
+    api_keys: list[SeedKey] = []
+    projects: list[SeedProject] = []
+    generate: Generate = Generate()
+
+    @model_validator(mode="after")
+    def check_unique(self) -> Seed:
+        require_unique("projects: id", [project.id for project in self.projects])
+        operation_ids = [operation.id for project in self.projects for operation in project.operations]
+        require_unique("projects: operations: id", operation_ids)
+        require_unique("api_keys: key", [key.key for key in self.api_keys], show=False)
+        return self
+
+
+def require_unique(field: str, values: list[str | None], show: bool = True) -> None:
+    repeated = sorted(value for value, count in Counter(values).items() if value is not None and count > 1)
+    if repeated and show:
+        raise ValueError(f"{field}: must be unique, but {', '.join(repeated)} occurs more than once")
+    if repeated:
+        raise ValueError(f"{field}: must be unique, but a value occurs more than once")
+
+
+def validate_seed(data: Any) -> Seed:
+    """Return the validated seed. Raises ValueError with each invalid field, without its value, which may be a secret."""
+    try:
+        return Seed.model_validate(data)
+    except ValidationError as error:
+        messages = [
+            f"{'.'.join(map(str, details['loc'])) or 'seed'}: {details['msg']}"
+            for details in error.errors(include_input=False, include_url=False)
+        ]
+        raise ValueError("\n".join(messages)) from None

@@ -1,0 +1,256 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""background.py: start, status and stop, and recovery after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import background
+import pytest
+import requests
+from hypothesis import settings
+
+SERVER = Path(background.__file__).parent
+# Number of crashes during writes; it grows with the number of hypothesis examples.
+CRASHES = max(2, settings().max_examples // 25)
+# Actions of operations that the platform may have started.
+PLATFORM_ACTIONS = ("start_compute", "suspend_compute", "check_availability")
+
+
+@pytest.fixture
+def run_background(tmp_path, capsys):
+    """Run a background.py command on the test's folder. Returns the exit code, the parsed output, and stderr."""
+    sources = {path.relative_to(SERVER): path for path in SERVER.glob("clouddb_sandbox/**/*.py")}
+    (tmp_path / "seed.yml").write_text("{}")
+    (tmp_path / "server.json").write_text(json.dumps({str(name): path.read_text() for name, path in sources.items()}))
+
+    def run_command(command, *options):
+        code = background.main([command, str(tmp_path), *options])
+        output = capsys.readouterr()
+        return code, json.loads(output.out) if output.out else None, output.err
+
+    yield run_command
+    run_command("stop")
+
+
+def start(run_background, *options):
+    code, status, error = run_background("start", *options)
+    assert code == 0, error
+    return status
+
+
+@pytest.fixture
+def service_of(connect):
+    return lambda status: connect(status["base_url"], Path(status["api_key_file"]).read_text().strip())
+
+
+def kill(status):
+    """Kill the process, and wait until it has ended."""
+    os.kill(status["pid"], signal.SIGKILL)
+    os.waitpid(status["pid"], 0)
+
+
+def kill_during_writes(writers, enough, status, timeout):
+    """Start the threads, kill the process once they have written enough, and wait until they end."""
+    for writer in writers:
+        writer.start()
+    assert enough.wait(timeout)
+    kill(status)
+    for writer in writers:
+        writer.join(10)
+
+
+class TestBackground:
+    def test_start_status_stop(self, run_background, service_of):
+        assert run_background("status") == (0, {"changed": False, "is_usable": True, "pid": None}, "")
+        first = start(run_background)
+        assert first["changed"] is True
+        assert service_of(first).get("projects").status_code == 200
+        assert run_background("status")[1] == {**first, "changed": False, "is_usable": True}
+        assert run_background("start")[1] == {**first, "changed": False}
+        assert run_background("stop")[1] == {"changed": True, "pid": None}
+        assert run_background("stop")[1] == {"changed": False, "pid": None}
+        with pytest.raises(requests.ConnectionError):
+            service_of(first).get("projects")
+
+    def test_secret_is_only_in_the_key_file(self, run_background, tmp_path):
+        """The key file has mode 0600."""
+        first = start(run_background)
+        key_file = Path(first["api_key_file"])
+        assert key_file.stat().st_mode & 0o777 == 0o600
+        secret = key_file.read_bytes().strip()
+        assert len(secret) == 64
+        others = [path for path in tmp_path.iterdir() if path.is_file() and path != key_file]
+        assert not any(secret in path.read_bytes() for path in others)
+
+    def test_restart_keeps_the_address(self, run_background):
+        """The port of the last start is reused; another host restarts the sandbox."""
+        first = start(run_background)
+        run_background("stop")
+        second = start(run_background)
+        assert second["base_url"] == first["base_url"]
+        assert second["pid"] != first["pid"]
+        moved = start(run_background, "--host", "localhost")
+        assert moved["changed"] is True
+        assert moved["pid"] != second["pid"]
+        assert start(run_background, "--host", "localhost") == {**moved, "changed": False}
+
+    def test_restart_option_replaces_the_process(self, run_background):
+        first = start(run_background)
+        second = start(run_background, "--restart")
+        assert second["changed"] is True
+        assert second["pid"] != first["pid"]
+
+    def test_changed_server_files_restart_the_sandbox(self, run_background, tmp_path, service_of):
+        """All files of the previous server are replaced."""
+        first = start(run_background)
+        bundle = json.loads((tmp_path / "server.json").read_text())
+        text = bundle["clouddb_sandbox/responses.py"]
+        bundle["clouddb_sandbox/responses.py"] = text.replace("message=message", "message='new ' + message")
+        (tmp_path / "server.json").write_text(json.dumps(bundle))
+        (tmp_path / "server" / "removed_file.py").touch()
+        second = start(run_background)
+        assert second["changed"] is True
+        assert second["pid"] != first["pid"]
+        assert not (tmp_path / "server" / "removed_file.py").exists()
+        assert service_of(second).get("nowhere").json()["message"].startswith("new ")
+
+    @pytest.mark.parametrize(("name", "usable"), [(None, True), ("server.json", True), ("unrelated_file", False)])
+    def test_folder_with_unrelated_files_is_not_usable(self, tmp_path, name, usable):
+        assert background.Folder(tmp_path / "missing").is_usable()
+        if name:
+            (tmp_path / name).touch()
+        assert background.Folder(tmp_path).is_usable() is usable
+
+    def test_invalid_seed_fails_the_start(self, run_background, tmp_path):
+        (tmp_path / "seed.yml").write_text('{"projects": [{"colour": "red"}]}')
+        code, _status, error = run_background("start")
+        assert code == 1
+        assert "projects.0.colour: Extra inputs are not permitted" in error
+        assert "Traceback" not in error
+
+    def test_port_in_use_fails_the_start(self, run_background):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            code, status, error = run_background("start", "--port", str(other.getsockname()[1]))
+        assert (code, status) == (1, None)
+        assert "Address already in use" in error
+
+    def test_stop_ignores_stale_process_ids(self, run_background, tmp_path):
+        """Only the process that holds the lock is stopped."""
+        first = start(run_background)
+        kill(first)
+        other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        try:
+            (tmp_path / "sandbox.sqlite.lock").write_text(str(other.pid))
+            (tmp_path / "ready.json").write_text(json.dumps({"pid": other.pid, "base_url": "x"}))
+            assert run_background("stop")[1] == {"changed": False, "pid": None}
+            assert other.poll() is None
+        finally:
+            other.communicate()
+
+
+class TestCrashRecovery:
+    def test_confirmed_writes_persist(self, run_background, service_of):
+        """After a crash during writes, every write with a response is kept, and the address is the same."""
+        first = start(run_background)
+        service = service_of(first)
+        confirmed, enough = [], threading.Event()
+
+        def write():
+            own = service_of(first)
+            try:
+                while True:
+                    confirmed.append(own.create_key()["id"])
+                    if len(confirmed) > 100:
+                        enough.set()
+            except requests.ConnectionError:
+                pass
+
+        writers = [threading.Thread(target=write) for _writer in range(4)]
+        kill_during_writes(writers, enough, first, timeout=10)
+        second = start(run_background)
+        assert second["base_url"] == first["base_url"]
+        listed = [key["id"] for key in service.keys()][1:]
+        assert set(confirmed) <= set(listed)
+        assert len(listed) <= len(confirmed) + len(writers)
+        assert listed == sorted(listed)
+
+    def test_operations_continue_after_a_crash(self, run_background, service_of):
+        """Operations started before the crash finish, the clock has not gone backwards, revoked keys stay revoked."""
+        first = start(run_background)
+        service = service_of(first)
+        service.advance(86400)
+        created = service.ok("POST", "projects", json={"project": {"name": "shop"}})
+        revoked = service.create_key()
+        service.ok("DELETE", f"api_keys/{revoked['id']}")
+        kill(first)
+        service = service_of(start(run_background))
+        assert service.ok("GET", "/_sandbox/clock")["now"] > created["operations"][-1]["created_at"]
+        service.advance(5)
+        assert {service.operation(operation)["status"] for operation in created["operations"]} == {"finished"}
+        assert service.as_key(revoked["key"]).get("projects").status_code == 401
+
+    @pytest.mark.parametrize("crash", range(CRASHES))
+    def test_writes_are_atomic(self, run_background, service_of, tmp_path, crash):
+        """Every write with a response is stored once; one without a response is stored completely or not at all."""
+        first = start(run_background)
+        confirmed, enough = {"keys": [], "revoked": [], "projects": [], "branches": []}, threading.Event()
+
+        def write_keys(own):
+            key = own.create_key("ci")
+            confirmed["keys"].append(key["id"])
+            own.ok("DELETE", f"api_keys/{key['id']}")
+            confirmed["revoked"].append(key["id"])
+
+        def write_projects(own):
+            name = f"shop-{len(confirmed['projects'])}"
+            project = own.ok("POST", "projects", json={"project": {"name": name}})["project"]
+            confirmed["projects"].append(name)
+            own.advance(60)
+            own.ok("POST", f"projects/{project['id']}/branches", json={"branch": {"name": f"dev-{name}"}})
+            confirmed["branches"].append(f"dev-{name}")
+
+        def write_until_crash(write):
+            own = service_of(first)
+            try:
+                while True:
+                    write(own)
+                    if all(len(names) > 3 + crash % 7 for names in confirmed.values()):
+                        enough.set()
+            except requests.ConnectionError:
+                pass
+
+        writers = [threading.Thread(target=write_until_crash, args=[write]) for write in (write_keys, write_projects)]
+        kill_during_writes(writers, enough, first, timeout=20)
+
+        service = service_of(start(run_background))
+        with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        keys = {key["id"] for key in service.keys()}
+        assert keys.isdisjoint(confirmed["revoked"])
+        assert {key for key in confirmed["keys"] if key not in confirmed["revoked"]} <= keys | {max(confirmed["keys"])}
+        projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
+        names = sorted(project["name"] for project in projects)
+        assert names == sorted(set(names))
+        assert len(set(names) - set(confirmed["projects"])) <= 1
+        assert set(confirmed["projects"]) <= set(names)
+        branches = []
+        for project in projects:
+            here = service.ok("GET", f"projects/{project['id']}/branches")["branches"]
+            requested = [item for item in service.operations(project["id"]) if item["action"] not in PLATFORM_ACTIONS]
+            actions = sorted(item["action"] for item in requested)
+            assert actions == sorted(["create_timeline", *["create_branch"] * (len(here) - 1)])
+            branches += [branch["name"] for branch in here if not branch["default"]]
+        assert branches == list(dict.fromkeys(branches))
+        assert set(confirmed["branches"]) <= set(branches)

@@ -1,0 +1,96 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line of the server: python -m clouddb_sandbox."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import background
+import pytest
+import yaml
+
+from clouddb_sandbox.__main__ import main, read_or_create_key
+from clouddb_sandbox.lock import database_lock
+from clouddb_sandbox.server import Server
+
+SERVER = Path(background.__file__).parent
+
+
+class TestCommandLine:
+    @pytest.fixture
+    def arguments(self, tmp_path):
+        return [
+            *("--database", str(tmp_path / "a.sqlite")),
+            *("--api-key-file", str(tmp_path / "key")),
+            *("--ready-file", str(tmp_path / "ready")),
+        ]
+
+    def test_sigterm_stops_the_server(self, tmp_path, arguments, connect):
+        """It stops quickly even while clients are connected."""
+        (tmp_path / "seed.yml").write_text("projects:\n  - name: shop\n    created_at: 2022-11-30T18:41:29Z\n")
+        command = [sys.executable, "-m", "clouddb_sandbox", *arguments, "--seed", str(tmp_path / "seed.yml")]
+        process = subprocess.Popen(command, cwd=SERVER, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if "startup complete" in line:
+                break
+        while not (tmp_path / "ready").exists():
+            assert process.poll() is None
+        ready = json.loads((tmp_path / "ready").read_text())
+        assert ready["pid"] == process.pid
+        service = connect(ready["base_url"], (tmp_path / "key").read_text().strip())
+        assert service.ok("GET", "projects")["projects"][0]["created_at"] == "2022-11-30T18:41:29.000000Z"
+        process.send_signal(signal.SIGTERM)
+        _out, errors = process.communicate(timeout=5)
+        assert "Traceback" not in errors
+
+    def test_listens_on_loopback_by_default(self, arguments, monkeypatch, capsys):
+        """At another address it warns that other machines may reach it."""
+        addresses = []
+        monkeypatch.setattr(Server, "run", lambda self, sockets: addresses.append(sockets[0].getsockname()[0]))
+        assert main(arguments) == main([*arguments, "--host", "localhost"]) == 0
+        assert (addresses, capsys.readouterr().err) == (["127.0.0.1", "127.0.0.1"], "")
+        # The socket is bound, but Server.run is replaced, so nothing listens.
+        assert main([*arguments, "--host", "0.0.0.0"]) == 0
+        assert "Warning: the sandbox listens on 0.0.0.0, so other machines may reach it." in capsys.readouterr().err
+        defaults = yaml.safe_load((SERVER.parent / "defaults" / "main.yml").read_text())
+        assert defaults["sandbox_host"] == "127.0.0.1"
+
+    def test_database_in_use_fails(self, tmp_path, arguments, capsys):
+        with database_lock(tmp_path / "a.sqlite"):
+            assert main(arguments) == 1
+        assert "Another sandbox uses" in capsys.readouterr().err
+        assert not (tmp_path / "ready").exists()
+
+    @pytest.mark.parametrize(
+        ("seed", "message"), [("{[", "neither YAML nor JSON"), ("- 1", "seed: "), (None, "No such file")]
+    )
+    def test_invalid_seed_file_fails(self, tmp_path, arguments, capsys, seed, message):
+        if seed:
+            (tmp_path / "seed.yml").write_text(seed)
+        assert main([*arguments, "--seed", str(tmp_path / "seed.yml")]) == 1
+        errors = capsys.readouterr().err
+        assert errors.startswith("The sandbox cannot start.")
+        assert message in errors
+
+    def test_file_that_is_not_a_database_fails(self, tmp_path, arguments, capsys):
+        (tmp_path / "a.sqlite").write_text("some text " * 100)
+        assert main(arguments) == 1
+        assert "not a database" in capsys.readouterr().err
+
+    def test_key_file_is_read_or_created(self, tmp_path):
+        """A missing or empty file gets a new key, and mode 0600."""
+        (tmp_path / "existing").write_text("  my own key\n")
+        assert read_or_create_key(tmp_path / "existing") == "my own key"
+        for name in ("missing", "empty"):
+            if name == "empty":
+                (tmp_path / name).touch()
+            secret = read_or_create_key(tmp_path / name)
+            assert len(secret) == 64
+            assert read_or_create_key(tmp_path / name) == secret
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
