@@ -97,7 +97,7 @@ def env_of(option: dict[str, Any]) -> list[str]:
 
 
 @each_module
-def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> None:
+def test_documentation_matches_the_argument_spec(name: str) -> None:
     arguments = module_arguments(name)
     spec = {**arguments["argument_spec"], **(FILE_COMMON_ARGUMENTS if arguments.get("add_file_common_args") else {})}
     documented = documentation(name)["options"]
@@ -118,13 +118,13 @@ def test_the_documentation_has_the_options_of_the_argument_spec(name: str) -> No
 
 
 @each_module
-def test_every_module_has_the_connection_options_as_they_are(name: str) -> None:
+def test_every_module_has_the_connection_options(name: str) -> None:
     spec = module_arguments(name)["argument_spec"]
     assert {option: spec.get(option) for option in CONNECTION} == CONNECTION
 
 
 @pytest.mark.parametrize("part", ["DOCUMENTATION", "PLUGIN"])
-def test_the_fragment_has_the_connection_options_of_the_argument_spec(part: str) -> None:
+def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     documented = yaml.safe_load(getattr(connection_fragment.ModuleDocFragment, part))["options"]
     assert list(documented) == list(CONNECTION)
     for name, option in CONNECTION.items():
@@ -138,11 +138,11 @@ def test_the_fragment_has_the_connection_options_of_the_argument_spec(part: str)
         )
 
 
-def test_the_key_is_kept_out_of_logs() -> None:
+def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
 
 
-def test_the_readme_has_the_connection_options() -> None:
+def test_readme_lists_the_connection_options() -> None:
     rows = table("Connection options")
     assert [row[0] for row in rows] == [f"`{name}`" for name in CONNECTION]
     for (name, type_and_default, environment, _meaning), option in zip(rows, CONNECTION.values()):
@@ -160,7 +160,7 @@ def test_the_readme_has_the_connection_options() -> None:
 # Metadata
 
 
-def test_every_module_is_in_the_action_group() -> None:
+def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
 
 
@@ -174,11 +174,11 @@ def test_every_module_documents_its_attributes(name: str) -> None:
     assert (attributes["check_mode"]["support"] == "full") == module_arguments(name)["supports_check_mode"]
 
 
-def test_the_user_agent_tells_the_version_of_the_collection() -> None:
+def test_version_in_the_user_agent_matches_galaxy_yml() -> None:
     assert read_yaml("galaxy.yml")["version"] == COLLECTION_VERSION
 
 
-def test_the_metadata_tells_the_oldest_supported_versions() -> None:
+def test_metadata_names_the_oldest_supported_versions() -> None:
     ansible = min(ANSIBLE_CORE, key=number)
     assert read_yaml("meta/runtime.yml")["requires_ansible"] == f">={ansible}.0"
     assert {
@@ -192,7 +192,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
-def test_the_documents_tell_which_versions_are_tested(path: str) -> None:
+def test_documents_name_the_tested_versions(path: str) -> None:
     ansible, python = (
         f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON)
     )
@@ -200,14 +200,14 @@ def test_the_documents_tell_which_versions_are_tested(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
-def test_the_front_pages_tell_the_oldest_supported_versions(path: str) -> None:
+def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
     ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)
     expected = f"supports ansible-core {ansible} and later on the controller, and Python {python} and later where the modules run."
     assert expected in words(path)
 
 
 @pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "docs/site/index.rst"])
-def test_the_documents_tell_the_pythons_that_make_takes(path: str) -> None:
+def test_documents_name_the_pythons_of_make(path: str) -> None:
     makefile = words("Makefile")
     oldest, newest = map(int, re.findall(r"\(3, (\d+)\)", makefile))
     *others, last = [f"3.{minor}" for minor in range(oldest, newest + 1)]
@@ -216,13 +216,13 @@ def test_the_documents_tell_the_pythons_that_make_takes(path: str) -> None:
     assert re.search(rf"\bneeds? {re.escape(named)}, ", words(path))
 
 
-def test_ansible_core_runs_on_the_pythons_that_are_tested_with_it() -> None:
+def test_tested_pythons_match_ansible_core() -> None:
     version = ".".join(ansible_version.split(".")[:2])
     known = importlib.import_module("ansible_test._util.target.common.constants")
     assert ANSIBLE_CORE[version] == known.CONTROLLER_PYTHON_VERSIONS
 
 
-def test_the_workflow_runs_on_every_supported_version() -> None:
+def test_workflow_covers_every_supported_version() -> None:
     jobs = read_yaml(".github/workflows/test.yml")["jobs"]
 
     def pythons(job: str) -> set[str]:
@@ -237,7 +237,7 @@ def test_the_workflow_runs_on_every_supported_version() -> None:
     assert pythons("targets") == set(TARGET_PYTHON)
 
 
-def test_the_documentation_site_shows_every_guide() -> None:
+def test_site_lists_every_guide() -> None:
     shown = {guide for section in read_yaml("docs/docsite/extra-docs.yml")["sections"] for guide in section["toctree"]}
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
@@ -248,13 +248,13 @@ def test_the_documentation_site_shows_every_guide() -> None:
         str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)
     ),
 )
-def test_links_to_files_lead_somewhere(path: str) -> None:
+def test_links_to_files_resolve(path: str) -> None:
     links = re.findall(r"\]\(([^):#]+)[#)]", (ROOT / path).read_text(encoding="utf-8"))
     assert links or path.startswith(("roles/", ".github/"))
     assert [link for link in links if not (ROOT / path).parent.joinpath(link).exists()] == []
 
 
-def test_the_front_page_shows_the_playbook_of_the_readme() -> None:
+def test_front_page_has_the_playbook_of_the_readme() -> None:
     playbook = re.search(
         r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -263,7 +263,7 @@ def test_the_front_page_shows_the_playbook_of_the_readme() -> None:
     )
 
 
-def test_the_readme_lists_the_plugins_and_roles() -> None:
+def test_readme_lists_the_plugins_and_roles() -> None:
     listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("What is in it")]
     # An action plugin is a part of the module of its name; the others are parts of plugins.
     unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
@@ -338,7 +338,7 @@ def test_imports_point_down(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", sorted(set(ALLOWED) - {"_module"}))
-def test_only_the_bridge_to_modules_knows_ansible(part: str) -> None:
+def test_only_module_py_imports_ansible(part: str) -> None:
     assert {path: found for path in files_of(part) if (found := foreign(path, "ansible"))} == {}
 
 

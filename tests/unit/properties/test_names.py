@@ -61,7 +61,7 @@ def task(sandbox: Sandbox, module: ModuleType, **options: Any) -> Ended:
 
 
 @given(names)
-def test_any_name_is_created_found_and_revoked(sandbox: Sandbox, name: str) -> None:
+def test_any_name_can_be_created_and_revoked(sandbox: Sandbox, name: str) -> None:
     assume(not sandbox.keys(name))
     others = sandbox.api("GET", "/api_keys")
     created = task(sandbox, api_key, name=name).success
@@ -87,13 +87,13 @@ def test_any_name_is_created_found_and_revoked(sandbox: Sandbox, name: str) -> N
 
 
 @given(st.text(" \t\r\n\u00a0\u2003", max_size=5))
-def test_a_blank_name_is_refused(sandbox: Sandbox, name: str) -> None:
+def test_blank_names_are_refused(sandbox: Sandbox, name: str) -> None:
     ended = task(sandbox, api_key, name=name)
     assert ended.failure == {"kind": "invalid_option", "option": "name"}
 
 
 @given(st.text(), st.sampled_from(["\ud800", "\udfff"]))
-def test_a_name_that_is_no_text_is_a_clear_failure(sandbox: Sandbox, text: str, half: str) -> None:
+def test_names_of_other_types_fail_clearly(sandbox: Sandbox, text: str, half: str) -> None:
     before = ids(sandbox.api("GET", "/api_keys"))
     with pytest.raises(ClouddbError):
         api_key_task.task(Client(Connection(sandbox.base_url, sandbox.api_key)), name=text + half)

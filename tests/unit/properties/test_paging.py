@@ -37,7 +37,7 @@ def read(service: ScriptedService, *script: Reply) -> list[str]:
 
 
 @given(st.data())
-def test_every_item_once_however_the_list_is_cut(service: ScriptedService, data: st.DataObject) -> None:
+def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject) -> None:
     items = data.draw(st.lists(ids, unique=True, min_size=1, max_size=12))
     parts: list[list[str]] = []
     rest = items
@@ -72,7 +72,7 @@ def test_every_item_once_however_the_list_is_cut(service: ScriptedService, data:
         max_size=5,
     )
 )
-def test_whatever_comes_there_is_an_end(service: ScriptedService, script: list[tuple[list[str], str | None]]) -> None:
+def test_pagination_always_ends(service: ScriptedService, script: list[tuple[list[str], str | None]]) -> None:
     """Few cursors are soon all seen, so that no list is longer than there are cursors."""
     found = read(service, *(page(items, pagination={"cursor": cursor}) for items, cursor in script * 4))
     served = script[: len(service.requests)]
@@ -81,6 +81,6 @@ def test_whatever_comes_there_is_an_end(service: ScriptedService, script: list[t
 
 
 @given(texts, st.sampled_from(["\ud800", "\udfff"]))
-def test_a_cursor_that_is_no_text_is_a_clear_failure(service: ScriptedService, text: str, half: str) -> None:
+def test_cursors_of_other_types_fail_clearly(service: ScriptedService, text: str, half: str) -> None:
     with pytest.raises(ClouddbError, match="not valid Unicode"):
         read(service, page(["a"], pagination={"cursor": text + half}))

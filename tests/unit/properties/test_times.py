@@ -47,7 +47,7 @@ any_text = (
     st.text("0123456789", max_size=12),
     st.sampled_from(["", " ", "\n"]),
 )
-def test_a_timestamp_is_the_same_however_it_is_written(
+def test_all_notations_of_a_timestamp_are_equal(
     when: datetime, between: str, point: str, beyond: str, around: str
 ) -> None:
     """Digits beyond microseconds are dropped."""
@@ -65,7 +65,7 @@ def test_a_timestamp_is_the_same_however_it_is_written(
 
 
 @given(any_text)
-def test_other_text_is_refused(text: str) -> None:
+def test_parse_timestamp_refuses_other_text(text: str) -> None:
     try:
         read = parse_timestamp(text)
     except ValueError:
@@ -75,7 +75,7 @@ def test_other_text_is_refused(text: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", " "]))
-def test_an_age_is_so_many_of_its_unit(number: int, unit: str, between: str) -> None:
+def test_parse_age_multiplies_its_unit(number: int, unit: str, between: str) -> None:
     assert (
         parse_age(f"{number}{between}{unit}")
         == moment({"created_after": f" {number}{unit}"}, "created_after")
@@ -84,7 +84,7 @@ def test_an_age_is_so_many_of_its_unit(number: int, unit: str, between: str) -> 
 
 
 @given(any_text)
-def test_an_option_is_a_moment_an_age_or_a_clear_failure(text: str) -> None:
+def test_moment_returns_or_fails_clearly(text: str) -> None:
     try:
         read = moment({"created_after": text}, "created_after")
     except InvalidOption as error:
@@ -100,14 +100,14 @@ lasting = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seco
 
 
 @given(st.integers(0, 10**30))
-def test_seconds_are_honoured_up_to_a_minute(seconds: int) -> None:
+def test_retry_after_seconds_are_clamped(seconds: int) -> None:
     assert retry_after_seconds({"Retry-After": f"{seconds}"}, datetime.now(timezone.utc)) == min(
         seconds, MAX_RETRY_AFTER
     )
 
 
 @given(lasting)
-def test_a_date_to_come_is_honoured_up_to_a_minute_and_one_gone_by_is_no_pause(away: timedelta) -> None:
+def test_retry_after_dates_are_clamped(away: timedelta) -> None:
     now = datetime.now(timezone.utc)
     assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}, now) == MAX_RETRY_AFTER
     assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}, now) == 0
@@ -120,7 +120,7 @@ def test_a_date_to_come_is_honoured_up_to_a_minute_and_one_gone_by_is_no_pause(a
         ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5000, "1e9", "-1", "nan", "0x10"]
     )
 )
-def test_any_header_leads_to_a_pause_of_a_minute_at_most(service: ScriptedService, header: str) -> None:
+def test_any_retry_after_header_is_clamped(service: ScriptedService, header: str) -> None:
     service.script[:] = [reply({}, 503, Retry_After=header), reply({"done": True})]
     served = scripted(service)
     assert served.client.get("things").object() == {"done": True}
@@ -128,5 +128,5 @@ def test_any_header_leads_to_a_pause_of_a_minute_at_most(service: ScriptedServic
     assert 0 <= pause <= MAX_RETRY_AFTER
 
 
-def test_the_longest_pause_is_a_minute() -> None:
+def test_max_retry_after_is_a_minute() -> None:
     assert MAX_RETRY_AFTER == 60

@@ -75,7 +75,7 @@ def limit_files(size: int) -> None:
 @one_key
 @pytest.mark.parametrize("room", [0, 1, 63])
 @pytest.mark.parametrize("had_secret", [True, False])
-def test_a_disk_that_is_full(sandbox: Sandbox, wire: Wire, dest: Path, room: int, had_secret: bool) -> None:
+def test_full_disk(sandbox: Sandbox, wire: Wire, dest: Path, room: int, had_secret: bool) -> None:
     [old] = sandbox.keys("deploy")
     if had_secret:
         dest.write_text(OLD_SECRET)
@@ -89,7 +89,7 @@ def test_a_disk_that_is_full(sandbox: Sandbox, wire: Wire, dest: Path, room: int
     assert not had_secret or dest.read_text() == OLD_SECRET
 
 
-def test_a_folder_that_turns_read_only(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
+def test_folder_becomes_read_only(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
     options = options_of(wire, sandbox, dest)
     ended = run_apart(api_key, options, lambda: be_ordinary(options))
@@ -100,7 +100,7 @@ def test_a_folder_that_turns_read_only(sandbox: Sandbox, wire: Wire, dest: Path)
     assert [path.read_text() for path in dest.parent.iterdir()] in ([], [""])
 
 
-def test_a_folder_that_turns_read_only_and_a_key_that_can_not_be_revoked(
+def test_folder_becomes_read_only_and_revocation_fails(
     sandbox: Sandbox, wire: Wire, dest: Path
 ) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
@@ -113,7 +113,7 @@ def test_a_folder_that_turns_read_only_and_a_key_that_can_not_be_revoked(
     assert f"state=absent and id={orphan['id']}" in ended.result["msg"]
 
 
-def test_a_folder_that_is_moved_away(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
+def test_folder_is_moved_away(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
     elsewhere = dest.parent.with_name("elsewhere")
     wire.hit(once_created(lambda: dest.parent.rename(elsewhere)), "POST", 1)
     ended = run_main(api_key, options_of(wire, sandbox, dest))
@@ -129,7 +129,7 @@ def test_a_folder_that_is_moved_away(sandbox: Sandbox, wire: Wire, dest: Path) -
     [plays.reset_before, plays.answer_lost, plays.truncated, plays.error(500)],
     ids=["reset", "lost", "truncated", "500"],
 )
-def test_a_second_list_that_fails_loses_no_secret(
+def test_failed_second_list_keeps_the_secret(
     sandbox: Sandbox, wire: Wire, dest: Path, play: Play, with_file: bool
 ) -> None:
     # Ansible shows the same warning only once in a process.
@@ -149,7 +149,7 @@ def test_a_second_list_that_fails_loses_no_secret(
     [plays.answer_lost, plays.truncated, plays.malformed, plays.latin1],
     ids=["lost", "truncated", "malformed", "not UTF-8"],
 )
-def test_a_lost_answer_and_a_second_list_that_fails(sandbox: Sandbox, wire: Wire, dest: Path, play: Play) -> None:
+def test_lost_response_and_failed_second_list(sandbox: Sandbox, wire: Wire, dest: Path, play: Play) -> None:
     wire.hit(play, "POST", 1)
     sandbox.fault("status", status=503, method="GET", skip=1, times=None)
     options = options_of(wire, sandbox, dest, api_retries=0)

@@ -191,7 +191,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("fault", "column"), CELLS)
-def test_each_task_takes_each_fault_as_the_matrix_says(
+def test_outcome_of_each_error_matches_the_matrix(
     sandbox: Sandbox, wire: Wire, clock: HastyClock, fault: str, column: Column
 ) -> None:
     row = MATRIX[fault]
@@ -272,10 +272,10 @@ def assert_every_key_is_accounted_for(sandbox: Sandbox, wire: Wire, told: Told, 
     )
 
 
-def test_no_fault_of_the_matrix_is_left_out() -> None:
+def test_every_error_of_the_matrix_is_tested() -> None:
     assert MATRIX.keys() == PLAYS.keys() | {REFUSED}
     assert len(CELLS) > 250
 
 
-def test_the_page_shows_the_matrix() -> None:
+def test_the_page_matches_the_matrix() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "tests/unit/plugins/faults/matrix.py writes it"

@@ -87,7 +87,7 @@ def scene(sandbox: Sandbox, wire: Wire, tmp_path: Path) -> Scene:
     return Scene(sandbox, wire, tmp_path)
 
 
-def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_secret_is_lost(
+def test_a_killed_creation_leaves_at_most_one_key_which_the_next_run_names(
     scene: Scene, is_soak: bool
 ) -> None:
     outcomes: Counter[str] = Counter()
@@ -113,7 +113,7 @@ def test_a_creation_leaves_one_key_at_most_and_the_next_run_names_the_one_whose_
     assert set(outcomes) == {"not created", "lost", "kept"}
 
 
-def test_a_replacement_always_leaves_a_working_secret_and_the_next_run_names_the_keys(
+def test_a_killed_replacement_leaves_a_valid_secret(
     scene: Scene, is_soak: bool
 ) -> None:
     outcomes: Counter[str] = Counter()

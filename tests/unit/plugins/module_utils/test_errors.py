@@ -48,24 +48,24 @@ def status_error(
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_renders_itself_as_the_result_of_a_failed_task(error: ClouddbError, failure: dict[str, Any]) -> None:
+def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dict[str, Any]) -> None:
     assert error.as_result() == {"msg": "no luck", "failure": failure}
     assert str(error) == "no luck"
 
 
-def test_an_invalid_option_is_named() -> None:
+def test_invalid_option_names_the_option() -> None:
     assert InvalidOption("page_size", "must be 1 or more, not 0").as_result() == {
         "msg": "page_size: must be 1 or more, not 0",
         "failure": {"kind": "invalid_option", "option": "page_size"},
     }
 
 
-def test_the_result_so_far_stands_beside_the_failure() -> None:
+def test_as_result_keeps_further_result_fields() -> None:
     error = ClouddbError("no luck", {"key_ids": [1]}, {"changed": True, "msg": "not this one", "failure": None})
     assert error.as_result() == {"changed": True, "msg": "no luck", "failure": {"kind": "error", "key_ids": [1]}}
 
 
-def test_rendering_leaves_the_error_as_it_is() -> None:
+def test_as_result_does_not_change_the_error() -> None:
     error = status_error(409)
     error.as_result()["failure"]["status"] = 0
     assert error.as_result()["failure"]["status"] == 409
@@ -91,7 +91,7 @@ def test_rendering_leaves_the_error_as_it_is() -> None:
         (599, False, True),
     ],
 )
-def test_a_status_says_whether_to_ask_again_and_whether_the_service_may_have_acted(
+def test_status_sets_transient_and_may_have_acted(
     status: int, transient: bool, may_have_acted: bool
 ) -> None:
     error = status_error(status)
@@ -100,12 +100,12 @@ def test_a_status_says_whether_to_ask_again_and_whether_the_service_may_have_act
 
 @pytest.mark.parametrize("sent", [True, False])
 @pytest.mark.parametrize("transient", [True, False])
-def test_a_service_that_did_not_answer_may_have_acted_if_it_was_sent_the_request(sent: bool, transient: bool) -> None:
+def test_unreachable_may_have_acted_if_the_request_was_sent(sent: bool, transient: bool) -> None:
     error = ServiceUnreachable("no luck", **REQUEST, sent=sent, transient=transient)
     assert (error.may_have_acted, error.transient) == (sent, transient)
 
 
-def test_a_service_that_answered_nonsense_may_have_acted() -> None:
+def test_unexpected_response_may_have_acted() -> None:
     error = UnexpectedResponse("no luck", **REQUEST)
     assert (error.may_have_acted, error.transient) == (True, False)
 
@@ -123,5 +123,5 @@ def test_a_service_that_answered_nonsense_may_have_acted() -> None:
         UnexpectedResponse,
     ],
 )
-def test_all_can_be_caught_as_one(error_class: type[Exception]) -> None:
+def test_all_errors_share_a_base_class(error_class: type[Exception]) -> None:
     assert issubclass(error_class, ClouddbError)

@@ -52,7 +52,7 @@ def raising(error: ClouddbError) -> Run:
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_run_gets_the_options_the_client_and_the_mode(check_mode: bool) -> None:
+def test_run_receives_params_client_and_check_mode(check_mode: bool) -> None:
     given: list[Any] = []
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_run_gets_the_options_the_client_and_the_mode(check_mode: bool) -> None:
     assert (connection.api_timeout, connection.api_retries, connection.validate_certs) == (7.0, 2, False)
 
 
-def test_the_defaults_are_those_of_the_documentation() -> None:
+def test_connection_defaults() -> None:
     given: list[Any] = []
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -92,26 +92,26 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     )
 
 
-def test_warnings_become_warnings_of_the_task() -> None:
+def test_warnings_are_reported() -> None:
     result = ended(lambda params, client, check_mode: {"changed": False, "warnings": ["mind the gap"]}).success
     # Newer versions of ansible-core send warnings as dictionaries.
     assert "mind the gap" in str(result["warnings"])
 
 
 @pytest.mark.parametrize("diff", [False, True], ids=["without diff", "diff"])
-def test_a_diff_is_shown_in_diff_mode_only(diff: bool) -> None:
+def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
     result = ended(lambda params, client, check_mode: {"diff": {"before": {}, "after": {"a": 1}}}, diff=diff).success
     assert result.get("diff") == ({"before": {}, "after": {"a": 1}} if diff else None)
 
 
-def test_an_error_becomes_a_failed_task_with_its_details() -> None:
+def test_errors_fail_the_task_with_details() -> None:
     result = ended(raising(ClouddbError("no luck", {"key_ids": [7]}, {"changed": True, "revoked": [6]})))
     assert result.failure == {"kind": "error", "key_ids": [7]}
     assert (result.result["msg"], result.result["changed"], result.result["revoked"]) == ("no luck", True, [6])
     assert "Traceback" not in result.printed
 
 
-def test_a_failed_task_shows_warnings_and_diff_like_others() -> None:
+def test_failed_tasks_report_warnings_and_diff() -> None:
     error = ClouddbError("no luck", result={"warnings": ["mind the gap"], "diff": {"before": 1, "after": 2}})
     result = ended(raising(error))
     assert result.failed
@@ -119,13 +119,13 @@ def test_a_failed_task_shows_warnings_and_diff_like_others() -> None:
     assert "diff" not in result.result
 
 
-def test_a_wrong_connection_option_ends_the_task_before_anything_is_done() -> None:
+def test_invalid_connection_option_fails_before_run() -> None:
     result = ended(never, base_url="http://control.example.com/api/v2")
     assert result.failure == {"kind": "invalid_option", "option": "base_url"}
     assert result.result["msg"].startswith("base_url: plain http")
 
 
-def test_a_wrong_option_of_the_module_is_told_the_same_way() -> None:
+def test_invalid_module_option_fails_the_same_way() -> None:
     assert ended(raising(InvalidOption("color", "must be blue"))).failure == {
         "kind": "invalid_option",
         "option": "color",
@@ -136,7 +136,7 @@ def test_a_wrong_option_of_the_module_is_told_the_same_way() -> None:
     "api_key", ["secret-0123456789", " secret-0123456789\n"], ids=["as it is", "with white space around it"]
 )
 @pytest.mark.parametrize("fails", [False, True], ids=["result", "error"])
-def test_the_key_is_censored_wherever_it_shows_up(api_key: str, fails: bool) -> None:
+def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> None:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
         echo = {"echo": [f"Bearer {client.connection.api_key}"]}
         if fails:
@@ -146,7 +146,7 @@ def test_the_key_is_censored_wherever_it_shows_up(api_key: str, fails: bool) -> 
     assert "secret-0123456789" not in ended(run, api_key=api_key).printed
 
 
-def test_an_unexpected_error_is_a_failed_task_in_which_the_key_is_censored_however_it_is_spelt() -> None:
+def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
@@ -166,7 +166,7 @@ def test_an_unexpected_error_is_a_failed_task_in_which_the_key_is_censored_howev
 
 
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
-def test_what_is_not_given_comes_from_the_environment(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -184,13 +184,13 @@ def test_what_is_not_given_comes_from_the_environment(option: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
-def test_what_is_given_nowhere_is_asked_for(option: str) -> None:
+def test_missing_connection_option_is_named(option: str) -> None:
     result = ended(never, **without(option))
     assert result.failed
     assert option in result.result["msg"]
 
 
-def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", "Traceback: No module named 'requests'")
     module = mock.create_autospec(AnsibleModule, instance=True)
     module.fail_json.side_effect = SystemExit
@@ -201,14 +201,14 @@ def test_without_requests_the_task_says_what_to_install(monkeypatch: pytest.Monk
     assert told["exception"] == "Traceback: No module named 'requests'"
 
 
-def test_the_key_is_censored_in_warnings_too() -> None:
+def test_key_is_censored_in_warnings() -> None:
     assert (
         OPTIONS["api_key"]
         not in ended(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed
     )
 
 
-def test_a_blank_key_leaves_its_error_readable() -> None:
+def test_blank_key_does_not_censor_its_error() -> None:
     assert (
         ended(never, api_key=" ").result["msg"]
         == "api_key: the key is empty; set api_key or the environment variable CLOUDDB_API_KEY"

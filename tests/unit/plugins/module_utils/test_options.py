@@ -22,11 +22,11 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
 
 
 @pytest.mark.parametrize("value", [None, 1, 2, 10**400], ids=["None", "smallest", "next", "huge"])
-def test_takes_whole_numbers_from_the_smallest(value: int | None) -> None:
+def test_integer_accepts_values_from_the_minimum(value: int | None) -> None:
     assert options.integer({"it": value}, "it", 1) == value
 
 
-def test_an_option_that_is_not_there_is_none() -> None:
+def test_missing_option_is_none() -> None:
     assert options.integer({}, "it", 1) is None
     assert options.not_blank({}, "it") is None
     assert options.path_segment({}, "it") is None
@@ -34,56 +34,56 @@ def test_an_option_that_is_not_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1])
-def test_refuses_whole_numbers_below_the_smallest(value: int) -> None:
+def test_integer_refuses_values_below_the_minimum(value: int) -> None:
     assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}"
 
 
-def test_refuses_whole_numbers_out_of_their_range() -> None:
+def test_integer_refuses_values_out_of_range() -> None:
     assert options.integer({"it": 32}, "it", 1, 32) == 32
     assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33"
     assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0"
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
-def test_takes_seconds_up_to_a_year(value: float) -> None:
+def test_seconds_accepts_up_to_a_year(value: float) -> None:
     assert options.seconds({"it": value}, "it") == value
 
 
 @pytest.mark.parametrize("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
-def test_refuses_seconds_that_no_pause_can_have(value: float) -> None:
+def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
     assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}"
 
 
-def test_refuses_zero_seconds_where_they_make_no_sense() -> None:
+def test_seconds_refuses_zero_unless_allowed() -> None:
     assert refused(options.seconds, 0.0, zero=False) == "it: must be a number of seconds above 0 to 31536000, not 0.0"
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
 @pytest.mark.parametrize("value", ["a", " a ", ["a", "b"], []], ids=str)
 @pytest.mark.parametrize("check", [options.not_blank, options.path_segment])
-def test_takes_text_and_lists_of_texts_as_they_are(check: Callable[..., Any], value: Any) -> None:
+def test_not_blank_accepts_text_and_lists(check: Callable[..., Any], value: Any) -> None:
     assert check({"it": value}, "it") == value
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t\n", ["a", ""], [" "]], ids=repr)
 @pytest.mark.parametrize("check", [options.not_blank, options.path_segment])
-def test_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
+def test_not_blank_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
     assert "must not be empty" in refused(check, value)
 
 
 @pytest.mark.parametrize(
     "value, quoted", [(".", "'.'"), ("..", "'..'"), (["a", ".."], "'..'")], ids=["dot", "two dots", "in a list"]
 )
-def test_refuses_ids_that_would_lead_to_another_path(value: Any, quoted: str) -> None:
+def test_path_segment_refuses_dot_segments(value: Any, quoted: str) -> None:
     assert refused(options.path_segment, value) == f"it: {quoted} is not an id"
 
 
 @pytest.mark.parametrize("value", ["...", "a/b", "%2e%2e", "a b", "é"])
-def test_takes_ids_of_any_other_characters(value: str) -> None:
+def test_path_segment_accepts_other_characters(value: str) -> None:
     assert options.is_path_segment(value)
 
 
-def test_takes_a_timestamp_or_an_age() -> None:
+def test_moment_accepts_timestamps_and_ages() -> None:
     assert options.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=timezone.utc)
     assert options.moment({"it": "24h"}, "it") == timedelta(days=1)
 
@@ -104,11 +104,11 @@ def test_takes_a_timestamp_or_an_age() -> None:
         "9" * 400 + "d",
     ],
 )
-def test_refuses_what_is_neither_and_shows_both(value: str) -> None:
+def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     assert refused(options.moment, value) == (
         f"it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{value}'"
     )
 
 
-def test_an_age_of_nothing_is_an_age() -> None:
+def test_moment_accepts_an_age_of_zero() -> None:
     assert options.moment({"it": "0s"}, "it") == timedelta(0)

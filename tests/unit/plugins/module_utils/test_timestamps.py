@@ -40,7 +40,7 @@ UTC = timezone.utc
         ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_reads_iso_8601_as_utc(text: str, moment: datetime) -> None:
+def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
     read = parse_timestamp(text)
     assert read == moment
     assert read.tzinfo is timezone.utc
@@ -48,7 +48,7 @@ def test_reads_iso_8601_as_utc(text: str, moment: datetime) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
-def test_reads_what_python_writes(seed: int, timespec: str) -> None:
+def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
     chance = random.Random(seed)
     offset = timezone(timedelta(minutes=chance.randrange(-14 * 60, 14 * 60)))
     moment = datetime(2000, 1, 1, tzinfo=offset) + timedelta(microseconds=chance.randrange(10**15))
@@ -84,7 +84,7 @@ def test_reads_what_python_writes(seed: int, timespec: str) -> None:
         "\u0662026-11-21T08:00:00Z",
     ],
 )
-def test_refuses_what_is_no_timestamp(text: str) -> None:
+def test_parse_timestamp_refuses_other_text(text: str) -> None:
     with pytest.raises(ValueError):
         parse_timestamp(text)
 
@@ -102,18 +102,18 @@ def test_refuses_what_is_no_timestamp(text: str) -> None:
         ("0s", timedelta(0)),
     ],
 )
-def test_reads_an_age(text: str, age: timedelta) -> None:
+def test_parse_age_reads_all_units(text: str, age: timedelta) -> None:
     assert parse_age(text) == age
 
 
 @pytest.mark.parametrize(
     "text", ["", "7", "d", "-7d", "+7d", "7D", "7days", "7d12h", ".5h", "1e3s", "nan s", "2026-11-21", "\u0667d"]
 )
-def test_other_text_is_no_age(text: str) -> None:
+def test_parse_age_returns_none_for_other_text(text: str) -> None:
     assert parse_age(text) is None
 
 
 @pytest.mark.parametrize("text", ["1000000000d", "9" * 400 + "s"], ids=["days", "seconds"])
-def test_an_age_longer_than_time_is_refused(text: str) -> None:
+def test_parse_age_refuses_overflow(text: str) -> None:
     with pytest.raises(ValueError, match=f"out of range: '{text}'"):
         parse_age(text)

@@ -78,7 +78,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-def test_a_wrong_connection_option_is_named(
+def test_invalid_connection_option_is_named(
     module: ModuleType, options: dict[str, Any], option: str, value: Any, says: str
 ) -> None:
     ended = run_main(module, {**GOOD, **options, option: value})
@@ -164,7 +164,7 @@ def test_a_wrong_connection_option_is_named(
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_a_wrong_value_is_named(
+def test_invalid_value_is_named(
     module: ModuleType, options: dict[str, Any], option: str, says: str, check_mode: bool
 ) -> None:
     ended = run_main(module, {**GOOD, **options}, check_mode)
@@ -211,7 +211,7 @@ def test_a_wrong_value_is_named(
     ],
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
-def test_options_that_do_not_go_together_are_named(
+def test_conflicting_options_are_named(
     module: ModuleType, options: dict[str, Any], says: list[str]
 ) -> None:
     ended = run_main(module, {**GOOD, **options})
@@ -221,7 +221,7 @@ def test_options_that_do_not_go_together_are_named(
 
 @of_every_module
 @pytest.mark.parametrize("missing", ["base_url", "api_key"])
-def test_the_connection_has_to_be_given(module: ModuleType, options: dict[str, Any], missing: str) -> None:
+def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
     ended = run_main(module, {**{name: value for name, value in GOOD.items() if name != missing}, **options})
     assert ended.failed
     assert ended.result["msg"] == f"missing required arguments: {missing}"

@@ -65,7 +65,7 @@ def assert_documented(module: ModuleType, ended: Ended, when: str) -> None:
 
 @of_every_module
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_a_good_run_returns_what_is_documented(
+def test_success_returns_the_documented_fields(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool
 ) -> None:
     ended = run_main(module, connected(sandbox, **options), check_mode)
@@ -77,26 +77,26 @@ def test_a_good_run_returns_what_is_documented(
 
 @of_every_module
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
-def test_the_file_of_a_module_is_a_program(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_module_files_run_as_programs(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     program = SimpleNamespace(main=lambda: runpy.run_module(module.__name__, run_name="__main__"))
     assert not run_main(program, connected(sandbox, **options)).failed
 
 
 @of_every_module
-def test_a_failed_run_returns_what_is_documented(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_failure_returns_the_documented_fields(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     sandbox.fault("status", status=403, times=None)
     ended = run_main(module, connected(sandbox, **options))
     assert ended.failure["status"] == 403
     assert_documented(module, ended, "failure")
 
 
-def test_operations_are_listed_and_counted(sandbox: Sandbox) -> None:
+def test_operation_info_returns_operations_and_summary(sandbox: Sandbox) -> None:
     result = run_main(operation_info, connected(sandbox, status="failed,running", created_after="90m")).success
     assert [(operation["id"], operation["status"]) for operation in result["operations"]] == [("going", "running")]
     assert result["summary"] == {"total": 1, "by_status": {"running": 1}, "by_action": {"start_compute": 1}}
 
 
-def test_a_wait_that_fails_tells_all_it_knows(sandbox: Sandbox) -> None:
+def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     operations = [{"id": name, "project_id": SHOP, "extra": 1} for name in ("failed", "going", "done")]
     ended = run_main(operation_wait, connected(sandbox, operations=operations))
     assert ended.failure == {"kind": "wait_failed"}
@@ -105,13 +105,13 @@ def test_a_wait_that_fails_tells_all_it_knows(sandbox: Sandbox) -> None:
     assert_documented(operation_wait, ended, "when the wait failed")
 
 
-def test_a_wait_that_times_out_tells_all_it_knows(sandbox: Sandbox) -> None:
+def test_timed_out_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     ended = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
     assert (ended.result["failed_ids"], ended.result["pending_ids"]) == ([], ["going"])
     assert ended.result["msg"].startswith("timed out after 20 s: 1 of 1 operation unfinished")
 
 
-def test_warnings_are_the_tasks_own(sandbox: Sandbox) -> None:
+def test_warnings_are_reported(sandbox: Sandbox) -> None:
     sandbox.fault("unavailable_projects", ids=["lost-sea-45678901"])
     result = run_main(project_info, connected(sandbox)).success
     assert result["unavailable_project_ids"] == ["lost-sea-45678901"]
@@ -120,7 +120,7 @@ def test_warnings_are_the_tasks_own(sandbox: Sandbox) -> None:
 
 @of_every_module
 @pytest.mark.parametrize("slash", ["", "/"], ids=["no slash", "slash"])
-def test_the_connection_may_come_from_the_environment(
+def test_connection_options_from_the_environment(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], slash: str
 ) -> None:
     monkeypatch.setenv("CLOUDDB_BASE_URL", sandbox.base_url + slash)
@@ -130,14 +130,14 @@ def test_the_connection_may_come_from_the_environment(
     assert sandbox.api_key not in ended.printed
 
 
-def test_options_win_over_the_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_take_precedence_over_the_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUDDB_BASE_URL", "https://elsewhere.example.com/api/v2")
     monkeypatch.setenv("CLOUDDB_API_KEY", "another-key")
     assert not run_main(project_info, connected(sandbox)).failed
 
 
 @pytest.mark.parametrize("source", ["option", "environment"])
-def test_white_space_around_the_key_is_dropped_and_the_key_stays_hidden(
+def test_key_with_white_space_is_stripped_and_censored(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     padded = f" \t{sandbox.api_key}\r\n"
@@ -152,7 +152,7 @@ def test_white_space_around_the_key_is_dropped_and_the_key_stays_hidden(
 
 
 @of_every_module
-def test_a_service_that_repeats_the_key_does_not_bring_it_into_the_output(
+def test_echoed_key_is_censored(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
 ) -> None:
     told = {"message": f"what is {sandbox.api_key}?", "code": sandbox.api_key, "request_id": sandbox.api_key}
@@ -162,14 +162,14 @@ def test_a_service_that_repeats_the_key_does_not_bring_it_into_the_output(
     assert sandbox.api_key not in ended.printed
 
 
-def test_a_key_in_what_the_service_returns_is_hidden_too(sandbox: Sandbox) -> None:
+def test_key_in_a_response_is_censored(sandbox: Sandbox) -> None:
     sandbox.fault("status", status=200, body={"projects": [{"id": "p", "note": f"made with {sandbox.api_key}"}]})
     ended = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
     assert ended.success["projects"][0]["note"] == "made with ********"
     assert sandbox.api_key not in ended.printed
 
 
-def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) -> None:
+def test_failure_has_the_fields_of_the_error_body(sandbox: Sandbox) -> None:
     sandbox.fault("status", status=403, body={"message": "not your account", "code": "FORBIDDEN", "request_id": "r-1"})
     ended = run_main(project_info, connected(sandbox))
     assert ended.failure == {
@@ -186,7 +186,7 @@ def test_what_the_service_tells_of_an_error_is_in_the_failure(sandbox: Sandbox) 
 
 
 @of_every_module
-def test_a_missing_library_is_named(
+def test_missing_requests_is_named(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
 ) -> None:
     trace = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'requests'"

@@ -81,14 +81,14 @@ def assert_readable(sandbox: Sandbox, ended: Ended) -> None:
     assert set(ended.failure) >= {"kind", "method", "path", "attempts", "request_id"}
 
 
-def test_no_kind_of_fault_is_left_out() -> None:
+def test_every_kind_of_fault_is_tested() -> None:
     kinds = {get_args(fault.model_fields["kind"].annotation)[0] for fault in get_args(get_args(faults.Fault)[0])}
     assert {fault["kind"] for fault, _kind, _says in DECIDING} | {fault["kind"] for fault in PASSING} == kinds
 
 
 @of_every_module
 @pytest.mark.parametrize(("fault", "kind", "says"), DECIDING, ids=[fault["kind"] for fault, _kind, _says in DECIDING])
-def test_a_fault_that_lasts_is_one_readable_failure(
+def test_permanent_errors_fail_readably(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any], kind: str, says: str
 ) -> None:
     sandbox.fault(**fault, times=None)
@@ -108,7 +108,7 @@ def test_a_fault_that_lasts_is_one_readable_failure(
     [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")],
     ids=str,
 )
-def test_a_fault_that_passes_is_not_seen(
+def test_transient_errors_are_retried(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
 ) -> None:
     sandbox.fault(**fault, method="GET", times=5)
@@ -119,7 +119,7 @@ def test_a_fault_that_passes_is_not_seen(
 
 @of_every_module
 @pytest.mark.parametrize("fault", PASSING, ids=[fault["kind"] for fault in PASSING])
-def test_a_fault_that_lets_the_answer_through_fails_nothing(
+def test_faults_with_a_usable_response_do_not_fail(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
 ) -> None:
     sandbox.fault(**fault, times=None)
@@ -130,7 +130,7 @@ def test_a_fault_that_lets_the_answer_through_fails_nothing(
 
 
 @of_every_module
-def test_a_service_that_is_not_there(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_connection_refused(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/api/v2"
     ended = run_main(module, {**connected(sandbox, **options), "base_url": address, "api_retries": 2})
@@ -142,7 +142,7 @@ def test_a_service_that_is_not_there(sandbox: Sandbox, module: ModuleType, optio
 
 
 @of_every_module
-def test_a_key_that_is_not_good(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_invalid_key(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     ended = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
     assert_readable(sandbox, ended)
     assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("unauthorized", 401, 1)
@@ -151,7 +151,7 @@ def test_a_key_that_is_not_good(sandbox: Sandbox, module: ModuleType, options: d
 
 
 @of_every_module
-def test_an_object_that_is_not_there_or_out_of_reach(
+def test_not_found(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
 ) -> None:
     ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
@@ -161,7 +161,7 @@ def test_an_object_that_is_not_there_or_out_of_reach(
 
 
 @of_every_module
-def test_an_error_page_for_people(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
+def test_html_error_page(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     sandbox.fault("status", status=502, body="<html><body><h1>502 Bad Gateway</h1></body></html>", times=None)
     ended = run_main(module, connected(sandbox, **options))
     assert_readable(sandbox, ended)
@@ -175,7 +175,7 @@ def test_an_error_page_for_people(sandbox: Sandbox, module: ModuleType, options:
     [{"unexpected": True}, [1, 2], [[]], "text", "", "7", "null", "NaN", "[" * 100_000],
     ids=lambda body: str(body)[:20],
 )
-def test_a_body_of_the_wrong_shape(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], body: Any) -> None:
+def test_body_of_another_shape(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], body: Any) -> None:
     sandbox.fault("status", status=200, body=body, times=None)
     ended = run_main(module, connected(sandbox, **options))
     assert_readable(sandbox, ended)

@@ -92,7 +92,7 @@ def assert_asked(served: Scripted) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_the_way_leads_through_the_proxy_which_sees_no_more_than_the_host(
+def test_https_proxy_sees_only_the_host(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
 ) -> None:
     netrc = tmp_path / "netrc"
@@ -109,7 +109,7 @@ def test_the_way_leads_through_the_proxy_which_sees_no_more_than_the_host(
     assert API_KEY not in str(seen)
 
 
-def test_the_certificate_has_to_be_the_service_s_behind_a_proxy_too(
+def test_certificate_is_validated_behind_a_proxy(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
@@ -133,7 +133,7 @@ def test_no_proxy_is_honoured(
     assert proxy.seen() == []
 
 
-def test_no_proxy_of_another_host_means_nothing(
+def test_no_proxy_of_another_host_is_ignored(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
@@ -145,7 +145,7 @@ def test_no_proxy_of_another_host_means_nothing(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-def test_what_stays_on_this_machine_goes_past_the_proxy(
+def test_loopback_bypasses_proxies(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, host: str, tls: bool
 ) -> None:
     for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -156,7 +156,7 @@ def test_what_stays_on_this_machine_goes_past_the_proxy(
     assert proxy.seen() == []
 
 
-def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(
+def test_http_through_a_proxy_needs_allow_http(
     serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
@@ -172,7 +172,7 @@ def test_over_plain_http_a_proxy_would_see_the_key_so_it_has_to_be_allowed(
     [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)],
     ids=["right", "none", "wrong"],
 )
-def test_a_proxy_that_asks_for_a_password(
+def test_proxy_authentication(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, credentials: str, is_let_in: bool
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{credentials}{proxy.address}")
@@ -183,7 +183,7 @@ def test_a_proxy_that_asks_for_a_password(
     assert "password@" not in ended.printed and "-password" not in ended.printed
 
 
-def test_what_a_proxy_refuses_was_never_sent_so_nothing_is_left_over(
+def test_a_refused_tunnel_means_not_sent(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first request goes the direct way; then the environment changes, and the POST meets the proxy."""
@@ -204,7 +204,7 @@ def test_what_a_proxy_refuses_was_never_sent_so_nothing_is_left_over(
 @pytest.mark.parametrize(
     "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
 )
-def test_a_proxy_that_is_not_there_is_told_without_its_password(
+def test_proxy_errors_do_not_quote_the_password(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], where: str
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{CREDENTIALS}@{where}")

@@ -50,7 +50,7 @@ def quoting(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def test_an_unexpected_error_of_a_library_is_told_without_the_key(
+def test_unexpected_library_errors_are_redacted(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests.Session, "send", quoting)
@@ -63,7 +63,7 @@ def test_an_unexpected_error_of_a_library_is_told_without_the_key(
     assert (error.value.transient, error.value.may_have_acted) == (False, False)
 
 
-def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
+def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = serve(reply({"id": 7}), reply([{"id": 7, "name": "deploy"}]))
@@ -80,14 +80,14 @@ def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
 
 @pytest.mark.parametrize("spelling", sorted(encodings(ODD_KEY)))
 @pytest.mark.parametrize("status", [400, 401, 503])
-def test_what_the_service_repeats_of_the_key_is_not_told(serve: Serve, status: int, spelling: str) -> None:
+def test_echoed_keys_are_redacted(serve: Serve, status: int, spelling: str) -> None:
     served = serve(reply({"message": f"what is {spelling}?", "code": spelling}, status), api_key=ODD_KEY, api_retries=0)
     with pytest.raises(StatusError, match=r"what is \*{8}\?") as error:
         served.client.get("projects")
     assert_unseen(str(error.value.as_result()))
 
 
-def test_a_created_key_describes_itself_without_its_secret() -> None:
+def test_repr_of_a_created_key_has_no_secret() -> None:
     created = CreatedKey(ODD_KEY, {"id": 7, "name": "deploy"})
     assert repr(created) == "CreatedKey({'id': 7, 'name': 'deploy'})"
     assert_unseen(f"{created} {[created]}")
@@ -97,7 +97,7 @@ def test_a_created_key_describes_itself_without_its_secret() -> None:
     ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
 )
 @pytest.mark.parametrize("journal", [False, True], ids=["syslog", "journal"])
-def test_the_log_of_the_target_names_the_options_and_not_the_key(
+def test_syslog_has_options_but_not_the_key(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], journal: bool
 ) -> None:
     logged: list[Any] = []

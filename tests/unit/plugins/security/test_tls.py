@@ -71,7 +71,7 @@ def bundles(
 
 
 @pytest.mark.parametrize("case", TRUSTING, ids=described)
-def test_a_service_that_is_trusted_is_asked(
+def test_trusted_certificates_are_accepted(
     serve: Serve,
     monkeypatch: pytest.MonkeyPatch,
     authority: Authority,
@@ -85,7 +85,7 @@ def test_a_service_that_is_trusted_is_asked(
 
 
 @pytest.mark.parametrize("case", REFUSING, ids=described)
-def test_a_service_that_nobody_vouches_for_gets_nothing(
+def test_untrusted_certificates_get_no_request(
     serve: Serve,
     monkeypatch: pytest.MonkeyPatch,
     authority: Authority,
@@ -112,7 +112,7 @@ def test_a_service_that_nobody_vouches_for_gets_nothing(
 @pytest.mark.parametrize(
     "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
 )
-def test_a_bad_certificate_of_a_good_authority_is_refused(
+def test_invalid_certificates_of_a_trusted_authority_are_refused(
     serve: Serve,
     authority: Authority,
     module: HasMain,
@@ -130,7 +130,7 @@ def test_a_bad_certificate_of_a_good_authority_is_refused(
     assert served.requests == []
 
 
-def test_a_wait_does_not_ride_out_a_bad_certificate(serve: Serve, authority: Authority) -> None:
+def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Authority) -> None:
     served = serve(tls=authority.server())
     ended = task(served, operation_wait, project_id="shop", timeout=60)
     assert (ended.failure["kind"], ended.result["polls"]) == ("unreachable", 1)
@@ -147,7 +147,7 @@ def test_a_wait_does_not_ride_out_a_bad_certificate(serve: Serve, authority: Aut
     ],
     ids=["api_key", "api_key_info", "project_info", "operation_info", "operation_wait"],
 )
-def test_plain_http_to_another_machine_is_refused_before_it_is_looked_for(
+def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]
 ) -> None:
     def nowhere(*args: Any, **kwargs: Any) -> NoReturn:
@@ -167,7 +167,7 @@ def test_plain_http_to_another_machine_is_refused_before_it_is_looked_for(
         assert "plain http would show the key" in ended.result["msg"]
 
 
-def test_a_netrc_of_the_user_does_not_replace_the_key(
+def test_netrc_does_not_replace_the_key(
     serve: Serve, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     netrc = tmp_path / ".netrc"

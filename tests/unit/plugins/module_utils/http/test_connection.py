@@ -41,7 +41,7 @@ def refused(option: str, **options: Any) -> str:
     return str(error.value)
 
 
-def test_takes_the_options_as_they_are(tmp_path: Path) -> None:
+def test_options_are_passed_on(tmp_path: Path) -> None:
     connection = checked(validate_certs=False, ca_path=str(tmp_path), api_timeout=0.5, api_retries=0)
     assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)
 
@@ -62,7 +62,7 @@ def test_takes_the_options_as_they_are(tmp_path: Path) -> None:
         ("https://control.example.com/X", "https://control.example.com/X"),
     ],
 )
-def test_takes_an_https_address(given: str, used: str) -> None:
+def test_https_base_url_is_accepted(given: str, used: str) -> None:
     assert checked(base_url=given).base_url == used
 
 
@@ -96,7 +96,7 @@ def test_takes_an_https_address(given: str, used: str) -> None:
         ("https://control.example.com/api/v2#top", "nothing after it"),
     ],
 )
-def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> None:
+def test_invalid_base_url_is_refused(base_url: str, says: str) -> None:
     message = refused("base_url", base_url=base_url)
     assert says in message
     assert message.endswith(
@@ -109,7 +109,7 @@ def test_refuses_what_is_no_address_of_a_service(base_url: str, says: str) -> No
     [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"],
     ids=["both", "user", "password", "no password", "colon", "at", "another host"],
 )
-def test_refuses_credentials_in_the_address_without_quoting_them(credentials: str) -> None:
+def test_credentials_in_base_url_are_refused_and_not_quoted(credentials: str) -> None:
     message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
     assert message == "base_url: an address must not hold a user or a password; the key belongs in api_key"
 
@@ -118,7 +118,7 @@ def test_refuses_credentials_in_the_address_without_quoting_them(credentials: st
     "host",
     ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"],
 )
-def test_plain_http_goes_to_this_machine(host: str) -> None:
+def test_http_is_accepted_for_loopback_addresses(host: str) -> None:
     assert checked(base_url=f"http://{host}/api/v2").base_url == f"http://{host}/api/v2"
 
 
@@ -138,29 +138,29 @@ def test_plain_http_goes_to_this_machine(host: str) -> None:
         "128.0.0.1",
     ],
 )
-def test_plain_http_goes_to_no_other_machine_unless_allowed(host: str) -> None:
+def test_http_needs_allow_http_for_other_hosts(host: str) -> None:
     assert "use https, or set allow_http: true" in refused("base_url", base_url=f"http://{host}/api/v2")
     assert checked(base_url=f"http://{host}/api/v2", allow_http=True).base_url == f"http://{host}/api/v2"
 
 
-def test_allow_http_allows_no_other_scheme() -> None:
+def test_allow_http_accepts_no_other_scheme() -> None:
     assert "the scheme must be https" in refused("base_url", base_url="ftp://127.0.0.1", allow_http=True)
 
 
 @pytest.mark.parametrize("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
-def test_drops_white_space_around_the_key(around: str) -> None:
+def test_white_space_around_the_key_is_stripped(around: str) -> None:
     assert checked(api_key=around).api_key == API_KEY
 
 
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
-def test_refuses_an_empty_key(empty: str) -> None:
+def test_empty_key_is_refused(empty: str) -> None:
     assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused(
         "api_key", api_key=empty
     )
 
 
 @pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
-def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
+def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
     assert (
@@ -170,38 +170,38 @@ def test_refuses_a_key_that_can_not_stand_in_a_header(inside: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096], ids=lambda key: key[:20])
-def test_takes_any_key_of_visible_characters(key: str) -> None:
+def test_key_of_visible_ascii_is_accepted(key: str) -> None:
     assert is_sendable(key)
     assert checked(api_key=key).api_key == key
 
 
 @pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
-def test_refuses_a_timeout_that_is_none(api_timeout: float) -> None:
+def test_invalid_api_timeout_is_refused(api_timeout: float) -> None:
     message = refused("api_timeout", api_timeout=api_timeout)
     assert message == f"api_timeout: must be a number of seconds above 0 to 31536000, not {api_timeout}"
 
 
 @pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])
-def test_takes_a_timeout_up_to_a_year(api_timeout: float) -> None:
+def test_api_timeout_up_to_a_year_is_accepted(api_timeout: float) -> None:
     assert checked(api_timeout=api_timeout).api_timeout == api_timeout
 
 
 @pytest.mark.parametrize("api_retries", [-1, -100, 101])
-def test_refuses_retries_out_of_range(api_retries: int) -> None:
+def test_api_retries_out_of_range_is_refused(api_retries: int) -> None:
     assert refused("api_retries", api_retries=api_retries).startswith("api_retries: must be ")
 
 
-def test_refuses_a_ca_path_where_nothing_is(tmp_path: Path) -> None:
+def test_missing_ca_path_is_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.pem")
     assert refused("ca_path", ca_path=missing) == f"ca_path: there is no file or folder {missing}"
 
 
 @pytest.mark.parametrize("content", [b"no certificate", b""], ids=["text", "empty"])
-def test_refuses_a_ca_path_without_certificates(tmp_path: Path, content: bytes) -> None:
+def test_ca_path_without_certificates_is_refused(tmp_path: Path, content: bytes) -> None:
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(content)
     assert "is no file of certificates in PEM form" in refused("ca_path", ca_path=str(bundle))
 
 
-def test_a_key_has_other_spellings_in_json_in_addresses_and_in_python() -> None:
+def test_encodings_of_a_key() -> None:
     assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}

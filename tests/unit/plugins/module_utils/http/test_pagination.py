@@ -30,14 +30,14 @@ def read(client: Client, **options: Any) -> list[list[str]]:
     return [[item["id"] for item in a_page.items] for a_page in pages(client, "things", field="things", **options)]
 
 
-def test_a_short_page_is_not_the_end(serve: Serve) -> None:
+def test_a_short_page_does_not_end_the_list(serve: Serve) -> None:
     served = serve(
         things("a", "b", cursor="1"), things("c", cursor="2"), things("d", "e", cursor="3"), things(cursor="4")
     )
     assert read(served.client, page_size=2) == [["a", "b"], ["c"], ["d", "e"], []]
 
 
-def test_each_request_has_the_limit_the_query_and_the_cursor_of_the_page_before(serve: Serve) -> None:
+def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
     served = serve(things("a", cursor="1"), things("b", cursor="2"), things("c"))
     read(served.client, page_size=7, query={"org_id": "o", "tag": ["x", "y"]})
     query = [("org_id", "o"), ("tag", "x"), ("tag", "y"), ("limit", "7")]
@@ -48,7 +48,7 @@ def test_each_request_has_the_limit_the_query_and_the_cursor_of_the_page_before(
     ]
 
 
-def test_nothing_is_sent_that_nobody_asked_for(serve: Serve) -> None:
+def test_unset_parameters_are_not_sent(serve: Serve) -> None:
     served = serve(things("a"))
     read(served.client)
     assert served.targets == ["/things"]
@@ -59,7 +59,7 @@ def test_nothing_is_sent_that_nobody_asked_for(serve: Serve) -> None:
     ["2026-11-21T08:00:00.123456789+02:00", "a+b c/d=&?#%", "%2B", "é日本", " ", "\n", '"', "0", "x" * 3000],
     ids=lambda cursor: ascii(cursor)[:30],
 )
-def test_a_cursor_goes_back_exactly_as_it_came(serve: Serve, cursor: str) -> None:
+def test_cursors_are_sent_back_unchanged(serve: Serve, cursor: str) -> None:
     served = serve(things("a", cursor=cursor), things())
     read(served.client)
     assert served.requests[1].query == [("cursor", cursor)]
@@ -77,34 +77,34 @@ def test_a_cursor_goes_back_exactly_as_it_came(serve: Serve, cursor: str) -> Non
     ],
     ids=["absent", "null", "empty", "null cursor", "empty cursor", "no cursor"],
 )
-def test_ends_without_a_cursor(serve: Serve, pagination: dict[str, Any]) -> None:
+def test_a_page_without_cursor_ends_the_list(serve: Serve, pagination: dict[str, Any]) -> None:
     served = serve(things("a", cursor="1"), reply({"things": [{"id": "b"}], **pagination}))
     assert read(served.client) == [["a"], ["b"]]
 
 
-def test_an_empty_page_ends_the_list_whatever_its_cursor(serve: Serve) -> None:
+def test_an_empty_page_ends_the_list(serve: Serve) -> None:
     served = serve(things("a", cursor="1"), things(cursor="2"))
     assert read(served.client) == [["a"], []]
 
 
-def test_an_empty_list_is_one_request(serve: Serve) -> None:
+def test_an_empty_list_takes_one_request(serve: Serve) -> None:
     assert read(serve(things(cursor="1")).client) == [[]]
 
 
 @pytest.mark.parametrize("cursors", [["1", "1"], ["1", "2", "1"]], ids=["at once", "later"])
-def test_a_cursor_seen_before_ends_the_list(serve: Serve, cursors: list[str]) -> None:
+def test_a_repeated_cursor_ends_the_list(serve: Serve, cursors: list[str]) -> None:
     served = serve(*(things(f"item {number}", cursor=cursor) for number, cursor in enumerate(cursors)))
     assert read(served.client) == [[f"item {number}"] for number in range(len(cursors))]
 
 
-def test_an_item_that_moved_to_a_later_page_is_listed_once(serve: Serve) -> None:
+def test_items_are_unique_by_id(serve: Serve) -> None:
     served = serve(
         things("a", "b", cursor="1"), things("b", "c", "c", cursor="2"), things("c", cursor="3"), things("d")
     )
     assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
 
 
-def test_a_list_that_only_repeats_itself_under_new_cursors_is_an_error(serve: Serve) -> None:
+def test_an_endless_list_raises_an_error(serve: Serve) -> None:
     served = serve(
         things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MAX_PAGES_WITHOUT_NEWS))
     )
@@ -112,7 +112,7 @@ def test_a_list_that_only_repeats_itself_under_new_cursors_is_an_error(serve: Se
         read(served.client)
 
 
-def test_a_long_run_of_items_seen_before_is_no_end(serve: Serve) -> None:
+def test_a_long_run_of_repeated_items_does_not_end_the_list(serve: Serve) -> None:
     """As when many items come in at the top while a list is read in small pages; each new item starts the count again."""
     repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_PAGES_WITHOUT_NEWS - 2)]
     half = MAX_PAGES_WITHOUT_NEWS - 1
@@ -129,7 +129,7 @@ def test_items_keep_every_field(serve: Serve) -> None:
     assert only.response.object()["beside"] == 1
 
 
-def test_the_caller_may_stop_early(serve: Serve) -> None:
+def test_iteration_may_stop_early(serve: Serve) -> None:
     served = serve(things("a", cursor="1"))
     next(pages(served.client, "things", field="things"))
     assert len(served.requests) == 1
@@ -151,7 +151,7 @@ def test_the_caller_may_stop_early(serve: Serve) -> None:
     ids=["500", "404", "html", "null", "no list", "array", "no id", "id of another type", "no object"],
 )
 @pytest.mark.parametrize("good_pages", [0, 1, 2])
-def test_a_page_that_can_not_be_had_fails_the_whole_list(
+def test_a_failed_page_fails_the_list(
     serve: Serve, good_pages: int, broken: Reply, error_class: type[ClouddbError]
 ) -> None:
     good = [things(f"item {number}", cursor=f"{number}") for number in range(good_pages)]
@@ -159,7 +159,7 @@ def test_a_page_that_can_not_be_had_fails_the_whole_list(
         read(serve(*good, broken, api_retries=0).client)
 
 
-def test_a_page_that_comes_after_a_retry_is_no_fault(serve: Serve) -> None:
+def test_a_retried_page_does_not_fail_the_list(serve: Serve) -> None:
     served = serve(things("a", cursor="1"), reply({}, 503), things("b"))
     assert read(served.client) == [["a"], ["b"]]
 
@@ -167,11 +167,11 @@ def test_a_page_that_comes_after_a_retry_is_no_fault(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7], ids=str
 )
-def test_a_cursor_of_another_type_is_an_error_and_no_end(serve: Serve, pagination: Any) -> None:
+def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="cursor|pagination"):
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 
-def test_further_fields_can_be_demanded(serve: Serve) -> None:
+def test_required_fields_are_checked(serve: Serve) -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         read(serve(things("a")).client, status=str)

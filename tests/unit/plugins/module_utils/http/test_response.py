@@ -43,13 +43,13 @@ each_type_but = {
 }
 
 
-def test_an_object_is_given_as_it_is() -> None:
+def test_object_returns_the_object() -> None:
     assert response({"id": 1, "more": []}).object() == {"id": 1, "more": []}
     assert response({"operation": {"id": "o"}}).object("operation") == {"id": "o"}
 
 
 @each_type_but["an object"]
-def test_another_type_is_no_object(value: Any, named: str) -> None:
+def test_object_rejects_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(value).object()
     assert problem(error) == f"a JSON object was expected, not {named}"
@@ -58,18 +58,18 @@ def test_another_type_is_no_object(value: Any, named: str) -> None:
     assert problem(error) == f"its field 'operation' should be an object, not {named}"
 
 
-def test_a_missing_field_is_no_object() -> None:
+def test_object_rejects_a_missing_field() -> None:
     with pytest.raises(UnexpectedResponse, match="its field 'operation' should be an object, not null"):
         response({}).object("operation")
 
 
-def test_an_array_is_given_with_all_fields_of_its_items() -> None:
+def test_items_keeps_all_fields() -> None:
     assert response([{"id": 1, "more": 2}]).items(None, id=int) == [{"id": 1, "more": 2}]
     assert response({"projects": []}).items("projects", id=str) == []
 
 
 @each_type_but["an array"]
-def test_another_type_is_no_array(value: Any, named: str) -> None:
+def test_items_rejects_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(value).items(None)
     assert problem(error) == f"the response should be an array, not {named}"
@@ -78,36 +78,36 @@ def test_another_type_is_no_array(value: Any, named: str) -> None:
     assert problem(error) == f"its field 'projects' should be an array, not {named}"
 
 
-def test_an_array_where_an_object_should_hold_one_is_told() -> None:
+def test_items_rejects_an_array_instead_of_an_object() -> None:
     with pytest.raises(UnexpectedResponse, match=re.escape("a JSON object was expected, not an array")):
         response([{"id": "p"}]).items("projects")
 
 
 @each_type_but["an object"]
-def test_each_item_must_be_an_object(value: Any, named: str) -> None:
+def test_items_rejects_items_that_are_not_objects(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response([{}, value]).items(None)
     assert problem(error) == f"an object was expected, not {named}"
 
 
 @each_type_but["an integer"]
-def test_a_field_must_have_its_type(value: Any, named: str) -> None:
+def test_items_rejects_fields_of_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response([{"id": 1}, {"id": value}]).items(None, id=int)
     assert problem(error) == f"the field 'id' should be an integer, not {named}"
 
 
 @each_type_but["a string"]
-def test_a_field_of_text_must_be_text(value: Any, named: str) -> None:
+def test_require_rejects_fields_that_are_not_strings(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(None).require({"id": value}, id=str)
     assert problem(error) == f"the field 'id' should be a string, not {named}"
 
 
-def test_a_missing_field_is_told() -> None:
+def test_require_rejects_a_missing_field() -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         response(None).require({"id": "o"}, id=str, status=str)
 
 
-def test_a_boolean_field_may_be_one() -> None:
+def test_require_accepts_a_boolean() -> None:
     assert response(None).require({"revoked": True}, revoked=bool) == {"revoked": True}
