@@ -18,7 +18,7 @@ CHECKOUT = SITE.parents[1]
 sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
 
 from links import broken_links  # noqa: E402
-from stage import Stage, leave_when_interrupted, stage  # noqa: E402
+from workspace import Workspace, exit_on_signals, temporary_workspace  # noqa: E402
 
 TARGET = CHECKOUT / ".build" / "docs"
 
@@ -39,12 +39,12 @@ ANSIBLE_LABELS = {
 ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
 
 
-def write_sources(staged: Stage, sources: Path) -> None:
+def write_sources(workspace: Workspace, sources: Path) -> None:
     """What Sphinx reads: the plugins' pages, the guides with their figures, the front page."""
     sources.mkdir(mode=0o755)
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
     run(
-        staged,
+        workspace,
         "antsibull-docs",
         "--config-file",
         str(SITE / "antsibull-docs.cfg"),
@@ -53,7 +53,7 @@ def write_sources(staged: Stage, sources: Path) -> None:
         "clouddb.control",
     )
     # antsibull-docs takes the guides, but not their figures.
-    guides = staged.collection / "docs" / "docsite" / "rst"
+    guides = workspace.collection / "docs" / "docsite" / "rst"
     for figure in guides.rglob("*.svg"):
         target = sources / "docsite" / figure.relative_to(guides)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,21 +78,21 @@ def write_inventory(path: Path) -> None:
     path.write_bytes(header.encode() + zlib.compress("".join(labels + variables).encode()))
 
 
-def run(staged: Stage, program: str, *arguments: str) -> None:
+def run(workspace: Workspace, program: str, *arguments: str) -> None:
     """Run a program in the copy of the collection; leave if it fails."""
-    with staged.start(program, *arguments) as process:
+    with workspace.start(program, *arguments) as process:
         if process.wait():
             sys.exit(f"{program} failed.")
 
 
 def main() -> None:
-    leave_when_interrupted()
-    with stage() as staged:
-        sources, built = staged.root / "sources", staged.root / "built"
-        write_sources(staged, sources)
+    exit_on_signals()
+    with temporary_workspace() as workspace:
+        sources, built = workspace.root / "sources", workspace.root / "built"
+        write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")
         run(
-            staged,
+            workspace,
             "sphinx-build",
             "-W",
             "-n",
@@ -105,7 +105,7 @@ def main() -> None:
             str(sources),
             str(built),
         )
-        broken = broken_links(built, staged.collection)
+        broken = broken_links(built, workspace.collection)
         if broken:
             sys.exit("\n".join(["Links that lead nowhere:", *broken]))
         shutil.rmtree(TARGET, ignore_errors=True)

@@ -24,7 +24,7 @@ sys.path[:0] = [
 from awx_api import Awx, stand_in  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
-from stage import stage  # noqa: E402
+from workspace import temporary_workspace  # noqa: E402
 
 # PyPI's package `ansible` carries awx.awx, for places that do not reach Galaxy.
 ANSIBLE = "ansible==12.3.0"
@@ -61,8 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def installed(root: Path) -> Controller:
     """Ansible and the collection, built and installed, in a new folder whose path must not have spaces."""
     root.mkdir(exist_ok=True)
-    with stage() as staged:
-        with staged.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
+    with temporary_workspace() as workspace:
+        with workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
             assert build.wait() == 0
     (root / "venv").symlink_to(sys.prefix)
     controller = Controller(root, [root / "collections", AWX_AWX])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# tests/tools/stage.py has put it below ansible_collections.
+# tests/tools/workspace.py copies it to a path below ansible_collections.
 sys.path.insert(0, str(CHECKOUT.parents[2]))
 
 from shell import Shell  # noqa: E402

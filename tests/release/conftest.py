@@ -65,7 +65,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     shutil.copytree(COLLECTION, path, ignore=shutil.ignore_patterns(".git", "output"))
     repository = Repository(path)
     repository.git("init", "--quiet")
-    for name in ("galaxy.yml", "plugins/module_utils/version.py"):
+    for name in ("galaxy.yml", "plugins/module_utils/_version.py"):
         repository.replace(name, "1.0.0", VERSION)
     run("antsibull-changelog", "release", "--date", "2026-01-31", cwd=path)
     repository.commit()

@@ -12,7 +12,7 @@ import pytest
 
 from .conftest import VERSION, Repository
 
-VERSION_FILE = "plugins/module_utils/version.py"
+VERSION_FILE = "plugins/module_utils/_version.py"
 
 
 def test_the_same_commit_makes_the_same_bytes(tarball: Path, clone: Repository) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from stage import CHECKOUT, leave_when_interrupted, stage
+from workspace import CHECKOUT, exit_on_signals, temporary_workspace
 
 DIST = CHECKOUT / ".build" / "dist"
 
@@ -53,9 +53,9 @@ def disagreements(version: str) -> Iterator[str]:
 
     if str(metadata()["version"]) != version:
         yield f"galaxy.yml has the version {metadata()['version']}."
-    code = (CHECKOUT / "plugins" / "module_utils" / "version.py").read_text(encoding="utf-8")
+    code = (CHECKOUT / "plugins" / "module_utils" / "_version.py").read_text(encoding="utf-8")
     if f'COLLECTION_VERSION = "{version}"' not in code:
-        yield "plugins/module_utils/version.py has another version."
+        yield "plugins/module_utils/_version.py has another version."
 
     changes = CHECKOUT / "changelogs" / "changelog.yaml"
     releases = yaml.safe_load(changes.read_text(encoding="utf-8"))["releases"] if changes.exists() else {}
@@ -98,8 +98,8 @@ def build() -> Path:
     """Build the tarball of the files as they are in the working tree."""
     shutil.rmtree(DIST, ignore_errors=True)
     with (
-        stage() as staged,
-        staged.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process,
+        temporary_workspace() as workspace,
+        workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process,
     ):
         said = process.communicate()[0]
     if process.returncode:
@@ -111,7 +111,7 @@ def build() -> Path:
 
 def main() -> None:
     """Build, or say why not."""
-    leave_when_interrupted()
+    exit_on_signals()
     for version in sys.argv[1:]:
         if reasons := list(disagreements(version)):
             sys.exit(
