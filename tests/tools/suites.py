@@ -40,7 +40,7 @@ PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (
     (("ruff", "format", "--check"), r"^[1-9]\d* files? already formatted"),
-    (("ruff", "check", "--verbose"), r"Checked [1-9]\d* files? "),
+    (("ruff", "check"), r"\AAll checks passed!\Z"),  # without files, a warning comes first
     (("ansible-lint", "--nocolor"), r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]"),
     (("antsibull-changelog", "lint"), ""),
     (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
@@ -108,7 +108,7 @@ def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str], bool] = la
             elif set(problems) == {"skipped"} and may_skip(name):
                 run.not_applicable.append(name)
             else:
-                output = "\n".join(child.text or child.get("message", "") for child in problems.values())
+                output = "\n".join(child.text or child.get("message") or "" for child in problems.values())
                 run.fail(f"{case.get('classname')}.{name} ({', '.join(sorted(problems))})", output.splitlines())
 
 

@@ -427,7 +427,7 @@ def test_as_many_bytes_as_are_allowed_are_unpacked(monkeypatch: pytest.MonkeyPat
 
 def test_without_requests_the_file_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
-    spec = importlib.util.spec_from_file_location("transport_without_requests", transport.__file__)
+    spec = importlib.util.spec_from_file_location(f"{transport.__package__}.without_requests", transport.__file__)
     assert spec and spec.loader
     without = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(without)
