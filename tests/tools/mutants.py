@@ -94,7 +94,9 @@ def main() -> int:
     parts = [(files, part.tests) for part in PARTS if (files := files_of(part, names))]
     every_file = [f"/{path}/" for part in PARTS for path in files_of(part, [])]
     if unknown := [name for name in names if not any(f"/{name}/" in path for path in every_file)]:
-        sys.exit(f"No file matches {', '.join(unknown)}. The files are:\n" + "\n".join(p.strip("/") for p in every_file))
+        sys.exit(
+            f"No file matches {', '.join(unknown)}. The files are:\n" + "\n".join(p.strip("/") for p in every_file)
+        )
     exit_on_signals()
     counts: Counter[str] = Counter()
     diffs: list[str] = []
@@ -106,7 +108,9 @@ def main() -> int:
     SURVIVORS.write_text("\n".join(diffs), encoding="utf-8")
     score = 100 * sum(counts[status] for status in DETECTED) / counts.total()
     print(f"{counts.total()} mutants: {', '.join(f'{count} {status}' for status, count in counts.most_common())}")
-    print(f"{score:.1f} % detected, {REQUIRED_SCORE} % required; diffs of the others: {SURVIVORS.relative_to(CHECKOUT)}")
+    print(
+        f"{score:.1f} % detected, {REQUIRED_SCORE} % required; diffs of the others: {SURVIVORS.relative_to(CHECKOUT)}"
+    )
     return score < REQUIRED_SCORE or bool(set(counts) - DETECTED - UNDETECTED)
 
 
