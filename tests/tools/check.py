@@ -67,6 +67,8 @@ def main() -> int:
         suites, arguments = suites[: suites.index("--")], suites[suites.index("--") + 1 :]
     jobs = list(split(suites, arguments))
 
+    if len(jobs) > 1:
+        print(f"Running {len(jobs)} jobs; their output is in {LOGS.relative_to(CHECKOUT)}", flush=True)
     exit_on_signals()
     started = time.monotonic()
     runs: dict[str, SuiteRun] = {}

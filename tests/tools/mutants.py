@@ -84,7 +84,7 @@ def mutate(files: list[str], tests: tuple[str, ...]) -> tuple[Counter[str], list
             line.strip().rsplit(": ", 1) for line in mutmut(workspace, "results", "--all", "true") if ": " in line
         )
         undetected = [mutant for mutant, status in results.items() if status in UNDETECTED]
-        diffs = [line for mutant in undetected for line in (f"# {mutant}", *mutmut(workspace, "show", mutant))]
+        diffs = [line for mutant in undetected for line in mutmut(workspace, "show", mutant)]
         return Counter(results.values()), diffs
 
 

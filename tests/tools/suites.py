@@ -69,8 +69,8 @@ class SuiteRun:
     seconds: float = 0.0
 
     def write(self, line: str) -> None:
-        """Add a line to the log; show it if the run is verbose."""
-        print(line, file=self.log, flush=True)
+        """Add a line to the log, without colours; show it if the run is verbose."""
+        print(COLOR.sub("", line), file=self.log, flush=True)
         if self.verbose:
             print(line, flush=True)
 
@@ -92,7 +92,8 @@ class SuiteRun:
 
 def ansible_test(run: SuiteRun, *command: str) -> tuple[int, list[str]]:
     """Run a command of ansible-test; every warning about skipped work counts as a failure."""
-    status, lines = run.execute("ansible-test", *command, "--color", "yes" if sys.stdout.isatty() else "no")
+    color = "yes" if run.verbose and sys.stdout.isatty() else "no"
+    status, lines = run.execute("ansible-test", *command, "--color", color)
     run.failures += [Failure(line) for line in sorted({line for line in lines if SKIPPED.search(line)})]
     return status, lines
 
@@ -244,7 +245,7 @@ def run_suite(suite: str, arguments: list[str], log_file: Path, verbose: bool) -
     with log_file.open("w", encoding="utf-8") as log, temporary_workspace() as workspace:
         run = SuiteRun(workspace, log, verbose)
         status = SUITES[suite](run, arguments)
-    output = COLOR.sub("", log_file.read_text(encoding="utf-8")).splitlines()
+    output = log_file.read_text(encoding="utf-8").splitlines()
     if status and not run.failures:
         run.fail(f"exit status {status}", output)
     if not run.passed and not run.failures:
