@@ -176,7 +176,7 @@ def integration(run: SuiteRun, arguments: list[str]) -> int:
 
 
 def target_output(name: str, lines: list[str]) -> list[str]:
-    """What an integration target printed, from its last failed task on."""
+    """The first lines that an integration target printed from its last failed task on."""
     starts = [number for number, line in enumerate(lines) if re.match(r"Running \S+ integration test", line)]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         if lines[start].startswith(f"Running {name} "):
@@ -188,7 +188,7 @@ def target_output(name: str, lines: list[str]) -> list[str]:
             task = number
         elif line.startswith(("fatal: ", "failed: ")):
             failed_task = task
-    return lines[failed_task:]
+    return lines[failed_task:][:MAX_LINES]
 
 
 def soak(run: SuiteRun, arguments: list[str]) -> int:
