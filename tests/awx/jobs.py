@@ -83,7 +83,7 @@ class Controller:
         return done.stdout
 
     def settings(self, file: str) -> Any:
-        """What one of the AWX files says, its templates as they are."""
+        """The content of an AWX file, with its templates unrendered."""
         return yaml.safe_load((self.files / file).read_text(encoding="utf-8"))
 
     def template(self, name: str) -> dict[str, Any]:

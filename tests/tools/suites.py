@@ -152,7 +152,7 @@ def target(run: SuiteRun, arguments: list[str]) -> int:
     install_get_pip()
     compiled, _lines = ansible_test(run, "sanity", *controller, "--target-python", version, *tests, "--junit")
     read_junit(run, "ansible-test-sanity-*.xml")
-    # The tests of whole modules use the sandbox, which needs Python 3.10.
+    # The tests of modules use the sandbox, which needs Python 3.10.
     folders = ["module_utils"] if version == "3.9" else ["module_utils", "modules"]
     paths = [f"tests/unit/plugins/{folder}/" for folder in folders]
     tested, _lines = ansible_test(
