@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint coverage test-soak test-properties test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
 
-# A virtual environment is bound to its path and its Python, so its stamp is too.
+# A virtual environment works at one path with one Python, so the name of its stamp depends on both.
 READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
@@ -14,80 +14,84 @@ MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 MATRIX_READY := $(subst .venv/,.venv-matrix/,$(READY))
 
-STAGE := .venv/bin/python tests/tools/stage.py
+WORKSPACE := .venv/bin/python tests/tools/workspace.py
 CHECK := .venv/bin/python tests/tools/check.py
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '  make %-15s %s\n' "$$target" "$$text"; done
 
-quickstart: $(READY) ## Show the collection at work against a local sandbox
-	@$(STAGE) ansible-playbook clouddb.control.quickstart $(ARGS)
+quickstart: $(READY) ## Run the quickstart playbook against a local sandbox
+	@$(WORKSPACE) ansible-playbook clouddb.control.quickstart $(ARGS)
 
-test: $(READY) ## Run sanity, units, integration and lint
+test: $(READY) ## Run sanity, units, integration and lint in parallel
 	@$(CHECK) sanity units integration lint
 
-sanity: $(READY) ## Run ansible-test sanity, all tests; ARGS="--test pep8" or paths narrow it
+sanity: $(READY) ## Run ansible-test sanity; ARGS="--test pep8" or paths select tests
 	@$(CHECK) $@ -- $(ARGS)
 
-units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ narrows it
+units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ selects tests
 	@$(CHECK) $@ -- $(ARGS)
 
-integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key narrows it
+integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key selects targets
 	@$(CHECK) $@ -- $(ARGS)
 
-lint: $(READY) ## Run ansible-lint, mypy, the documentation and changelog linters, shellcheck
+lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation and changelog
 	@$(CHECK) $@
 
-coverage: $(READY) ## Measure line and branch coverage of plugins/ by the unit tests
+format: $(READY) ## Format the Python code and apply ruff's fixes
+	@.venv/bin/ruff check --fix-only --quiet
+	@.venv/bin/ruff format
+
+coverage: $(READY) ## Measure the line and branch coverage of plugins/ by the unit tests
 	@$(CHECK) $@
 
-test-soak: $(READY) ## Run the integration tests with those parts that take minutes; ARGS=role_api_key_rotation narrows it
+test-soak: $(READY) ## Run the integration tests including the parts that take minutes; ARGS=api_key selects targets
 	@$(CHECK) soak -- $(ARGS)
 
-test-properties: $(READY) ## Try many more examples of hostile input, requests of the sandbox and crashes; takes an hour; ARGS=tests/unit/properties, a path first, narrows it
-	@$(STAGE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
+test-properties: $(READY) ## Run the property and crash tests with many more examples, for an hour; ARGS=tests/unit/properties selects tests
+	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
 		$(or $(ARGS),tests/unit/properties tests/unit/sandbox tests/unit/plugins/faults/test_killed.py)
 
-test-mutants: $(MUTANTS_READY) ## See whether the unit tests notice changed code; takes hours; ARGS="paging keys" narrows it
+test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours; ARGS="_http/client _keys" selects files
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
-test-browser: $(READY) docs ## Look at the account report and the site in headless Chromium, which has to be installed
-	@$(STAGE) pytest -p no:cacheprovider tests/browser --site "$(CURDIR)/.build/docs" $(ARGS)
+test-browser: $(READY) docs ## Test the account report and the documentation site in Chromium, which must be installed
+	@$(WORKSPACE) pytest -p no:cacheprovider tests/browser --site "$(CURDIR)/.build/docs" $(ARGS)
 
-test-eda: java $(EDA_READY) ## Run the event source in the real ansible-rulebook; needs Java 17 or later
+test-eda: java $(EDA_READY) ## Test the event source with ansible-rulebook; needs Java 17 or later
 	@.venv-eda/bin/python -m pytest -q -p no:cacheprovider tests/eda $(ARGS)
 
-test-awx: $(AWX_READY) ## Run the AWX files and the examples as jobs in the real ansible-runner
+test-awx: $(AWX_READY) ## Test the AWX files and the examples as jobs of ansible-runner
 	@.venv-awx/bin/python -m pytest -q -p no:cacheprovider --numprocesses 2 tests/awx $(ARGS)
 
 docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 	@.venv-docs/bin/python docs/site/build.py
 
-test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" narrows it
-	@.venv-docs/bin/python tests/tools/stage.py pytest -q -n auto -p no:cacheprovider tests/docs $(ARGS)
+test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" selects guides
+	@.venv-docs/bin/python tests/tools/workspace.py pytest -q -n auto -p no:cacheprovider tests/docs $(ARGS)
 
-test-matrix: $(MATRIX_READY) ## Run the tests on all supported versions found here; takes hours
+test-matrix: $(MATRIX_READY) ## Run the tests on all supported versions with the Pythons found, for hours
 	@.venv-matrix/bin/nox $(ARGS)
 
-galaxy: $(RELEASE_READY) ## Make a release as a trial, and have Galaxy's importer look at it
-	@.venv-release/bin/python tests/tools/stage.py pytest -q -p no:cacheprovider tests/release $(ARGS)
+galaxy: $(RELEASE_READY) ## Build a test release and check it with galaxy-importer
+	@.venv-release/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider tests/release $(ARGS)
 
-benchmark: $(BENCHMARK_READY) ## Measure speed and write the page Performance, in 15 minutes; ARGS=task_cost narrows it
-	@.venv-benchmark/bin/python tests/tools/stage.py python tests/benchmark/run.py --docs "$(CURDIR)/docs/docsite/rst" $(ARGS)
+benchmark: $(BENCHMARK_READY) ## Measure speed and update the page Performance, in 15 minutes; ARGS=task_cost selects measurements
+	@.venv-benchmark/bin/python tests/tools/workspace.py python tests/benchmark/run.py --docs "$(CURDIR)/docs/docsite/rst" $(ARGS)
 
 java:
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
-		|| { echo 'ansible-rulebook needs Java 17 or later, as in the Debian package openjdk-17-jre-headless.' >&2; exit 1; }
+		|| { echo 'ansible-rulebook needs Java 17 or later. On Debian, install openjdk-17-jre-headless.' >&2; exit 1; }
 
 build: $(READY) ## Build the collection's tarball in .build/dist
 	@.venv/bin/python tests/tools/release.py
 
-release: $(READY) ## Build the tarball of VERSION, if the checkout is that release in every respect
-	@test -n "$(VERSION)" || { echo 'Name the version: make release VERSION=1.2.3' >&2; exit 1; }
+release: $(READY) ## Build the tarball of a release if tag, metadata and changelog match VERSION
+	@test -n "$(VERSION)" || { echo 'VERSION is missing. Run: make release VERSION=1.2.3' >&2; exit 1; }
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
-clean: ## Remove everything that the other targets made
+clean: ## Remove the files that the other targets created
 	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
@@ -100,7 +104,7 @@ $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
 $(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-		|| { echo 'Python 3.11, 3.12 or 3.13 is needed; name one with make PYTHON=...' >&2; exit 1; }
+		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"
 	@"$(PYTHON)" -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --requirement $<

@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks on every supported version of ansible-core and Python: ``make test-matrix``.
+"""Tests with every supported version of ansible-core and Python: ``make test-matrix``.
 
-What an interpreter is missing for is skipped, and named in nox's summary; in CI it fails.
+Sessions whose interpreter is missing are skipped and listed in nox's summary; in CI they fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ nox.options.default_venv_backend = "venv"
 nox.options.reuse_venv = "yes"
 
 if shutil.which("pyenv"):
-    # Its shims are found for every version and run only one: the real interpreters go first.
+    # Its shims exist for every version but run only one. The real interpreters come first on PATH.
     versions = Path(
         subprocess.run(["pyenv", "root"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), "versions"
     )
@@ -58,16 +58,16 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
     ],
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
-    """Sanity, unit and integration tests, or those named after --, on a controller."""
+    """Run sanity, unit and integration tests, or the suites named after --, on a controller."""
     check(session, ansible_core, *(session.posargs or ["sanity", "units", "integration"]))
 
 
 @nox.session(python=ANSIBLE_CORE[NEWEST][0])
 @nox.parametrize("target_python", [nox.param(python, id=f"py{python}") for python in TARGET_PYTHON])
 def target(session: nox.Session, target_python: str) -> None:
-    """Compile and import tests, and the unit tests of modules, on the Python of a target."""
+    """Run compile and import tests and the modules' unit tests with the Python of a target."""
     if not shutil.which(f"python{target_python}"):
-        # As nox itself does with missing interpreters.
+        # nox handles missing interpreters of sessions the same way.
         leave = session.error if "CI" in os.environ else session.skip
-        leave(f"Python {target_python} was not found")
+        leave(f"Python {target_python} was not found.")
     check(session, NEWEST, "target", "--", target_python)

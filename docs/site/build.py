@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Builds the documentation site in .build/docs: the guides, and a page for each plugin and role.
 
-Any warning fails the build, and so does a link that leads nowhere. It needs no network.
+Warnings and broken links fail the build. It needs no network.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ CHECKOUT = SITE.parents[1]
 sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
 
 from links import broken_links  # noqa: E402
-from stage import Stage, leave_when_interrupted, stage  # noqa: E402
+from workspace import Workspace, exit_on_signals, temporary_workspace  # noqa: E402
 
 TARGET = CHECKOUT / ".build" / "docs"
 
-# Where the lists begin on the front page of antsibull-docs: the first section of extra-docs.yml.
+# The first list on the front page of antsibull-docs is the first section of extra-docs.yml.
 FIRST_LIST = "Guides\n------\n"
 
-# What these lists leave out.
+# Pages that are in none of these lists.
 LAST_LIST = "\n.. toctree::\n   :hidden:\n\n   environment_variables\n"
 
-# The labels and environment variables in Ansible's documentation that the plugins' pages link to.
+# Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
     "ansible_collections.ansible.builtin.uri_module": "collections/ansible/builtin/uri_module.html",
@@ -39,12 +39,12 @@ ANSIBLE_LABELS = {
 ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
 
 
-def write_sources(staged: Stage, sources: Path) -> None:
-    """What Sphinx reads: the plugins' pages, the guides with their figures, the front page."""
+def write_sources(workspace: Workspace, sources: Path) -> None:
+    """Write the sources of Sphinx: the plugins' pages, the guides with their figures, and the front page."""
     sources.mkdir(mode=0o755)
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
     run(
-        staged,
+        workspace,
         "antsibull-docs",
         "--config-file",
         str(SITE / "antsibull-docs.cfg"),
@@ -52,24 +52,26 @@ def write_sources(staged: Stage, sources: Path) -> None:
         *options,
         "clouddb.control",
     )
-    # antsibull-docs takes the guides, but not their figures.
-    guides = staged.collection / "docs" / "docsite" / "rst"
+    # antsibull-docs copies the guides without their figures.
+    guides = workspace.collection / "docs" / "docsite" / "rst"
     for figure in guides.rglob("*.svg"):
         target = sources / "docsite" / figure.relative_to(guides)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(figure, target)
-    # Its front page begins with facts from galaxy.yml; ours says what the collection is for, and its lists follow.
+    # The generated front page begins with metadata; docs/site/index.rst replaces that part.
     front = sources / "index.rst"
     _head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
     if not first_list:
-        sys.exit(f"The front page of antsibull-docs has changed: it has no {FIRST_LIST!r}.")
+        sys.exit(
+            f"The front page of antsibull-docs does not contain {FIRST_LIST!r}. Adapt FIRST_LIST to its new layout."
+        )
     front.write_text(
         (SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists + LAST_LIST, encoding="utf-8"
     )
 
 
 def write_inventory(path: Path) -> None:
-    """An inventory for intersphinx (its format, version 2)."""
+    """Write an inventory for intersphinx, in its format version 2."""
     header = "# Sphinx inventory version 2\n# Project: Ansible\n# Version: \n# The remainder of this file is compressed using zlib.\n"
     labels = [f"{label} std:label -1 {address} {label}\n" for label, address in ANSIBLE_LABELS.items()]
     variables = [
@@ -78,21 +80,22 @@ def write_inventory(path: Path) -> None:
     path.write_bytes(header.encode() + zlib.compress("".join(labels + variables).encode()))
 
 
-def run(staged: Stage, program: str, *arguments: str) -> None:
-    """Run a program in the copy of the collection; leave if it fails."""
-    with staged.start(program, *arguments) as process:
+def run(workspace: Workspace, program: str, *arguments: str) -> None:
+    """Run a program in the workspace; exit if it fails."""
+    with workspace.start(program, *arguments) as process:
         if process.wait():
             sys.exit(f"{program} failed.")
 
 
 def main() -> None:
-    leave_when_interrupted()
-    with stage() as staged:
-        sources, built = staged.root / "sources", staged.root / "built"
-        write_sources(staged, sources)
+    """Build the site, check its links, and replace the previous build."""
+    exit_on_signals()
+    with temporary_workspace() as workspace:
+        sources, built = workspace.root / "sources", workspace.root / "built"
+        write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")
         run(
-            staged,
+            workspace,
             "sphinx-build",
             "-W",
             "-n",
@@ -105,9 +108,9 @@ def main() -> None:
             str(sources),
             str(built),
         )
-        broken = broken_links(built, staged.collection)
+        broken = broken_links(built, workspace.collection)
         if broken:
-            sys.exit("\n".join(["Links that lead nowhere:", *broken]))
+            sys.exit("\n".join(["The site has broken links:", *broken]))
         shutil.rmtree(TARGET, ignore_errors=True)
         shutil.copytree(built, TARGET, ignore=shutil.ignore_patterns(".doctrees", ".buildinfo"))
     print(f"The site is in {TARGET / 'index.html'}")

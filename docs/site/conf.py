@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sphinx's configuration of the documentation site; build.py uses it."""
+"""The configuration of Sphinx for build.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ default_role = "any"
 highlight_language = "YAML+Jinja"
 pygments_style = "ansible"
 
-# Ansible's own documentation is linked to, but not read: build.py writes an inventory of the few labels in use.
+# Links to Ansible's documentation need no network: build.py writes an inventory of the labels in use.
 intersphinx_mapping = {"ansible": ("https://docs.ansible.com/ansible/latest/", "ansible.inv")}
 
 html_theme = "sphinx_ansible_theme"

@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the links of a built site that lead nowhere.
+"""Finds the broken links of a built site.
 
-Looked at are links within the site, with their anchors, and links to files of the repository, which are looked for in
-the checkout. Links to other hosts are not followed: the build has to work without a network. Sphinx's own linkcheck
-does it the other way round, so it is of no use here.
+It checks links within the site, including anchors, and links to files of the repository, which must exist in the
+checkout. It does not check links to other hosts, because the build works without a network. Sphinx's linkcheck checks
+only the latter.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class PageParser(HTMLParser):
 
 
 def broken_links(site: Path, checkout: Path) -> list[str]:
-    """Each link that leads nowhere, with the page that it is on."""
+    """The broken links, each with its page."""
     pages = {page.resolve(): PageParser(page) for page in sorted(site.rglob("*.html"))}
     return [
         f"{page.relative_to(site.resolve())}: {link}"
         for page, parsed in pages.items()
         for link in sorted(parsed.links)
-        if not _leads_somewhere(link, page, pages, checkout)
+        if not _exists(link, page, pages, checkout)
     ]
 
 
-def _leads_somewhere(link: str, page: Path, pages: dict[Path, PageParser], checkout: Path) -> bool:
+def _exists(link: str, page: Path, pages: dict[Path, PageParser], checkout: Path) -> bool:
     if link.startswith(REPOSITORY):
         return (checkout / unquote(urlsplit(link.removeprefix(REPOSITORY)).path)).exists()
     parts = urlsplit(link)

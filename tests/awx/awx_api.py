@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for AWX's API: it keeps what the modules of awx.awx send, and judges none of it."""
+"""A fake of AWX's API. It stores what the modules of awx.awx send, without validating it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 ENCRYPTED = "$encrypted$"
-TOKEN = "token-for-the-stand-in"
+TOKEN = "token-for-the-fake"
 
 
 class Awx:
-    """The objects by kind, as C(job_templates), and what is done with them."""
+    """The stored objects by kind, such as C(job_templates), and the requests on them."""
 
     def __init__(self) -> None:
         self.host = ""
@@ -30,7 +30,7 @@ class Awx:
             self.add("organizations", {"name": name})
 
     def add(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-        """A new object; its secrets are kept, and shown to nobody who asks through the API."""
+        """Store a new object and return it; responses of the API mask its secrets."""
         number = 1 + sum(map(len, self.objects.values()))
         url = f"/api/v2/{kind}/{number}/"
         new = {
@@ -45,12 +45,12 @@ class Awx:
         return new
 
     def one(self, kind: str, name: str) -> dict[str, Any]:
-        """The only object of this name."""
+        """The only object with this name."""
         [found] = [each for each in self.objects[kind] if each["name"] == name]
         return found
 
-    def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
-        """Status and JSON for one request."""
+    def respond(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+        """The status and the JSON body of the response to a request."""
         with self._lock:
             kind, *rest = path.removeprefix("/api/v2/").strip("/").split("/")
             if not rest:
@@ -67,8 +67,8 @@ class Awx:
 
     def _listed(self, kind: str, query: dict[str, str]) -> dict[str, Any]:
         objects = self.objects["job_templates" if kind == "unified_job_templates" else kind]
-        fitting = [each for each in objects if all(str(each.get(field)) == value for field, value in query.items())]
-        return {"count": len(fitting), "next": None, "results": [self._shown(each) for each in fitting]}
+        matching = [each for each in objects if all(str(each.get(field)) == value for field, value in query.items())]
+        return {"count": len(matching), "next": None, "results": [self._shown(each) for each in matching]}
 
     def _related(self, found: dict[str, Any], name: str, method: str, body: dict[str, Any]) -> tuple[int, Any]:
         if name == "survey_spec":
@@ -88,8 +88,8 @@ class Awx:
 
 
 @contextmanager
-def stand_in() -> Iterator[Awx]:
-    """A running stand-in, with the organizations C(Default) and C(Platform) and nothing else."""
+def fake_awx() -> Iterator[Awx]:
+    """Run the fake; it has the organizations C(Default) and C(Platform) and no other objects."""
     awx = Awx()
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,19 +98,19 @@ def stand_in() -> Iterator[Awx]:
             body = json.loads(self.rfile.read(length) or b"{}")
             parts = urlsplit(self.path)
             if self.headers["Authorization"] != f"Bearer {TOKEN}":
-                status, answer = 401, {"detail": "Authentication credentials were not provided."}
+                status, response = 401, {"detail": "Authentication credentials were not provided."}
             else:
-                status, answer = awx.answer(self.command, parts.path, dict(parse_qsl(parts.query)), body)
+                status, response = awx.respond(self.command, parts.path, dict(parse_qsl(parts.query)), body)
             self.send_response(status)
             self.send_header("X-API-Product-Name", "AWX")
             self.end_headers()
-            if answer is not None:
-                self.wfile.write(json.dumps(answer).encode())
+            if response is not None:
+                self.wfile.write(json.dumps(response).encode())
 
         do_GET = do_POST = do_PATCH = _handle
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

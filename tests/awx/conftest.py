@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the AWX files say, and the collection as its tarball installs it."""
+"""Fixtures: the installed collection, a fake AWX, a sandbox."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ sys.path[:0] = [
     str(CHECKOUT / "tests" / "tools"),
 ]
 
-from awx_api import Awx, stand_in  # noqa: E402
+from awx_api import Awx, fake_awx  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
-from stage import stage  # noqa: E402
+from workspace import temporary_workspace  # noqa: E402
 
-# PyPI's package `ansible` carries awx.awx, for places that do not reach Galaxy.
+# PyPI's package `ansible` contains awx.awx, so that the tests do not depend on Galaxy.
 ANSIBLE = "ansible==12.3.0"
 AWX_AWX = Path(sys.prefix) / "collections"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Download awx.awx, once for all test runs, and before any worker of this one starts."""
+    """Download awx.awx once for all test runs, before the workers start."""
     if AWX_AWX.exists():
         return
     with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
@@ -59,10 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def installed(root: Path) -> Controller:
-    """Ansible and the collection, built and installed, in a new folder whose path must not have spaces."""
+    """Build and install the collection in a new folder, whose path must not contain spaces."""
     root.mkdir(exist_ok=True)
-    with stage() as staged:
-        with staged.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
+    with temporary_workspace() as workspace:
+        with workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
             assert build.wait() == 0
     (root / "venv").symlink_to(sys.prefix)
     controller = Controller(root, [root / "collections", AWX_AWX])
@@ -86,7 +86,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
 
 @pytest.fixture
 def awx() -> Iterator[Awx]:
-    with stand_in() as running:
+    with fake_awx() as running:
         yield running
 
 

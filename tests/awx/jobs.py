@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs job templates as AWX does: ansible-runner, with what the credential type injects in the environment."""
+"""Runs job templates as AWX does: ansible-runner, with the environment that the credential type injects."""
 
 from __future__ import annotations
 
@@ -16,43 +16,42 @@ import yaml
 from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-FOREIGN = ("ANSIBLE_", "AWX_", "CLOUDDB_", "CONTROLLER_", "TOWER_")
+REMOVED_PREFIXES = ("ANSIBLE_", "AWX_", "CLOUDDB_", "CONTROLLER_", "TOWER_")
 
-# ansible-runner writes the environment of what it starts into this file. That is its own doing: AWX takes no part of the
-# environment from there, and censors what it keeps of it.
+# ansible-runner writes the environment of the playbook, secrets included, to this file. AWX does not keep it unmasked.
 WITH_ENVIRONMENT = "command"
 
 
 class Job(NamedTuple):
-    """How a job went; the artifacts are what ansible-runner wrote down about it."""
+    """The status, the events and the artifacts of a finished job."""
 
     status: str
     events: list[dict[str, Any]]
     artifacts: Path
 
     def results(self, task: str) -> list[dict[str, Any]]:
-        """The results of the task of this name, one of each host."""
+        """The results of the task with this name, one per host."""
         ended = ("runner_on_ok", "runner_on_failed")
         data = [event["event_data"] for event in self.events if event["event"] in ended]
         return [each["res"] for each in data if each["task"] == task]
 
     def failed_hosts(self) -> list[str]:
-        """The hosts that failed or could not be reached, by the job's last event."""
+        """The failed and unreachable hosts of the job's last event."""
         [stats] = [event["event_data"] for event in self.events if event["event"] == "playbook_on_stats"]
         return sorted({*stats["failures"], *stats["dark"]})
 
     def failures(self) -> list[Any]:
-        """What the tasks said that failed."""
+        """The messages of the failed tasks."""
         return [event["event_data"]["res"].get("msg") for event in self.events if event["event"] == "runner_on_failed"]
 
     def files_with(self, secret: str) -> list[str]:
-        """The artifacts that hold this secret."""
+        """The artifacts that contain this secret."""
         files = [path for path in self.artifacts.rglob("*") if path.is_file()]
         return [str(path.relative_to(self.artifacts)) for path in files if secret.encode() in path.read_bytes()]
 
 
 class Controller:
-    """Programs of Ansible, in an environment that names nothing but the given collections."""
+    """Runs Ansible's programs with the given collections only."""
 
     def __init__(self, root: Path, collections: list[Path]) -> None:
         self.root = root
@@ -62,13 +61,13 @@ class Controller:
         programs = root / "bin"
         programs.mkdir()
         for name in ("ansible-builder", "ansible-galaxy", "ansible-inventory", "ansible-playbook"):
-            # A script's own first line would name the Python in the checkout, whose path may have spaces.
+            # A script's first line names the Python in the checkout, whose path may contain spaces.
             (programs / name).write_text(
                 f'#!/bin/sh\nexec {self._bin / "python"} {self._bin / name} "$@"\n', encoding="utf-8"
             )
             (programs / name).chmod(0o755)
         self.env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)},
+            **{name: value for name, value in os.environ.items() if not name.startswith(REMOVED_PREFIXES)},
             "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join(map(str, collections)),
             "ANSIBLE_HOME": str(root / "home"),
             "ANSIBLE_LOCALHOST_WARNING": "false",
@@ -78,17 +77,17 @@ class Controller:
         }
 
     def run(self, *command: str, env: dict[str, str] | None = None, code: int = 0) -> str:
-        """Run a program that has to end with this exit status; what it printed."""
+        """Run a program that must end with this exit status, and return its output."""
         done = subprocess.run(command, env={**self.env, **(env or {})}, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def settings(self, file: str) -> Any:
-        """What one of the AWX files says, its templates as they are."""
+        """The content of an AWX file, with its templates unrendered."""
         return yaml.safe_load((self.files / file).read_text(encoding="utf-8"))
 
     def template(self, name: str) -> dict[str, Any]:
-        """The job template of this name."""
+        """The job template with this name."""
         [found] = [
             each
             for each in self.settings("configuration/job_templates.yml")["controller_templates"]
@@ -97,7 +96,7 @@ class Controller:
         return dict(found)
 
     def injected(self, credential: dict[str, str]) -> dict[str, str]:
-        """The environment that the credential type makes of a credential's inputs."""
+        """The environment that the credential type injects for these inputs."""
         jinja = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
         env = self.settings("credential_type/injectors.yml")["env"]
         return {name: jinja.from_string(template).render(credential) for name, template in env.items()}
@@ -111,7 +110,7 @@ class Controller:
         inventory: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
     ) -> Job:
-        """Run a job template to its end; C(answers) are those of its survey."""
+        """Run a job template until it ends; C(answers) are those to its survey."""
         playbook = self.template(template)["playbook"]
         return self.play(
             playbook, folder, {**(self.injected(credential) if credential else {}), **(env or {})}, answers, inventory

@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast jobs ask the service, alone and in slices: ``measure.py [PROJECTS]``, with .venv-awx/bin/python, on an idle machine.
+"""Measures the request rate of jobs, alone and in slices: ``.venv-awx/bin/python measure.py [PROJECTS]`` on an idle machine.
 
-Measures the playbooks of the example project against a sandbox that has the public service's rate limit.
+It runs the playbooks of the example project against a sandbox with the rate limit of the public service.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def measured(name: str, projects: int, sandbox: Sandbox, launch: Callable[[], li
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure and print the table."""
     projects = int(sys.argv[1]) if len(sys.argv) > 1 else 120
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n{HEADER}")
     with tempfile.TemporaryDirectory() as name:
@@ -53,7 +53,7 @@ def main() -> None:
 
                 def drain(number: int, parts: list[dict[str, dict[str, object]]] = parts) -> Job:
                     inventory = {"clouddb_projects": {"hosts": parts[number]}}
-                    # Another number for each count of slices, or there would be nothing to change.
+                    # Each number of slices sets another value, so that every run changes the projects.
                     days = {"history_retention_days": 10 + len(parts)}
                     return controller.launch(
                         "clouddb drain projects", root / f"{len(parts)}-{number}", credential, days, inventory

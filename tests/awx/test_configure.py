@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""configure.yml, carried out by the modules of awx.awx on a stand-in for AWX."""
+"""configure.yml, applied by the modules of awx.awx to a fake AWX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from awx_api import TOKEN, Awx
 from jobs import Controller
 
-KEY = "a-key-that-nobody-may-see"
+KEY = "the-secret-api-key"
 
 
 def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> str:
@@ -30,7 +30,7 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
     )
 
 
-def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, awx: Awx) -> None:
+def test_configuration_is_applied_and_idempotent(controller: Controller, awx: Awx) -> None:
     access = awx.add("credentials", {"name": "awx"})
     first = configure(controller, awx)
 
@@ -67,7 +67,7 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
     assert drain["ask_limit_on_launch"] and drain["ask_job_slice_count_on_launch"] and drain["forks"] == 5
     rotation = awx.one("job_templates", "clouddb rotate key")
     assert json.loads(rotation["extra_vars"]) == {"clouddb_awx_organization": "Platform"}
-    # Said all the same, or what has been taken out of the files would stay.
+    # An empty value is sent too: otherwise variables that were removed from the files would remain in AWX.
     assert json.loads(drain["extra_vars"]) == {}
 
     for wanted in controller.settings("configuration/schedules.yml")["controller_schedules"]:
@@ -75,7 +75,7 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
         assert schedule["rrule"] == wanted["rrule"]
         assert schedule["unified_job_template"] == awx.one("job_templates", wanted["unified_job_template"])["id"]
 
-    # A newer key that a rotation has put there stays.
+    # A newer key, stored by a rotation, is kept.
     credential["inputs"]["api_key"] = "newer"
     second = configure(controller, awx)
     assert re.search(r"localhost +: ok=10 +changed=0 ", second), second
@@ -85,7 +85,7 @@ def test_awx_gets_what_the_files_say_and_nothing_twice(controller: Controller, a
 
 
 @pytest.mark.parametrize("missing", ["CLOUDDB_API_KEY", "CLOUDDB_BASE_URL"])
-def test_a_credential_is_not_emptied(controller: Controller, awx: Awx, missing: str) -> None:
-    said = configure(controller, awx, code=2, **{missing: ""})
-    assert f"{missing} is not set." in said
+def test_missing_variable_does_not_clear_the_credential(controller: Controller, awx: Awx, missing: str) -> None:
+    output = configure(controller, awx, code=2, **{missing: ""})
+    assert f"{missing} is not set." in output
     assert awx.objects["credentials"] == []

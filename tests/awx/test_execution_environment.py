@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The execution environment, as far as ansible-builder gets without building an image."""
+"""The execution environment, up to the build of the image, which needs a container runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs import Controller
 from supported import ANSIBLE_CORE
 
 
-def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path: Path) -> None:
+def test_ansible_builder_creates_a_build_context(controller: Controller, tmp_path: Path) -> None:
     definition = str(controller.files / "execution-environment.yml")
     controller.run(
         "ansible-builder",
@@ -29,7 +29,7 @@ def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path:
     arguments = dict(re.findall(r'^ARG (\w+)="(.*)"$', image, re.MULTILINE))
     assert arguments["EE_BASE_IMAGE"] == "quay.io/centos/centos:stream10"
     assert arguments["ANSIBLE_INSTALL_REFS"] == f"ansible-core>={next(iter(ANSIBLE_CORE))} ansible-runner"
-    # Base images come without a Python.
+    # The base image has no Python.
     assert arguments["PYPKG"] == "python3" and "RUN $PKGMGR install $PYPKG -y" in image
     assert (tmp_path / "_build" / "bindep.txt").read_text(encoding="utf-8").split() == [
         "openssh-clients",
@@ -39,7 +39,7 @@ def test_ansible_builder_makes_a_build_context(controller: Controller, tmp_path:
     assert [each["name"] for each in galaxy["collections"]] == ["clouddb.control", "awx.awx"]
 
 
-def test_ansible_builder_finds_what_the_installed_collection_needs(controller: Controller, tmp_path: Path) -> None:
+def test_ansible_builder_finds_the_requirements_of_the_collection(controller: Controller, tmp_path: Path) -> None:
     collections = str(controller.collection.parents[2])
     written = {kind: tmp_path / kind for kind in ("pip", "bindep")}
     controller.run(

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The AWX files by themselves: what AWX accepts, and that they fit each other and the example project."""
+"""The AWX files are valid for AWX and consistent with each other and with the example project."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUESTION_TYPES = {
 SURVEYS = ("surveys/branch_with_database.yml", "surveys/drain_projects.yml")
 
 
-def test_the_inputs_are_what_awx_accepts(controller: Controller) -> None:
+def test_credential_type_inputs_are_valid(controller: Controller) -> None:
     inputs = controller.settings("credential_type/inputs.yml")
     assert set(inputs) == {"fields", "required"}
     for field in inputs["fields"]:
@@ -52,12 +52,12 @@ def test_the_inputs_are_what_awx_accepts(controller: Controller) -> None:
     assert set(inputs["required"]) <= set(ids)
 
 
-def test_only_the_key_is_a_secret(controller: Controller) -> None:
+def test_only_the_api_key_is_secret(controller: Controller) -> None:
     fields = controller.settings("credential_type/inputs.yml")["fields"]
     assert [field["id"] for field in fields if field.get("secret")] == ["api_key"]
 
 
-def test_the_injectors_are_what_awx_accepts(controller: Controller) -> None:
+def test_credential_type_injectors_are_valid(controller: Controller) -> None:
     injectors = controller.settings("credential_type/injectors.yml")
     assert set(injectors) <= {"env", "extra_vars", "file"}
     fields = {field["id"] for field in controller.settings("credential_type/inputs.yml")["fields"]}
@@ -68,7 +68,7 @@ def test_the_injectors_are_what_awx_accepts(controller: Controller) -> None:
     assert used == fields
 
 
-def test_the_injected_variables_are_those_of_the_collection(controller: Controller) -> None:
+def test_injected_variables_are_those_of_the_collection(controller: Controller) -> None:
     fragment = (controller.collection / "plugins" / "doc_fragments" / "connection.py").read_text(encoding="utf-8")
     env = controller.injected({"base_url": "https://control.example.com/api/v2", "api_key": "s3cret"})
     assert env == {"CLOUDDB_BASE_URL": "https://control.example.com/api/v2", "CLOUDDB_API_KEY": "s3cret"}
@@ -90,21 +90,21 @@ def test_a_survey_is_what_awx_accepts(controller: Controller, file: str) -> None
 
 
 @pytest.mark.parametrize("file", SURVEYS)
-def test_a_survey_asks_for_what_its_playbook_uses(controller: Controller, file: str) -> None:
+def test_playbook_uses_every_survey_variable(controller: Controller, file: str) -> None:
     [playbook] = [each["playbook"] for each in templates(controller) if file in each.get("survey_spec", "")]
     text = (controller.collection / "examples" / playbook).read_text(encoding="utf-8")
     for question in controller.settings(file)["spec"]:
         assert re.search(rf"{{[{{%][^}}]*\b{question['variable']}\b", text), question["variable"]
 
 
-def test_every_name_that_is_referred_to_exists(controller: Controller) -> None:
+def test_references_exist(controller: Controller) -> None:
     def names(file: str, variable: str) -> set[str]:
         return {each["name"] for each in controller.settings(f"configuration/{file}.yml")[variable]}
 
     projects = names("projects", "controller_projects")
     inventories = names("inventories", "controller_inventories")
     environments = names("execution_environments", "controller_execution_environments")
-    # The README asks for the second one, which is of a type that AWX brings.
+    # The second one has a type that is part of AWX; the README asks for it.
     credentials = names("credentials", "controller_credentials") | {"awx"}
     examples = controller.collection / "examples"
     for template in templates(controller):
@@ -124,21 +124,21 @@ def test_every_name_that_is_referred_to_exists(controller: Controller) -> None:
         assert schedule["unified_job_template"] in {template["name"] for template in templates(controller)}
 
 
-def test_the_schedules_are_what_awx_accepts(controller: Controller) -> None:
+def test_schedules_are_valid(controller: Controller) -> None:
     for schedule in controller.settings("configuration/schedules.yml")["controller_schedules"]:
         start, rule = schedule["rrule"].split()
         assert re.fullmatch(r"DTSTART(;TZID=[\w/]+:\d{8}T\d{6}|:\d{8}T\d{6}Z)", start)
         name, _colon, recurrence = rule.partition(":")
         parts = dict(part.split("=") for part in recurrence.split(";"))
         assert name == "RRULE"
-        # AWX wants an interval to be written, and knows no seconds.
+        # AWX requires an interval and does not support seconds.
         assert (
             parts["FREQ"] in ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY")
             and int(parts["INTERVAL"]) > 0
         )
 
 
-def test_the_project_asks_for_the_collections_that_its_playbooks_use(controller: Controller) -> None:
+def test_project_requirements_list_the_used_collections(controller: Controller) -> None:
     examples = controller.collection / "examples"
     listed = yaml.safe_load((examples / "collections" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     used: set[str] = set()

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job templates as jobs: ansible-runner, a credential of the collection's type, a sandbox; no secret is written down."""
+"""The job templates as jobs of ansible-runner, against a sandbox. No artifact contains a secret."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def assert_hidden(job: Job, *secrets: str) -> None:
         assert set(job.files_with(secret)) <= {WITH_ENVIRONMENT}
 
 
-def test_the_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) -> None:
-    # That of the tests has what the sandbox needs, which saves its installation.
+def test_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) -> None:
+    # This environment already contains the sandbox's requirements.
     venv = {"sandbox_virtualenv": str(controller.root / "venv")}
     job = controller.play("clouddb.control.quickstart", tmp_path / "job", {}, venv)
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
@@ -35,12 +35,12 @@ def test_the_quickstart_needs_no_credential(controller: Controller, tmp_path: Pa
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}
     [refusal] = job.results("Show that it is of no use any more")
     assert "the service answers 401 to it" in refusal["msg"]
-    # Its keys are gone with its sandbox, so anything that looks like one counts.
+    # The keys were removed with the sandbox, so the test searches for everything that looks like one.
     for path in job.artifacts.rglob("*"):
         assert path.name == WITH_ENVIRONMENT or not path.is_file() or not SECRET.search(path.read_bytes()), path
 
 
-def test_a_survey_is_answered(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
     answers = {
         question["variable"]: question["default"]
         for question in controller.settings("surveys/branch_with_database.yml")["spec"]
@@ -56,11 +56,11 @@ def test_a_survey_is_answered(controller: Controller, sandbox: Sandbox, tmp_path
     [branch] = [each["id"] for each in branches if each["name"] == "pr-42"]
     databases = sandbox.api("GET", f"/projects/{project['id']}/branches/{branch}/databases")["databases"]
     assert [(database["name"], database["owner_name"]) for database in databases] == [("app", "app")]
-    # That the key is found in the one file where it has to be shows that it would be found in others.
+    # Finding the key in the one expected file proves that the search works.
     assert job.files_with(API_KEY) == [WITH_ENVIRONMENT]
 
 
-def test_a_failed_operation_fails_the_alert(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_failed_operation_fails_the_alert_job(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
     [project] = sandbox.api("GET", "/projects")["projects"]
     sandbox.plan((0, "failed"), error="no such image")
     sandbox.api("POST", f"/projects/{project['id']}/branches", {"branch": {"name": "broken"}, "endpoints": []})
@@ -71,10 +71,8 @@ def test_a_failed_operation_fails_the_alert(controller: Controller, sandbox: San
     assert_hidden(job, API_KEY)
 
 
-def test_a_credential_is_rotated_week_by_week(
-    controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path
-) -> None:
-    stored = a_credential(awx, sandbox)
+def test_weekly_rotation_of_the_credential(controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path) -> None:
+    stored = add_credential(awx, sandbox)
     secrets = [API_KEY]
     for week in (1, 2):
         job = rotate(controller, awx, stored["inputs"], tmp_path / f"job{week}")
@@ -83,35 +81,33 @@ def test_a_credential_is_rotated_week_by_week(
         assert_hidden(job, *secrets)
         assert sandbox.accepts(secrets[-1])
         assert awx.objects["credentials"] == [stored]
-        # An hour before the week is over: schedules are not exact.
+        # One hour less than a week, because schedules are not exact.
         sandbox.advance(WEEK - 3600)
     assert len(set(secrets)) == 3
-    # Jobs that were running at the last rotation have the key before.
+    # Jobs that ran during the last rotation still use the previous key.
     assert sandbox.accepts(secrets[1])
 
 
-def test_a_credential_gets_its_former_key_back_if_the_new_one_is_refused(
-    controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path
-) -> None:
-    stored = a_credential(awx, sandbox)
-    handed_over: list[str] = []
+def test_refused_key_is_rolled_back(controller: Controller, sandbox: Sandbox, awx: Awx, tmp_path: Path) -> None:
+    stored = add_credential(awx, sandbox)
+    stored_keys: list[str] = []
 
     def refuse() -> None:
-        handed_over.append(stored["inputs"]["api_key"])
-        if len(handed_over) == 1:
-            # As often as the role tries to verify a key.
+        stored_keys.append(stored["inputs"]["api_key"])
+        if len(stored_keys) == 1:
+            # As often as the role attempts to verify a key.
             sandbox.fault("status", status=401, method="GET", path="/api_keys", times=3)
 
     awx.after_change = refuse
     job = rotate(controller, awx, stored["inputs"], tmp_path / "job")
     assert job.status == "failed"
-    assert len(handed_over) == 2 and handed_over[0] != API_KEY
+    assert len(stored_keys) == 2 and stored_keys[0] != API_KEY
     assert stored["inputs"]["api_key"] == API_KEY
-    assert not sandbox.accepts(handed_over[0]) and sandbox.accepts(API_KEY)
-    assert_hidden(job, *handed_over)
+    assert not sandbox.accepts(stored_keys[0]) and sandbox.accepts(API_KEY)
+    assert_hidden(job, *stored_keys)
 
 
-def test_an_application_gets_a_new_key_week_by_week(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_weekly_rotation_of_an_application_key(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     inventory = {"myapp": {"hosts": {"web1": local}}}
     key_file = tmp_path / "clouddb.key"
@@ -128,13 +124,13 @@ def test_an_application_gets_a_new_key_week_by_week(controller: Controller, sand
     assert [sandbox.accepts(secret) for secret in secrets] == [False, True]
 
 
-def a_credential(awx: Awx, sandbox: Sandbox) -> dict[str, Any]:
+def add_credential(awx: Awx, sandbox: Sandbox) -> dict[str, Any]:
     kind, organization = awx.add("credential_types", {"name": "clouddb.control"}), awx.one("organizations", "Platform")
     references = {"organization": organization["id"], "credential_type": kind["id"]}
     return awx.add("credentials", {"name": "clouddb", **references, "inputs": credential(sandbox)})
 
 
 def rotate(controller: Controller, awx: Awx, inputs: dict[str, str], folder: Path) -> Job:
-    # What AWX injects for a credential of its own type "Red Hat Ansible Automation Platform".
+    # The variables that AWX injects for a credential of its type "Red Hat Ansible Automation Platform".
     access = {"CONTROLLER_HOST": awx.host, "CONTROLLER_OAUTH_TOKEN": TOKEN}
     return controller.launch("clouddb rotate key", folder, inputs, {"clouddb_awx_organization": "Platform"}, env=access)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slices of the dynamic inventory, made as AWX makes them."""
+"""Job slices of the dynamic inventory, divided as in AWX."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def account(controller: Controller, sandbox: Sandbox) -> Hosts:
     source = controller.collection / "examples" / "inventory" / "account.clouddb.yml"
     env = controller.injected({"base_url": sandbox.base_url, "api_key": API_KEY})
     listed = controller.run("ansible-inventory", "--inventory", str(source), "--list", "--export", env=env)
-    # ansible-inventory marks what must not be taken for a template.
+    # ansible-inventory marks strings that must not be templated.
     plain = re.sub(r'\{\s*"__ansible_unsafe": (".*")\s*\}', r"\1", listed)
     hosts: Hosts = json.loads(plain)["_meta"]["hostvars"]
     return hosts
 
 
 def slices(hosts: Hosts, count: int) -> list[Hosts]:
-    """By AWX's rule: sorted by name, host number i belongs to slice i mod count."""
+    """Divide hosts as AWX does: sorted by name, host number i belongs to slice i mod count."""
     names = sorted(hosts)
     return [{name: hosts[name] for name in names[number::count]} for number in range(count)]
 
 
-def test_the_slices_of_a_thousand_projects_are_disjoint_and_whole(controller: Controller, tmp_path: Path) -> None:
+def test_slices_of_a_thousand_projects_are_disjoint_and_complete(controller: Controller, tmp_path: Path) -> None:
     with running_sandbox(tmp_path, generate={"projects": 1000}) as sandbox:
         hosts = account(controller, sandbox)
         projects = list_projects(sandbox)
@@ -46,7 +46,7 @@ def test_the_slices_of_a_thousand_projects_are_disjoint_and_whole(controller: Co
         assert {len(part) for part in sliced} <= {1000 // count, 1000 // count + 1}
 
 
-def test_slices_that_run_at_once_change_each_project_once(controller: Controller, tmp_path: Path) -> None:
+def test_parallel_slices_change_each_project_once(controller: Controller, tmp_path: Path) -> None:
     with running_sandbox(tmp_path, generate={"projects": 6}) as sandbox:
         sandbox.control("PUT", "/clock", {"speed": 10})
         parts = slices(account(controller, sandbox), 2)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the measurements, all or those named: ``run.py --docs FOLDER [MEASUREMENT...]``, on a stage (see tests/tools/stage.py).
+"""Runs the measurements, all or those named: ``run.py --docs FOLDER [MEASUREMENT...]``, in a workspace (see tests/tools/workspace.py).
 
 Writes the results below the folder, and from them the figures and the tables of the page there.
 """

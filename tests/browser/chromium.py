@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A headless Chromium, told what to do by its DevTools protocol over a pipe. Needs the standard library only."""
+"""Controls a headless Chromium by its DevTools protocol over a pipe, with the standard library only."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE = 60
+TIMEOUT = 60
 
 
 class Page:
-    """One tab, and all that it said since it was opened."""
+    """One tab, and the events since a page was opened in it."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self._to_browser, self._from_browser = to_browser, from_browser
@@ -48,7 +48,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method of the protocol and wait for its result."""
+        """Call a method of the protocol and return its result."""
         self._number += 1
         message = {
             "id": self._number,
@@ -58,15 +58,15 @@ class Page:
         }
         os.write(self._to_browser, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._read()
-            if answer.get("id") == self._number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']['message']}")
-                result: dict[str, Any] = answer["result"]
+            received = self._read()
+            if received.get("id") == self._number:
+                if "error" in received:
+                    raise RuntimeError(f"{method}: {received['error']['message']}")
+                result: dict[str, Any] = received["result"]
                 return result
 
     def open(self, path: Path) -> float:
-        """Load a file; the seconds until it was laid out and painted."""
+        """Open a file and return the seconds until it is rendered."""
         self.events.clear()
         started = time.monotonic()
         self.call("Page.navigate", url=path.resolve().as_uri())
@@ -76,43 +76,43 @@ class Page:
         return time.monotonic() - started
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression; the page's own policy against scripts does not bind the debugger."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in answer:
-            raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
-        return answer["result"].get("value")
+        """Evaluate a JavaScript expression; the page's Content Security Policy does not apply to the debugger."""
+        evaluated = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in evaluated:
+            raise RuntimeError(evaluated["exceptionDetails"]["exception"]["description"])
+        return evaluated["result"].get("value")
 
-    def look(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
-        """Be so wide and high, in a light or dark room, on a screen or on paper."""
+    def emulate(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
+        """Set the size of the window in pixels, the colour scheme, and screen or print."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call(
             "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
         )
 
-    def screenshot(self, path: Path, whole: bool = True) -> None:
+    def screenshot(self, path: Path, full_page: bool = True) -> None:
         """Write a PNG of the page."""
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=full_page)["data"]
         path.write_bytes(base64.b64decode(data))
 
-    def complaints(self) -> list[str]:
-        """What went to the console, and exceptions."""
+    def console_messages(self) -> list[str]:
+        """The console messages and the exceptions."""
         methods = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
         return [json.dumps(event["params"]) for event in self.events if event["method"] in methods]
 
-    def requested(self) -> list[str]:
-        """The addresses that the page asked for."""
+    def requested_urls(self) -> list[str]:
+        """The URLs that the page requested."""
         return [
             event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]
 
     def _read(self) -> dict[str, Any]:
-        """The next message; events are kept."""
+        """Read the next message; events are stored."""
         while b"\0" not in self._unread:
-            if not select.select([self._from_browser], [], [], PATIENCE)[0]:
-                raise TimeoutError("Chromium says nothing")
+            if not select.select([self._from_browser], [], [], TIMEOUT)[0]:
+                raise TimeoutError(f"Chromium sent nothing for {TIMEOUT} s.")
             received = os.read(self._from_browser, 1 << 20)
             if not received:
-                raise ConnectionError("Chromium has ended")
+                raise ConnectionError("Chromium exited.")
             self._unread += received
         text, self._unread = self._unread.split(b"\0", 1)
         message: dict[str, Any] = json.loads(text)
@@ -122,20 +122,22 @@ class Page:
 
 
 def program() -> str:
-    """The browser's command; a RuntimeError if there is none, as nothing would be tested then."""
+    """The path of the browser; raises RuntimeError if it is missing."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, PROGRAMS)), None)
     if found is None:
-        raise RuntimeError("Chromium is needed: install it, or name it in the environment variable CHROMIUM.")
+        raise RuntimeError(
+            "Chromium was not found. Install it, or set the environment variable CHROMIUM to its command."
+        )
     return found
 
 
 @contextmanager
 def chromium() -> Iterator[Page]:
-    """Start a browser with a profile of its own, and end it."""
+    """Start a browser with a temporary profile, and stop it in the end."""
     to_browser, from_browser = os.pipe(), os.pipe()
 
     def as_3_and_4() -> None:
-        # The numbers that the protocol asks for; first out of the way, as either may be one of these now.
+        # The protocol requires these file descriptors. Either may be in use by a pipe, so copy the pipes first.
         ends = os.dup(to_browser[0]), os.dup(from_browser[1])
         for number, end in enumerate([os.dup(end) for end in ends], start=3):
             os.dup2(end, number)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports of two sandboxes, one with a bit of everything, one large, the documentation site, and a browser to open them in."""
+"""Fixtures: reports on a varied and a large account, and a browser. An option names the documentation site."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ PLAYBOOK = """
 
 
 class Report(NamedTuple):
-    """The files of a report, and the service that it is about."""
+    """The files of a report, and the service that it describes."""
 
     page: Path
     facts: dict[str, Any]

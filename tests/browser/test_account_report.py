@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of the role account_report in a real browser."""
+"""The page of the role account_report in Chromium."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conftest import HOSTILE, Report
 WIDTHS = (1280, 768, 360)
 SCHEMES = ("light", "dark")
 
-# Colour contrast as WCAG 2 defines it, of each text on the page with what is behind it.
+# Contrast of each text with its background, as WCAG 2 defines it.
 CONTRAST = """
 (() => {
   const parts = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -38,7 +38,7 @@ CONTRAST = """
   return [...low];
 })()
 """
-# The text of each element, without white space at its ends; thin spaces in numbers are left out.
+# The text of each element, without surrounding white space and without the thin spaces in numbers.
 TEXTS = (
     "[...document.querySelectorAll({selector!r})].map(element => element.textContent.trim().replaceAll('\\u202f', ''))"
 )
@@ -50,18 +50,18 @@ def texts(browser: Page, selector: str) -> Any:
 
 @pytest.fixture
 def opened(browser: Page, varied: Report) -> Page:
-    browser.look(1280)
+    browser.emulate(1280)
     browser.open(varied.page)
     return browser
 
 
-def test_no_complaint_and_no_request(opened: Page, varied: Report) -> None:
-    assert opened.complaints() == []
-    assert opened.requested() == [varied.page.as_uri()]
+def test_no_console_message_and_no_request(opened: Page, varied: Report) -> None:
+    assert opened.console_messages() == []
+    assert opened.requested_urls() == [varied.page.as_uri()]
     assert opened.evaluate("document.title").startswith("Our account")
 
 
-def test_numbers_are_those_of_the_service(opened: Page, varied: Report) -> None:
+def test_numbers_match_the_service(opened: Page, varied: Report) -> None:
     keys, projects = (
         varied.service.api("GET", "/api_keys"),
         varied.service.api("GET", "/projects?limit=400")["projects"],
@@ -86,7 +86,7 @@ def test_numbers_are_those_of_the_service(opened: Page, varied: Report) -> None:
     assert sum(counts) == len(operations)
 
 
-def test_what_the_service_sent_is_text(opened: Page) -> None:
+def test_hostile_text_is_escaped(opened: Page) -> None:
     assert opened.evaluate("document.scripts.length") == 0
     assert (
         opened.evaluate(
@@ -99,18 +99,18 @@ def test_what_the_service_sent_is_text(opened: Page) -> None:
     assert [name for name in texts(opened, "table.keys bdi") if name == HOSTILE]
 
 
-def test_no_script_could_run(opened: Page) -> None:
-    """The policy holds even if something got through; this adds a script as a page would have it."""
+def test_policy_blocks_scripts(opened: Page) -> None:
+    """The Content Security Policy blocks a script that was inserted into the page."""
     opened.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">')")
     opened.evaluate("new Promise(done => setTimeout(done, 100))")
     assert opened.evaluate("document.title") != "1"
-    assert any("Content Security Policy" in complaint for complaint in opened.complaints())
+    assert any("Content Security Policy" in message for message in opened.console_messages())
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_fits_the_width(opened: Page, width: int) -> None:
     opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    opened.look(width)
+    opened.emulate(width)
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     assert (
         opened.evaluate(
@@ -123,29 +123,29 @@ def test_fits_the_width(opened: Page, width: int) -> None:
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_contrast(opened: Page, scheme: str) -> None:
     opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    opened.look(1280, scheme=scheme)
+    opened.emulate(1280, scheme=scheme)
     assert opened.evaluate(CONTRAST) == []
 
 
-def test_dark_and_light_differ(opened: Page) -> None:
-    grounds = set()
+def test_dark_light_and_print_colours(opened: Page) -> None:
+    backgrounds = set()
     for scheme in SCHEMES:
-        opened.look(1280, scheme=scheme)
-        grounds.add(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
-    opened.look(1280, scheme="dark", media="print")
-    assert len(grounds) == 2
+        opened.emulate(1280, scheme=scheme)
+        backgrounds.add(opened.evaluate("getComputedStyle(document.body).backgroundColor"))
+    opened.emulate(1280, scheme="dark", media="print")
+    assert len(backgrounds) == 2
     assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize("how", ["hover", "tap"])
-def test_details_of_a_bar(opened: Page, how: str) -> None:
+@pytest.mark.parametrize("gesture", ["hover", "tap"])
+def test_details_of_a_bar(opened: Page, gesture: str) -> None:
     shown = "[...document.querySelectorAll('.timeline .bar text')].filter(e => getComputedStyle(e).display != 'none').map(e => e.textContent)"
     assert opened.evaluate(shown) == []
     place = opened.evaluate(
         "(() => { const bar = document.querySelector('.timeline .bar.error rect'); bar.scrollIntoView({block: 'center'});"
         " const r = bar.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
     )
-    if how == "hover":
+    if gesture == "hover":
         opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
     else:
         opened.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": place[0], "y": place[1]}])
@@ -157,7 +157,7 @@ def test_details_of_a_bar(opened: Page, how: str) -> None:
 
 
 def test_accessible(opened: Page) -> None:
-    """Names for what needs one, headings in order, tables with headers, links that lead somewhere, unique ids."""
+    """Labels, heading order, table headers, link targets and unique ids."""
     assert opened.evaluate("document.documentElement.lang") == "en"
     levels = [
         int(level) for level in opened.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => e.tagName[1])")
@@ -189,23 +189,23 @@ class TestLarge:
         assert large.page.stat().st_size < 5_000_000
 
     def test_opens_quickly(self, browser: Page, large: Report) -> None:
-        browser.look(1280)
+        browser.emulate(1280)
         seconds = browser.open(large.page)
         print(f"{large.page.stat().st_size / 1e6:.2f} MB, opened in {seconds:.2f} s")
         assert seconds < 5
-        assert browser.complaints() == []
+        assert browser.console_messages() == []
         assert texts(browser, ".figures b")[1:3] == ["1000", str(large.facts["operations"]["total"])]
 
-    def test_all_projects_are_there(self, browser: Page, large: Report) -> None:
+    def test_all_projects_are_shown(self, browser: Page, large: Report) -> None:
         browser.open(large.page)
         assert len(texts(browser, "table.projects tbody tr")) == 1000
         assert len(texts(browser, "article h3")) + len(texts(browser, "table.rest tbody tr")) == 1000
 
 
 def test_screenshots(opened: Page, varied: Report, tmp_path: Path) -> None:
-    """Pictures to look at, in the folder that pytest names with --basetemp."""
+    """Take screenshots for review; pytest's option --basetemp selects the folder."""
     for width in (1280, 390):
         for scheme in SCHEMES:
-            opened.look(width, scheme=scheme)
+            opened.emulate(width, scheme=scheme)
             opened.screenshot(tmp_path / f"{width}-{scheme}.png")
             assert (tmp_path / f"{width}-{scheme}.png").read_bytes().startswith(b"\x89PNG")

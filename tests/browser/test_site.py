@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation site in a real browser."""
+"""The documentation site in Chromium."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chromium import Page
 
 WIDTHS = (1280, 360)
 
-# Blocks whose content is cut off, or runs over their edge, as no box around it scrolls.
-TOO_WIDE = """
+# Elements whose content overflows, without a scrolling element around them.
+OVERFLOWING = """
 (() => {
   const scrolls = element => element && (['auto', 'scroll'].includes(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
   return [...document.querySelectorAll('[role=main], [role=main] *')]
@@ -29,16 +29,16 @@ def pages(pytestconfig: pytest.Config) -> list[Path]:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_fits_and_is_whole(browser: Page, pages: list[Path], width: int) -> None:
-    browser.look(width)
-    wrong = {}
+def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], width: int) -> None:
+    browser.emulate(width)
+    problems = {}
     for page in pages:
         browser.open(page)
-        elsewhere = [address for address in browser.requested() if not address.startswith(("file:", "data:"))]
-        found = browser.complaints() + elsewhere + browser.evaluate(TOO_WIDE)
+        external = [url for url in browser.requested_urls() if not url.startswith(("file:", "data:"))]
+        found = browser.console_messages() + external + browser.evaluate(OVERFLOWING)
         if browser.evaluate("document.documentElement.scrollWidth") > width:
-            found.append("the page scrolls sideways")
+            found.append("The page scrolls horizontally.")
         if found:
-            wrong[page.name] = found
+            problems[page.name] = found
     assert len(pages) > 20
-    assert wrong == {}
+    assert problems == {}

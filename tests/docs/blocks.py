@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The code blocks of a guide, as they stand in its file."""
+"""Reads the code blocks of a guide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRONT_PAGE = "index"
 
 @dataclass(frozen=True)
 class Block:
-    """One code block; C(caption) is the name of the file that it shows."""
+    """A code block; C(caption) is the name of the file that it shows."""
 
     guide: str
     line: int
@@ -44,16 +44,16 @@ class CaptionedBlock(CodeBlockDirective):
 
 
 def guides() -> list[str]:
-    """The names of all guides, the front page among them."""
+    """The names of all guides, including the front page."""
     return [FRONT_PAGE, *sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))]
 
 
 def blocks_of(guide: str) -> list[Block]:
-    """The code blocks of a guide, from top to bottom; those after C(::) have no language."""
+    """The code blocks of a guide in their order; those after C(::) have no language."""
     path = (DOCS / "site" if guide == FRONT_PAGE else GUIDES) / f"{guide}.rst"
     plain: list[Block] = []
 
-    def note_plain(line: int | str, _column: int, content: str, _unknown: bool) -> None:
+    def add_plain(line: int | str, _column: int, content: str, _unknown: bool) -> None:
         plain.append(Block(guide, int(line) if str(line).isdigit() else 0, "", None, content))
 
     directives = dict.fromkeys(("code", "code-block", "sourcecode"), CaptionedBlock)
@@ -61,7 +61,7 @@ def blocks_of(guide: str) -> list[Block]:
         path.read_text(encoding="utf-8"),
         path=path,
         extra_directives=directives,
-        warn_unknown_block_w_unknown_info=note_plain,
+        warn_unknown_block_w_unknown_info=add_plain,
     )
     blocks = [
         Block(guide, each.row_offset + 1, each.language or "", each.attributes["antsibull-other-caption"], each.content)

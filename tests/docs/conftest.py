@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A place to follow a guide in: an empty folder, a shell, the installed collection, an account on a sandbox."""
+"""Fixtures to follow a guide: an empty folder, a shell, the installed collection, an account on a sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# tests/tools/stage.py has put it below ansible_collections.
+# tests/tools/workspace.py copies it to a path below ansible_collections.
 sys.path.insert(0, str(CHECKOUT.parents[2]))
 
 from shell import Shell  # noqa: E402
@@ -34,17 +34,17 @@ PROJECTS = [
     },
     {"id": "calm-hill-87654321", "name": "blog", "region_id": "aws-us-east-2", "pg_version": 16, "compute": False},
 ]
-FOREIGN = ("ANSIBLE_", "CLOUDDB_")
+REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # What docutils says to antsibull_docutils.
+    # antsibull_docutils uses a deprecated function of docutils.
     config.addinivalue_line("filterwarnings", "ignore::PendingDeprecationWarning")
 
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
-    """A sandbox whose clock goes as fast as ours."""
+    """A sandbox whose clock runs in real time."""
     with running_sandbox(tmp_path, projects=PROJECTS) as running:
         running.control("PUT", "/clock", {"speed": 1})
         yield running
@@ -52,13 +52,13 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a user who has installed the collection as it would be published."""
+    """The environment of a user who installed the collection from its tarball."""
     folder = tmp_path_factory.mktemp("user")
     real = os.environ
     write_programs(folder / "bin")
     env = {
-        **{name: value for name, value in real.items() if not name.startswith(FOREIGN)},
-        # One host after the other: the output has the order that the guides show.
+        **{name: value for name, value in real.items() if not name.startswith(REMOVED_PREFIXES)},
+        # One host at a time, so that the output has the order that the guides show.
         "ANSIBLE_FORKS": "1",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
         "ANSIBLE_LOCALHOST_WARNING": "false",
@@ -66,7 +66,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "COLUMNS": "160",
         "HOME": str(folder),
         "PATH": os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), real["PATH"]]),
-        # pip goes on with the package index and the downloads of whoever runs the tests.
+        # pip uses the package index and the cache of the user who runs the tests.
         "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
     }
@@ -80,7 +80,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def write_programs(folder: Path) -> None:
-    """Ansible's programs, run by a Python whose path has no spaces even if that of the checkout does."""
+    """Write wrappers for Ansible's programs; their path has no spaces, even if the path of the checkout does."""
     folder.mkdir()
     for program in Path(sys.executable).parent.glob("ansible*"):
         (folder / program.name).write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n', encoding="utf-8")
@@ -89,7 +89,7 @@ def write_programs(folder: Path) -> None:
 
 @pytest.fixture
 def shell(tmp_path: Path, environment: dict[str, str], sandbox: Sandbox) -> Iterator[Shell]:
-    """A shell in an empty folder, whose user has the sandbox's account."""
+    """A shell in an empty folder, with the address and the key of the sandbox."""
     folder = tmp_path / "guide"
     folder.mkdir()
     opened = Shell(

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A shell that runs one command after the other, as a reader would in one terminal."""
+"""Runs commands in one shell, one after the other, as a reader does in a terminal."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import subprocess
 import time
 from pathlib import Path
 
-PATIENCE = 300
+TIMEOUT = 300
 
 
 class Shell:
-    """A running bash: what is exported, or started in the background, is there for the next command.
+    """A running bash: exported variables and background processes remain for the next command.
 
-    Commands read C(answer) from their standard input: what the reader would type.
+    Commands read C(typed), the input of the reader, from their standard input.
     """
 
-    def __init__(self, folder: Path, env: dict[str, str], answer: str) -> None:
+    def __init__(self, folder: Path, env: dict[str, str], typed: str) -> None:
         self.folder = folder
         self._files = folder.parent / f"{folder.name}.shell"
         self._files.mkdir()
-        (self._files / "answer").write_text(f"{answer}\n")
+        (self._files / "typed").write_text(f"{typed}\n")
         self._process = subprocess.Popen(
             ["bash", "--norc"],
             cwd=folder,
@@ -37,18 +37,18 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[int, str]:
-        """The exit status, and what was printed to standard output and standard error."""
+        """Run a command and return its exit status and its output, including standard error."""
         script, printed = self._files / "command", self._files / "printed"
         script.write_text(f"{command}\n")
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(f"source {script} <{self._files / 'answer'} >{printed} 2>&1; echo $?\n".encode())
+        self._process.stdin.write(f"source {script} <{self._files / 'typed'} >{printed} 2>&1; echo $?\n".encode())
         self._process.stdin.flush()
         status = self._read_line()
         return int(status), printed.read_text(errors="replace")
 
     def _read_line(self) -> bytes:
-        """The next line of the shell's own output."""
-        line, end = b"", time.monotonic() + PATIENCE
+        """Read a line of the shell's own output."""
+        line, end = b"", time.monotonic() + TIMEOUT
         assert self._process.stdout
         descriptor = self._process.stdout.fileno()
         while not line.endswith(b"\n"):
@@ -60,6 +60,6 @@ class Shell:
         return line
 
     def close(self) -> None:
-        """End the shell and all that it has started and that is still in its session."""
+        """End the shell and the processes that are still in its session."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

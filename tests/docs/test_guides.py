@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every code block of the guides does what it says: files are written, commands are run, in the order of the guide."""
+"""The code blocks of the guides work: files are written and commands are run in the order of the guide."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ def is_run(block: Block) -> bool:
 
 
 @pytest.mark.parametrize("guide", [guide for guide in guides() if any(map(is_run, blocks_of(guide)))])
-def test_the_guide_does_what_it_says(guide: str, shell: Shell, sandbox: Sandbox) -> None:
-    def own(text: str) -> str:
-        """The text with the values of the sandbox's account."""
+def test_guide(guide: str, shell: Shell, sandbox: Sandbox) -> None:
+    def with_account(text: str) -> str:
+        """Insert the values of the sandbox's account."""
         return text.replace(EXAMPLE_BASE_URL, sandbox.base_url).replace(EXAMPLE_API_KEY, sandbox.api_key)
 
     for block in filter(is_run, blocks_of(guide)):
         if block.caption and (CHECKOUT / block.caption).is_file():
             shown = (CHECKOUT / block.caption).read_text(encoding="utf-8").removeprefix("---\n")
-            assert block.content == shown, f"{block}: {block.caption} is otherwise"
+            assert block.content == shown, f"{block}: the file {block.caption} is different."
             continue
         if block.caption:
             file = shell.folder / block.caption
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(own(block.content), encoding="utf-8")
+            file.write_text(with_account(block.content), encoding="utf-8")
             continue
-        assert block.language == "console", f"{block} is neither a file nor a command, and not listed in stand_ins.py"
+        assert block.language == "console", (
+            f"{block} is neither a file nor a console block, and is not listed in stand_ins.py."
+        )
         for command in commands_of(block.content):
-            text = STAND_INS[command.text][0] if command.text in STAND_INS else own(command.text)
+            text = STAND_INS[command.text][0] if command.text in STAND_INS else with_account(command.text)
             status, printed = shell.run(text)
             print(f"$ {command.text}\n{printed}")  # pytest shows it when a test fails
-            if (status != 0) != command.has_to_fail:
-                pytest.fail(f"{block}: {command.text} ended with {status}", pytrace=False)
+            if (status != 0) != command.must_fail:
+                pytest.fail(f"{block}: {command.text} exited with {status}.", pytrace=False)
             if not command.prints(printed.replace(sandbox.base_url, EXAMPLE_BASE_URL)):
-                pytest.fail(f"{block}: {command.text} printed something else", pytrace=False)
+                pytest.fail(f"{block}: {command.text} printed another output.", pytrace=False)
 
 
-def test_only_what_is_there_is_listed_as_not_run() -> None:
+def test_exceptions_exist_in_the_guides() -> None:
     blocks = [block for guide in guides() for block in blocks_of(guide)]
     assert set(NOT_RUN) <= {(block.guide, block.first_line) for block in blocks}
     commands = {

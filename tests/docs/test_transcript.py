@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What console blocks say is read and compared as transcript.py promises."""
+"""Console blocks are parsed and compared as described in transcript.py."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ localhost : ok=1
 """
 
 
-def test_commands_have_further_lines_and_output() -> None:
+def test_commands_with_several_lines_and_output() -> None:
     cat, ls = commands_of("$ cat <<END\n> text\n> END\ntext\n\n$ ls\n")
     assert cat == Command("cat <<END\ntext\nEND", ["text"])
     assert ls == Command("ls", [])
 
 
-def test_a_block_has_to_begin_with_a_command() -> None:
-    with pytest.raises(ValueError, match="begins with a command"):
+def test_block_without_command_is_rejected() -> None:
+    with pytest.raises(ValueError, match="must begin with a command"):
         commands_of("ls\n")
 
 
 @pytest.mark.parametrize(
-    ("shown", "fits"),
+    ("shown", "matches"),
     [
         ("", True),
         ("…\nTASK [Wait] ***\n…\nok: [localhost]\n…", True),
@@ -43,10 +43,10 @@ def test_a_block_has_to_begin_with_a_command() -> None:
         ("…\nok: [localhost]\nclouddb: …", False),
     ],
 )
-def test_output_is_compared_with_what_is_shown(shown: str, fits: bool) -> None:
-    assert commands_of(f"$ ansible-playbook wait.yml\n{shown}")[0].prints(PLAY) is fits
+def test_output_is_compared_with_the_shown_lines(shown: str, matches: bool) -> None:
+    assert commands_of(f"$ ansible-playbook wait.yml\n{shown}")[0].prints(PLAY) is matches
 
 
-def test_a_command_has_to_fail_if_its_output_says_so() -> None:
+def test_command_must_fail_if_its_output_shows_fatal() -> None:
     shown, rescued = commands_of("$ one\n…\nfatal: [localhost]: FAILED! => {…}\n…\n$ two\n…\n[ERROR]: …\n…")
-    assert shown.has_to_fail and not rescued.has_to_fail
+    assert shown.must_fail and not rescued.must_fail

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every message in the guide on troubleshooting is one that the collection has."""
+"""The collection emits every message in the troubleshooting guide."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_K
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
 
 SHOP = "wispy-lake-12345678"
-GONE = {"operations": [{"id": "op", "project_id": SHOP}]}
+UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 ROLE_FILES = [*CHECKOUT.glob("roles/*/tasks/*.yml"), CHECKOUT / "roles" / "sandbox" / "files" / "background.py"]
 
 
 def shown_messages() -> list[str]:
-    """The guide's messages; line breaks within them are the guide's."""
+    """The messages in the guide, without the guide's line breaks."""
     blocks = blocks_of(MESSAGES_GUIDE)
     assert {block.language for block in blocks} == {"text"}
     return [" ".join(block.content.split()) for block in blocks]
@@ -42,7 +42,7 @@ def pattern(message: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, message.split(ANYTHING))))
 
 
-# How the modules come to say it: the module, its options, and a fault of the service.
+# Situations that produce the messages: the module, its options, and a fault to inject.
 CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"base_url": None, "api_key": None}, None),
     (project_info, {"api_key": ""}, None),
@@ -68,15 +68,15 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "deploy", "regenerate": "if_lost"}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
-    (operation_wait, {**GONE, "timeout": 0}, {"kind": "reset"}),
-    (operation_wait, {**GONE, "api_key": "no-key-of-this-account"}, None),
+    (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),
+    (operation_wait, {**UNKNOWN_OPERATION, "api_key": "no-key-of-this-account"}, None),
     (operation_wait, {"operations": [{"id": "op"}]}, None),
     (operation_info, {"created_after": "yesterday"}, None),
 ]
 
 
-def said_by(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None) -> str:
-    """The message and the warnings of a module that meets this trouble."""
+def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None) -> str:
+    """The message and the warnings of a module in this situation."""
     sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
     if options.pop("second_key", False):
         sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
@@ -92,8 +92,8 @@ def said_by(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """All that modules say in trouble, with no environment but ours, and pauses that take no time."""
+def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The messages of all situations, without variables of the environment and without delays."""
     with ExitStack() as stack:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
         for name in ("CLOUDDB_BASE_URL", "CLOUDDB_API_KEY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
@@ -103,18 +103,18 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (folder / "refused.key").write_text("revoked")
 
-        def say(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
+        def message_of(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
             with running_sandbox(tmp_path_factory.mktemp("sandbox"), projects=PROJECTS) as sandbox:
-                return said_by(sandbox, module, dict(options), fault)
+                return messages_of(sandbox, module, dict(options), fault)
 
-        messages = [say(*case) for case in CASES]
+        found = [message_of(*case) for case in CASES]
         untrusted: ScriptedService = stack.enter_context(scripted_service(tls=True))
-        messages.append(say(project_info, {"base_url": untrusted.base_url}))
+        found.append(message_of(project_info, {"base_url": untrusted.base_url}))
         patched.setattr(module_run, "REQUESTS_IMPORT_ERROR", "Traceback")
-        return [*messages, say(project_info, {})]
+        return [*found, message_of(project_info, {})]
 
 
 @pytest.mark.parametrize("message", shown_messages())
-def test_the_message_is_one_of_ours(message: str, said: list[str]) -> None:
+def test_message_exists(message: str, messages: list[str]) -> None:
     in_roles = (" ".join(path.read_text(encoding="utf-8").split()) for path in ROLE_FILES)
-    assert any(pattern(message).search(text) for text in chain(said, in_roles)), "\n".join(said)
+    assert any(pattern(message).search(text) for text in chain(messages, in_roles)), "\n".join(messages)

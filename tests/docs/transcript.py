@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Console blocks: commands after C($), their further lines after C(>), and what they print.
+"""Parses console blocks: commands after C($), their continuation lines after C(>), and their output.
 
-C(…) stands for any text within a line, and on a line of its own for any lines. Ansible fills its headings with stars up
-to the width of the terminal; three of them are enough here. A command whose output shows C(fatal:) has to fail, all
-others have to succeed.
+C(…) matches any text within a line, and on its own any number of lines. Ansible fills its headings with asterisks up to
+the width of the terminal; here three are enough. A command whose output shows C(fatal:) must fail, all others must
+succeed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ ANYTHING = "…"
 
 @dataclass
 class Command:
-    """A command and the lines that it is shown to print; none means that they are not shown."""
+    """A command and the output that the guide shows; no lines match any output."""
 
     text: str
     output: list[str] = field(default_factory=list)
 
     @property
-    def has_to_fail(self) -> bool:
+    def must_fail(self) -> bool:
         return any(line.startswith("fatal: ") for line in self.output)
 
     def prints(self, printed: str) -> bool:
-        """Whether this is what the command is shown to print."""
-        return not self.output or bool(_pattern(self.output).fullmatch("".join(f"{line}\n" for line in _tidy(printed))))
+        """Whether this output matches the shown one."""
+        return not self.output or bool(
+            _pattern(self.output).fullmatch("".join(f"{line}\n" for line in _normalized(printed)))
+        )
 
 
 def commands_of(content: str) -> list[Command]:
@@ -39,18 +41,18 @@ def commands_of(content: str) -> list[Command]:
         if line.startswith("$ "):
             commands.append(Command(line[2:]))
         elif not commands:
-            raise ValueError(f"a console block begins with a command after '$ ', not with {line!r}")
+            raise ValueError(f"A console block must begin with a command after '$ ', not with {line!r}.")
         elif line.startswith("> ") and not commands[-1].output:
             commands[-1].text += f"\n{line[2:]}"
         else:
             commands[-1].output.append(line)
     for command in commands:
-        command.output = _tidy("\n".join(command.output))
+        command.output = _normalized("\n".join(command.output))
     return commands
 
 
-def _tidy(text: str) -> list[str]:
-    """The lines without what does not matter: spaces at their ends, the number of stars, empty lines."""
+def _normalized(text: str) -> list[str]:
+    """The lines without trailing spaces, without empty lines, and with three asterisks."""
     lines = (re.sub(r"\*{3,}", "***", line.rstrip()) for line in text.splitlines())
     return [line for line in lines if line]
 

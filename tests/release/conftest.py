@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repository in which a version has been released as CONTRIBUTING.md says, and clones of it."""
+"""A repository with a release made as CONTRIBUTING.md describes, and clones of it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ VERSION = "7.8.9"
 
 
 def run(*command: str, cwd: Path) -> str:
-    """Run a program that has to succeed, and return what it prints."""
+    """Run a program that must succeed, and return its output."""
     done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
 
 class Repository:
-    """A git repository with the collection."""
+    """A git repository of the collection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class Repository:
         self.git("tag", "--force", VERSION)
 
     def release(self) -> subprocess.CompletedProcess[str]:
-        """Do what C(make release) does."""
+        """Run the command of C(make release)."""
         command = [sys.executable, "tests/tools/release.py", VERSION]
         return subprocess.run(
             command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -65,7 +65,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     shutil.copytree(COLLECTION, path, ignore=shutil.ignore_patterns(".git", "output"))
     repository = Repository(path)
     repository.git("init", "--quiet")
-    for name in ("galaxy.yml", "plugins/module_utils/version.py"):
+    for name in ("galaxy.yml", "plugins/module_utils/_version.py"):
         repository.replace(name, "1.0.0", VERSION)
     run("antsibull-changelog", "release", "--date", "2026-01-31", cwd=path)
     repository.commit()

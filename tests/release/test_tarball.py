@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tarball holds what its users need, and Galaxy takes it."""
+"""The content of the tarball, its installation and its import into Galaxy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENTS = {
 }
 
 
-def test_it_holds_what_users_need(tarball: Path) -> None:
+def test_content_without_development_files(tarball: Path) -> None:
     with tarfile.open(tarball) as archive:
         paths = [Path(name) for name in archive.getnames()]
     assert {path.parts[0] for path in paths} == CONTENTS
@@ -26,7 +26,7 @@ def test_it_holds_what_users_need(tarball: Path) -> None:
     assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
 
 
-def test_nothing_in_it_tells_who_built_it_and_when(tarball: Path, released: Repository) -> None:
+def test_metadata_does_not_depend_on_the_build(tarball: Path, released: Repository) -> None:
     committed = int(released.git("log", "-1", "--format=%ct"))
     with tarfile.open(tarball) as archive:
         members = archive.getmembers()
@@ -37,16 +37,16 @@ def test_nothing_in_it_tells_who_built_it_and_when(tarball: Path, released: Repo
     assert [member.name for member in members] == sorted(member.name for member in members)
 
 
-def test_ansible_installs_and_verifies_it(tarball: Path, tmp_path: Path) -> None:
+def test_ansible_galaxy_installs_and_verifies(tarball: Path, tmp_path: Path) -> None:
     folder = ("--collections-path", str(tmp_path))
     run("ansible-galaxy", "collection", "install", "--offline", *folder, str(tarball), cwd=tmp_path)
-    said = run("ansible-galaxy", "collection", "verify", "--offline", *folder, "clouddb.control", cwd=tmp_path)
-    assert f"Successfully verified that checksums for 'clouddb.control:{VERSION}' are internally consistent" in said
+    output = run("ansible-galaxy", "collection", "verify", "--offline", *folder, "clouddb.control", cwd=tmp_path)
+    assert f"Successfully verified that checksums for 'clouddb.control:{VERSION}' are internally consistent" in output
 
 
-def test_galaxy_has_nothing_to_find_fault_with(tarball: Path, tmp_path: Path) -> None:
-    said = run(sys.executable, "-m", "galaxy_importer.main", str(tarball), cwd=tmp_path)
-    assert re.findall(r"^(?:WARNING|ERROR).*", said, re.MULTILINE) == []
-    # It says so only if it found its linter.
-    assert "...ansible-lint run complete" in said
-    assert "Importer processing completed successfully" in said
+def test_galaxy_importer_reports_nothing(tarball: Path, tmp_path: Path) -> None:
+    output = run(sys.executable, "-m", "galaxy_importer.main", str(tarball), cwd=tmp_path)
+    assert re.findall(r"^(?:WARNING|ERROR).*", output, re.MULTILINE) == []
+    # galaxy-importer exits with 0 even if it does not find ansible-lint.
+    assert "...ansible-lint run complete" in output
+    assert "Importer processing completed successfully" in output

@@ -1,15 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the project's checks on fresh copies of the collection: ``check.py PHASE... [-- ARGUMENT...]``.
+"""Runs test suites in temporary copies of the collection: ``check.py SUITE... [-- ARGUMENT...]``.
 
-As many run side by side as there are cores, each integration target for itself. Then the output of each is shown as a
-whole when it has ended.
+Several suites run in parallel, one per core, each integration target on its own. A single suite shows its output as it
+comes. The complete output of each is in .build/logs; the failures are repeated at the end.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import time
@@ -17,66 +16,83 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from phases import Tally, perform
-from stage import CHECKOUT, leave_when_interrupted
+from suites import BUILD, SuiteRun, run_suite
+from workspace import CHECKOUT, exit_on_signals
 
 TARGETS = CHECKOUT / "tests" / "integration" / "targets"
+LOGS = BUILD / "logs"
+MAX_OUTPUTS = 10
 
 
 def size(folder: Path) -> int:
-    """How much there is to read in a folder: a fair guess at how long it takes to run it."""
+    """The bytes in a folder, an estimate of how long its tests take."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def split(phases: list[str], arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """The work in parts that can run side by side; the longest come first, so that none is left over in the end."""
+def split(suites: list[str], arguments: list[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Jobs that can run in parallel: name, suite, arguments; the integration target that takes longest comes first."""
     targets = [folder for folder in TARGETS.iterdir() if not folder.name.startswith("setup_")]
-    for phase in phases:
-        if phase == "integration" and not arguments:
-            yield from (("integration", [target.name]) for target in sorted(targets, key=size, reverse=True))
+    for suite in suites:
+        if suite == "integration" and not arguments:
+            for target in sorted(targets, key=size, reverse=True):
+                yield f"{suite}-{target.name}", suite, [target.name]
         else:
-            yield phase, arguments
+            yield suite, suite, arguments
 
 
-def show(name: str, tally: Tally) -> None:
-    """Sum up one part."""
-    print(f"=== {name}: {tally.passed} passed, {len(tally.failed)} failed in {tally.seconds:.0f} s", end="")
-    print(f" (no files for {', '.join(tally.without_subject)})" if tally.without_subject else "")
-    for failure in tally.failed:
-        print(f"    {failure}")
+def log_file(name: str) -> Path:
+    """The file with the complete output of a job."""
+    return LOGS / f"{name}.log"
+
+
+def show_summary(name: str, run: SuiteRun) -> None:
+    """Print the results of one job in a line."""
+    print(f"=== {name}: {run.passed} passed, {len(run.failures)} failed in {run.seconds:.0f} s", end="")
+    print(f" (no files for {', '.join(run.not_applicable)})" if run.not_applicable else "", flush=True)
+
+
+def show_failures(name: str, run: SuiteRun) -> None:
+    """Print the failures of one job: all names, and the output of the first ones."""
+    for number, failure in enumerate(run.failures):
+        print(f"\n--- {name}: {failure.name}")
+        if failure.output and number < MAX_OUTPUTS:
+            print(failure.output)
+    print(f"\nThe complete output of {name} is in {log_file(name).relative_to(CHECKOUT)}")
 
 
 def main() -> int:
-    """Run the phases named on the command line and sum up."""
-    phases, arguments = sys.argv[1:], []
-    if "--" in phases:
-        phases, arguments = phases[: phases.index("--")], phases[phases.index("--") + 1 :]
-    parts = {
-        " ".join([phase, *part]) if part != arguments else phase: (phase, part)
-        for phase, part in split(phases, arguments)
-    }
+    """Run the suites named on the command line and print a summary."""
+    suites, arguments = sys.argv[1:], []
+    if "--" in suites:
+        suites, arguments = suites[: suites.index("--")], suites[suites.index("--") + 1 :]
+    jobs = list(split(suites, arguments))
 
-    leave_when_interrupted()
+    if len(jobs) > 1:
+        print(f"Running {len(jobs)} jobs; their output is in {LOGS.relative_to(CHECKOUT)}", flush=True)
+    exit_on_signals()
     started = time.monotonic()
-    tallies = {}
+    runs: dict[str, SuiteRun] = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
         running = {
-            pool.submit(perform, *part, output=io.StringIO() if len(parts) > 1 else sys.stdout): name
-            for name, part in parts.items()
+            pool.submit(run_suite, suite, part, log_file(name), verbose=len(jobs) == 1): name
+            for name, suite, part in jobs
         }
         for ended in as_completed(running):
-            name, tally = running[ended], ended.result()
-            if isinstance(tally.output, io.StringIO):
-                print(f"\n=== {name}", tally.output.getvalue(), sep="\n", flush=True)
-            tallies[name] = tally
+            name = running[ended]
+            runs[name] = ended.result()
+            show_summary(name, runs[name])
     finally:
         pool.shutdown(cancel_futures=True)
 
-    print()
-    for name in parts:
-        show(name, tallies[name])
-    passed, failed = (sum(count) for count in zip(*((tally.passed, len(tally.failed)) for tally in tallies.values())))
+    failed_runs = {name: run for name, run in runs.items() if run.failures}
+    for name, run in failed_runs.items():
+        show_failures(name, run)
+    if failed_runs and len(runs) > 1:
+        print()
+        for name, run in failed_runs.items():
+            show_summary(name, run)
+    passed, failed = (sum(counts) for counts in zip(*((run.passed, len(run.failures)) for run in runs.values())))
     print(f"In {time.monotonic() - started:.0f} s:")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

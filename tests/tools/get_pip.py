@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for the bootstrap script that ansible-test downloads, for networks that only reach a package index.
+"""Replaces the script get-pip.py that ansible-test downloads, for networks that only reach a package index.
 
-Takes the same arguments: ``get_pip.py pip==VERSION --no-setuptools --no-wheel``.
+Accepts the same arguments: ``get_pip.py pip==VERSION --no-setuptools --no-wheel``.
 """
 
 from __future__ import annotations

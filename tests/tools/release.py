@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Builds the collection's tarball in .build/dist: ``release.py [VERSION]``.
 
-The same commit makes the same bytes. With a version, it refuses to build what is not that release: the version's tag,
-metadata and changelog have to say the same.
+Builds are reproducible: the same commit gives the same bytes. With a version, the build fails unless the checked-out commit
+has the tag of that version, and metadata and changelog match it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from stage import CHECKOUT, leave_when_interrupted, stage
+from workspace import CHECKOUT, exit_on_signals, temporary_workspace
 
 DIST = CHECKOUT / ".build" / "dist"
 
 
 def git(*arguments: str) -> str:
-    """What git prints; nothing if it fails."""
+    """Run git and return its output, or an empty string if it fails."""
     command = ["git", "-c", "safe.directory=*", *arguments]
     return subprocess.run(
         command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
@@ -36,26 +36,26 @@ def git(*arguments: str) -> str:
 
 
 def metadata() -> dict[str, str]:
-    """What galaxy.yml says."""
+    """Read galaxy.yml."""
     found: dict[str, str] = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text(encoding="utf-8"))
     return found
 
 
-def disagreements(version: str) -> Iterator[str]:
-    """Whatever says that the checkout is not this release."""
+def mismatches(version: str) -> Iterator[str]:
+    """Each reason why the checkout is not this release."""
     if git("status", "--porcelain"):
-        yield "The working tree has changes that are not committed."
+        yield "The working tree has uncommitted changes."
     head, tagged = git("rev-parse", "HEAD"), git("rev-parse", "--verify", "--quiet", f"refs/tags/{version}^{{commit}}")
     if not tagged:
-        yield f"There is no git tag {version}."
+        yield f"The git tag {version} does not exist."
     elif tagged != head:
-        yield f"The git tag {version} is another commit than the one checked out."
+        yield f"The git tag {version} is not the checked-out commit."
 
     if str(metadata()["version"]) != version:
         yield f"galaxy.yml has the version {metadata()['version']}."
-    code = (CHECKOUT / "plugins" / "module_utils" / "version.py").read_text(encoding="utf-8")
+    code = (CHECKOUT / "plugins" / "module_utils" / "_version.py").read_text(encoding="utf-8")
     if f'COLLECTION_VERSION = "{version}"' not in code:
-        yield "plugins/module_utils/version.py has another version."
+        yield "plugins/module_utils/_version.py has another version."
 
     changes = CHECKOUT / "changelogs" / "changelog.yaml"
     releases = yaml.safe_load(changes.read_text(encoding="utf-8"))["releases"] if changes.exists() else {}
@@ -66,16 +66,16 @@ def disagreements(version: str) -> Iterator[str]:
     ):
         yield f"CHANGELOG.rst has no section v{version}."
     for fragment in sorted((CHECKOUT / "changelogs" / "fragments").glob("*.y*ml")):
-        yield f"changelogs/fragments/{fragment.name} is in no release."
+        yield f"changelogs/fragments/{fragment.name} is not part of a release."
 
 
 def normalize(tarball: Path, seconds: int) -> None:
-    """Rewrite a collection's tarball with its files in the order of their names, and of this age."""
+    """Rewrite a tarball with its files sorted by name and with this modification time, in seconds since 1970."""
     with tarfile.open(tarball) as archive:
         members = {member.name: member for member in archive.getmembers()}
         contents = {name: file.read() for name, member in members.items() if (file := archive.extractfile(member))}
 
-    # The build lists the files in the file system's order, and the manifest holds the list's checksum.
+    # FILES.json has the order of the file system, and the manifest has its checksum.
     files = json.loads(contents["FILES.json"])
     files["files"].sort(key=lambda file: file["name"])
     contents["FILES.json"] = json.dumps(files, indent=1).encode()
@@ -95,27 +95,32 @@ def normalize(tarball: Path, seconds: int) -> None:
 
 
 def build() -> Path:
-    """Build the tarball of the files as they are in the working tree."""
+    """Build the tarball from the files in the working tree and return its path."""
     shutil.rmtree(DIST, ignore_errors=True)
     with (
-        stage() as staged,
-        staged.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process,
+        temporary_workspace() as workspace,
+        workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(DIST), piped=True) as process,
     ):
-        said = process.communicate()[0]
+        output = process.communicate()[0]
     if process.returncode:
-        sys.exit(said)
+        sys.exit(output)
     (tarball,) = DIST.glob("*.tar.gz")
     normalize(tarball, int(git("log", "-1", "--format=%ct")))
     return tarball
 
 
 def main() -> None:
-    """Build, or say why not."""
-    leave_when_interrupted()
+    """Build the tarball, or print the reasons against it."""
+    exit_on_signals()
     for version in sys.argv[1:]:
-        if reasons := list(disagreements(version)):
+        if reasons := list(mismatches(version)):
             sys.exit(
-                "\n".join([f"This is not {version}, so nothing is built:", *(f"- {reason}" for reason in reasons)])
+                "\n".join(
+                    [
+                        f"The tarball was not built: the checkout is not release {version}.",
+                        *(f"- {reason}" for reason in reasons),
+                    ]
+                )
             )
     tarball = build()
     print(f"{hashlib.sha256(tarball.read_bytes()).hexdigest()}  {tarball.relative_to(CHECKOUT)}")

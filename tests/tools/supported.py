@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The versions that the collection supports: noxfile.py tests them, and a unit test holds what documents tell to them."""
+"""The versions that the collection supports. noxfile.py tests them; a unit test compares them with the documents."""
 
 from __future__ import annotations
 
-# ansible-core on the controller, each with the Pythons that it runs on.
+# ansible-core on the controller, and the Python versions that each release supports.
 ANSIBLE_CORE = {
     "2.16": ("3.10", "3.11", "3.12"),
     "2.17": ("3.10", "3.11", "3.12"),
@@ -15,5 +15,5 @@ ANSIBLE_CORE = {
     "2.21": ("3.12", "3.13", "3.14"),
 }
 
-# Python where the modules run.
+# Python versions where the modules run.
 TARGET_PYTHON = ("3.9", "3.10", "3.11", "3.12", "3.13")

@@ -100,9 +100,7 @@ def test_folder_becomes_read_only(sandbox: Sandbox, wire: Wire, dest: Path) -> N
     assert [path.read_text() for path in dest.parent.iterdir()] in ([], [""])
 
 
-def test_folder_becomes_read_only_and_revocation_fails(
-    sandbox: Sandbox, wire: Wire, dest: Path
-) -> None:
+def test_folder_becomes_read_only_and_revocation_fails(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
     wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
     sandbox.fault("status", status=503, method="DELETE", times=None)
     options = options_of(wire, sandbox, dest, api_retries=0)

@@ -87,9 +87,7 @@ def scene(sandbox: Sandbox, wire: Wire, tmp_path: Path) -> Scene:
     return Scene(sandbox, wire, tmp_path)
 
 
-def test_a_killed_creation_leaves_at_most_one_key_which_the_next_run_names(
-    scene: Scene, is_soak: bool
-) -> None:
+def test_a_killed_creation_leaves_at_most_one_key_which_the_next_run_names(scene: Scene, is_soak: bool) -> None:
     outcomes: Counter[str] = Counter()
     for line in scene.lines(is_soak):
         place = scene.kill(line)
@@ -113,9 +111,7 @@ def test_a_killed_creation_leaves_at_most_one_key_which_the_next_run_names(
     assert set(outcomes) == {"not created", "lost", "kept"}
 
 
-def test_a_killed_replacement_leaves_a_valid_secret(
-    scene: Scene, is_soak: bool
-) -> None:
+def test_a_killed_replacement_leaves_a_valid_secret(scene: Scene, is_soak: bool) -> None:
     outcomes: Counter[str] = Counter()
     scene.run()
     for line in scene.lines(is_soak, regenerate="always"):

@@ -91,9 +91,7 @@ def test_as_result_does_not_change_the_error() -> None:
         (599, False, True),
     ],
 )
-def test_status_sets_transient_and_may_have_acted(
-    status: int, transient: bool, may_have_acted: bool
-) -> None:
+def test_status_sets_transient_and_may_have_acted(status: int, transient: bool, may_have_acted: bool) -> None:
     error = status_error(status)
     assert (error.transient, error.may_have_acted) == (transient, may_have_acted)
 

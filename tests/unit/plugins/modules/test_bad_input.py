@@ -211,9 +211,7 @@ def test_invalid_value_is_named(
     ],
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
-def test_conflicting_options_are_named(
-    module: ModuleType, options: dict[str, Any], says: list[str]
-) -> None:
+def test_conflicting_options_are_named(module: ModuleType, options: dict[str, Any], says: list[str]) -> None:
     ended = run_main(module, {**GOOD, **options})
     assert ended.failed
     assert [words for words in says if words not in ended.result["msg"]] == [], ended.result["msg"]

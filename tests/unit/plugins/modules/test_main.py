@@ -152,9 +152,7 @@ def test_key_with_white_space_is_stripped_and_censored(
 
 
 @of_every_module
-def test_echoed_key_is_censored(
-    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
-) -> None:
+def test_echoed_key_is_censored(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     told = {"message": f"what is {sandbox.api_key}?", "code": sandbox.api_key, "request_id": sandbox.api_key}
     sandbox.fault("status", status=400, body=told, times=None)
     ended = run_main(module, {**connected(sandbox, **options), "api_key": f" {sandbox.api_key} "})

@@ -151,9 +151,7 @@ def test_invalid_key(sandbox: Sandbox, module: ModuleType, options: dict[str, An
 
 
 @of_every_module
-def test_not_found(
-    sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
-) -> None:
+def test_not_found(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
     assert_readable(sandbox, ended)
     assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("not_found", 404, 1)

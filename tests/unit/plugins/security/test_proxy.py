@@ -156,9 +156,7 @@ def test_loopback_bypasses_proxies(
     assert proxy.seen() == []
 
 
-def test_http_through_a_proxy_needs_allow_http(
-    serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_http_through_a_proxy_needs_allow_http(serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
     served = serve(page("projects", []))
     assert task(served, HOST).failure == {"kind": "invalid_option", "option": "base_url"}

@@ -50,9 +50,7 @@ def quoting(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-def test_unexpected_library_errors_are_redacted(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_library_errors_are_redacted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests.Session, "send", quoting)
     with pytest.raises(
         ServiceUnreachable, match=r"GET /projects failed with an unexpected RuntimeError: can't send .*Bearer \*\*\*"

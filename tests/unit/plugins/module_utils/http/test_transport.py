@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import gzip
-import os
+import importlib.util
 import random
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -431,18 +430,13 @@ def test_unpacking_stops_at_the_maximum_size(monkeypatch: pytest.MonkeyPatch) ->
         body_file.unpacked(gzip.compress(b"x" * 1001), "gzip")
 
 
-def test_the_session_file_imports_without_requests() -> None:
-    # In a process of its own, as the import of requests has to fail before anything else imports it.
-    code = (
-        "import sys; sys.modules['requests'] = None\n"
-        f"from {session.__name__} import REQUESTS_IMPORT_ERROR\n"
-        "print(REQUESTS_IMPORT_ERROR.splitlines()[-1])"
-    )
-    path = os.pathsep.join(sys.path)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )
-    assert "requests" in ran.stdout, ran.stderr
+def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "requests", None)
+    spec = importlib.util.spec_from_file_location(f"{session.__package__}.without_requests", session.__file__)
+    assert spec and spec.loader
+    without = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(without)
+    assert "requests" in str(without.REQUESTS_IMPORT_ERROR).splitlines()[-1]
     assert session.REQUESTS_IMPORT_ERROR is None
 
 

@@ -1,10 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a program of the virtual environment on a fresh copy of the collection: ``stage.py PROGRAM ARGUMENT...``.
+"""Runs a program of the virtual environment in a temporary copy of the collection: ``workspace.py PROGRAM ARGUMENT...``.
 
-ansible-test takes a collection only below ``ansible_collections/NAMESPACE/NAME``, and neither it nor Ansible's modules
-can use a Python whose path has spaces. So the copy and a link to the virtual environment live in a temporary folder.
+ansible-test accepts a collection only below ``ansible_collections/NAMESPACE/NAME``, and neither it nor Ansible's modules
+support a Python whose path contains spaces. The temporary folder therefore holds a copy of the collection and a link to
+the virtual environment.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
-# What a developer's shell may hold of these belongs to other work; a colour choice is theirs to make.
-FOREIGN = ("ANSIBLE_", "CLOUDDB_", "GIT_")
-WELCOME = ("ANSIBLE_FORCE_COLOR", "ANSIBLE_NOCOLOR")
+# Variables with these prefixes configure a developer's other work, so the programs do not get them.
+REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_", "GIT_")
+KEPT_VARIABLES = ("ANSIBLE_FORCE_COLOR", "ANSIBLE_NOCOLOR")
 
 ANSIBLE_CFG = """\
 [defaults]
@@ -36,14 +37,14 @@ display_skipped_hosts = false
 inventory_unparsed_warning = false
 """
 
-SECONDS_TO_END = 10
+SECONDS_BEFORE_KILL = 10
 
-programs: list[subprocess.Popen[str]] = []
+processes: list[subprocess.Popen[str]] = []
 interrupted = threading.Event()
 
 
-class Stage:
-    """A copy of the collection in a temporary folder, and the means to run programs there."""
+class Workspace:
+    """A temporary folder with a copy of the collection, in which programs run."""
 
     def __init__(self, root: Path) -> None:
         """Copy the files that git tracks or would track, as they are in the working tree."""
@@ -51,7 +52,7 @@ class Stage:
         self.collection = root / "ansible_collections" / "clouddb" / "control"
         self.bin = root / "venv" / "bin"
         self.env = {
-            **{k: v for k, v in os.environ.items() if k in WELCOME or not k.startswith(FOREIGN)},
+            **{k: v for k, v in os.environ.items() if k in KEPT_VARIABLES or not k.startswith(REMOVED_PREFIXES)},
             "ANSIBLE_COLLECTIONS_PATH": str(root),
             "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
             "LC_ALL": "C.UTF-8",
@@ -66,21 +67,22 @@ class Stage:
             target = self.collection / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(CHECKOUT / name, target, follow_symlinks=False)
+        # ansible-test and ruff find files by way of git.
         subprocess.run(["git", "init", "--quiet"], cwd=self.collection, env=self.env, check=True)
 
     def _files(self) -> list[str]:
         git = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(git, cwd=CHECKOUT, env=self.env, stdout=subprocess.PIPE, text=True, check=False)
         if listed.returncode:
-            sys.exit("The collection is copied by what git lists: run this in a git checkout.")
+            sys.exit("git ls-files failed. The files to copy are listed by git: run this in a git checkout.")
         return [name for name in sorted(set(listed.stdout.split("\0"))) if name and os.path.lexists(CHECKOUT / name)]
 
     def start(self, program: str, *arguments: str, piped: bool = False) -> subprocess.Popen[str]:
-        """Start a program of the virtual environment in the copy."""
+        """Start a program of the virtual environment in the copy; C(piped) gives it a session and an output of its own."""
         path = self.bin / program
         with path.open("rb") as file:
             is_script = file.read(2) == b"#!"
-        # A script's own first line would name the Python in the checkout, spaces and all.
+        # A script's first line names the Python in the checkout, whose path may contain spaces.
         process = subprocess.Popen(
             [*([str(self.bin / "python")] if is_script else []), str(path), *arguments],
             cwd=self.collection,
@@ -92,33 +94,33 @@ class Stage:
             text=True,
             errors="replace",
         )
-        programs.append(process)
+        processes.append(process)
         if interrupted.is_set():
-            end(process)
+            terminate(process)
         return process
 
     def stop_sandboxes(self) -> None:
-        """Stop the sandboxes that were started in folders of the stage and outlived what has started them."""
+        """Stop the sandboxes that still run in folders of the workspace."""
         program = CHECKOUT / "roles" / "sandbox" / "files" / "background.py"
-        # Unlike Path.rglob, os.walk takes it well when somebody else is just removing a folder.
+        # Unlike Path.rglob, os.walk ignores folders that are removed while it runs.
         for folder, _folders, files in os.walk(self.root):
             if "server.json" in files:
                 subprocess.run([sys.executable, str(program), "stop", folder], stdout=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
-def stage() -> Iterator[Stage]:
-    """Make a stage, and remove it in the end."""
+def temporary_workspace() -> Iterator[Workspace]:
+    """Create a workspace, and remove it in the end."""
     with tempfile.TemporaryDirectory(prefix="clouddb-control-", ignore_cleanup_errors=True) as folder:
-        staged = Stage(Path(folder).resolve())
+        workspace = Workspace(Path(folder).resolve())
         try:
-            yield staged
+            yield workspace
         finally:
-            staged.stop_sandboxes()
+            workspace.stop_sandboxes()
 
 
-def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
-    """Interrupt a program with all that it has started, as a terminal would; one that shares ours was told by that."""
+def terminate(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
+    """End a program: one with a session of its own with all its children; another one got the terminal's SIGINT itself."""
     with suppress(ProcessLookupError):
         if process.poll() is None and os.getpgid(process.pid) == process.pid:
             os.killpg(process.pid, signal.SIGKILL if number == signal.SIGKILL else signal.SIGINT)
@@ -126,22 +128,22 @@ def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
             process.terminate()
 
 
-def end_all(number: int) -> None:
-    """Make all programs end."""
-    for process in programs:
-        end(process, number)
+def terminate_all(number: int) -> None:
+    """End all programs."""
+    for process in processes:
+        terminate(process, number)
 
 
-def leave_when_interrupted() -> None:
-    """End the programs on all stages when this process is told to end, so that it leaves the stages and they are removed."""
+def exit_on_signals() -> None:
+    """On SIGHUP, SIGINT and SIGTERM, end the programs and exit, so that the workspaces are removed."""
 
     def leave(number: int, frame: types.FrameType | None) -> None:
         interrupted.set()
-        end_all(number)
-        # ansible-test can hang in the middle of its own end.
-        late = threading.Timer(SECONDS_TO_END, end_all, [signal.SIGKILL])
-        late.daemon = True
-        late.start()
+        terminate_all(number)
+        # ansible-test can hang while it handles SIGINT.
+        kill = threading.Timer(SECONDS_BEFORE_KILL, terminate_all, [signal.SIGKILL])
+        kill.daemon = True
+        kill.start()
         raise SystemExit(128 + number)
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -150,8 +152,8 @@ def leave_when_interrupted() -> None:
 
 def main() -> int:
     """Run the program named on the command line."""
-    leave_when_interrupted()
-    with stage() as staged, staged.start(*sys.argv[1:]) as process:
+    exit_on_signals()
+    with temporary_workspace() as workspace, workspace.start(*sys.argv[1:]) as process:
         return process.wait()
 
 
