@@ -15,21 +15,22 @@ from ansible.module_utils.common.parameters import remove_values
 from ._errors import ClouddbError
 from ._http import transport
 from ._http.client import Client
-from ._http.connection import connection_from, encodings
+from ._http.connection import Connection, connection_from, encodings
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
 
 def connection_argument_spec(**options: Any) -> dict[str, Any]:
     """The argument spec of the connection options, together with a module's own."""
+    defaults = Connection._field_defaults
     return {
         "base_url": {"type": "str", "required": True, "fallback": (env_fallback, ["CLOUDDB_BASE_URL"])},
         "api_key": {"type": "str", "required": True, "no_log": True, "fallback": (env_fallback, ["CLOUDDB_API_KEY"])},
-        "validate_certs": {"type": "bool", "default": True},
+        "validate_certs": {"type": "bool", "default": defaults["validate_certs"]},
         "ca_path": {"type": "path"},
         "allow_http": {"type": "bool", "default": False},
-        "api_timeout": {"type": "float", "default": 30},
-        "api_retries": {"type": "int", "default": 5},
+        "api_timeout": {"type": "float", "default": defaults["api_timeout"]},
+        "api_retries": {"type": "int", "default": defaults["api_retries"]},
         **options,
     }
 

@@ -56,10 +56,11 @@ class Schedule:
 
     def next_round(self) -> Round:
         """What to poll next, those that have waited longest."""
-        start = max(self._resume, min(poll.due for poll in self._polls.values()))
+        now = self._clock.monotonic()
+        start = max(now, self._resume, min(poll.due for poll in self._polls.values()))
         names = [name for name, poll in self._polls.items() if poll.due <= start]
         names.sort(key=lambda name: self._polls[name].due)
-        return Round(max(0.0, start - self._clock.monotonic()), names[: 1 if self._failed_rounds else MAX_PARALLEL])
+        return Round(start - now, names[: 1 if self._failed_rounds else MAX_PARALLEL])
 
     def polled(self, name: str, has_changed: bool) -> None:
         """Set the next poll of this name."""

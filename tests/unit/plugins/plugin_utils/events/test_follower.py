@@ -297,6 +297,30 @@ def test_feedback_is_awaited_with_a_timeout(
     ]
 
 
+def test_event_that_was_not_confirmed_is_emitted_after_a_restart(source: EventSource) -> None:
+    state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
+    source.run(20, **state)
+    branches(source, 3)
+
+    async def main() -> list[str]:
+        queue: asyncio.Queue[Any] = asyncio.Queue(1)
+        feedback: asyncio.Queue[Any] = asyncio.Queue()
+        running = asyncio.create_task(source.follower(40, {}, queue, feedback, **state).run())
+        event = await queue.get()
+        await feedback.put(event)
+        while not queue.full():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return [event["meta"]["uuid"]]
+
+    confirmed = asyncio.run(main())
+    source.run(20, **state)
+    uuids = confirmed + [event["meta"]["uuid"] for event in source.events]
+    assert len(uuids) == len(set(uuids)) == 3
+
+
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '{"projects": [], "listed_at": null, "base_url": ""}'])
 def test_other_file_is_refused_and_kept(source: EventSource, content: str) -> None:
     source.state_file.write_text(content)
