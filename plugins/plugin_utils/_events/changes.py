@@ -24,7 +24,7 @@ PAGE_SIZE = 50
 MAX_REMEMBERED = 2 * PAGE_SIZE
 # How far back the first poll searches for unfinished operations.
 LOOKBACK = timedelta(days=1)
-# So many unfinished operations are fetched one by one, rather than by reading more pages.
+# Up to this many unfinished operations are fetched one by one, rather than by reading more pages.
 MAX_SINGLE_FETCHES = 2
 
 
@@ -106,9 +106,10 @@ class SeenOperations:
         else:
             self.note({**change.operation, "status": change.previous_status})
 
-    def complete(self, result: PollResult) -> None:
-        """Every change of the poll is noted; forget what is no longer needed."""
-        if self.new_since:
+    def complete(self, result: PollResult) -> bool:
+        """End a poll whose changes are all noted: forget what is no longer needed; returns whether anything has changed."""
+        is_first = self.new_since is not None
+        if is_first:
             self.new_since, self.forgotten_until = None, result.unread_before
         for operation_id in result.missing_ids:
             del self.remembered[operation_id]
@@ -116,6 +117,7 @@ class SeenOperations:
         for operation_id in ended[:-MAX_REMEMBERED]:
             created_at = parse_timestamp(self.remembered.pop(operation_id).created_at)
             self.forgotten_until = max(created_at, self.forgotten_until or created_at)
+        return is_first or bool(result.missing_ids) or len(ended) > MAX_REMEMBERED
 
     def is_reached(self, operation: Operation) -> bool:
         """Whether every older operation has been seen before, or is too old."""

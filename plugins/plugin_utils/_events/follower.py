@@ -44,7 +44,7 @@ class FollowedProject:
 
 
 class Follower:
-    """Polls in threads; everything else happens in the event loop."""
+    """Emits an event for each change that it finds; only the requests are sent in threads, and they change nothing here."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Follower:
     # Poll
 
     def _poll(self, name: str) -> Result:
-        """Poll in a thread of its own; changes nothing."""
+        """Send the requests of one poll, in a thread of its own; changes nothing."""
         try:
             if name == PROJECT_LIST:
                 return list_projects(self._client, page_size=self._options.page_size)
@@ -113,6 +113,7 @@ class Follower:
             return error
 
     async def _process(self, name: str, result: Result) -> None:
+        """Act on the result of a poll. Raises an error that retrying can't fix."""
         has_changed = False
         if isinstance(result, RequestFailed):
             if isinstance(result, Unauthorized) or not (self._is_connected or result.transient):
@@ -176,8 +177,6 @@ class Follower:
         """Emit an event for each wanted change, and note it as soon as it is emitted; returns whether there were changes."""
         has_changed = False
         seen = followed.seen
-        if seen.new_since or result.missing_ids:
-            self._checkpoint.mark_changed()
         seen.note_past(result)
         for change in seen.changes(result):
             if self._options.wants_action(change.operation.get("action")):
@@ -188,7 +187,8 @@ class Follower:
             seen.note(change.operation)
             self._checkpoint.mark_changed()
             await self._save(is_idle=False)
-        seen.complete(result)
+        if seen.complete(result):
+            self._checkpoint.mark_changed()
         return has_changed
 
     # Save
@@ -200,7 +200,7 @@ class Follower:
             await self._checkpoint.save(self._state())
 
     def _save_finally(self) -> None:
-        """Save the state without the latest event, if the rules have not taken it: they will not any more."""
+        """Save the state; if the rules have not taken the latest event by now, it counts as not emitted."""
         if self._latest and not self._emitter.is_taken():
             seen, change = self._latest
             seen.revert(change)

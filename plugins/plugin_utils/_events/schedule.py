@@ -15,7 +15,7 @@ GROWTH = 1.5
 
 
 class Round(NamedTuple):
-    """The seconds to sleep, and the names of what is polled then."""
+    """The seconds to sleep, and the names to poll then."""
 
     pause: float
     names: list[str]

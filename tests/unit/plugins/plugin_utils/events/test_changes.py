@@ -144,6 +144,18 @@ def test_operation_without_created_at_is_unexpected(serve: Serve, created_at: An
         poll_operations(served.client, "p", SeenOperations(EPOCH), ())
 
 
+def test_complete_returns_whether_anything_has_changed() -> None:
+    seen = SeenOperations(EPOCH)
+    assert seen.complete(PollResult([], [], None))
+    assert not seen.complete(PollResult([], [], None))
+    seen.note(operation(1, "running"))
+    assert seen.complete(PollResult([], ["o1"], None))
+    for number in range(MAX_REMEMBERED + 1):
+        seen.note(operation(number))
+    assert seen.complete(PollResult([], [], None))
+    assert not seen.complete(PollResult([], [], None))
+
+
 @pytest.mark.parametrize("before", [[], [operation(1, "running")]], ids=["new", "changed"])
 def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
