@@ -149,7 +149,7 @@ def test_the_readme_has_the_connection_options() -> None:
         default = (
             "required"
             if option.get("required")
-            else f"`{str(option['default']).lower()}`"
+            else f"`{str(option['default']).lower().removesuffix('.0')}`"
             if "default" in option
             else None
         )
