@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection where ansible-rulebook finds it, a sandbox on normal time, and rulebooks that run."""
+"""A sandbox whose clock runs at normal speed, and ansible-rulebook with the collection installed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Rulebook:
         return self._log.read_text()
 
     def events(self) -> list[tuple[str, str, str]]:
-        """Id, status before, and status of each event."""
+        """Id, previous status and status of each event."""
         return EVENT.findall(self.output)
 
     def wait_for(self, done: Callable[[], bool], seconds: float = 60) -> None:
@@ -68,11 +68,11 @@ class Rulebook:
 
 @pytest.fixture
 def start(tmp_path: Path, sandbox: Sandbox) -> Iterator[Callable[..., Rulebook]]:
-    """Start ansible-rulebook with this rulebook: a list of rule sets, or the name of one of the collection."""
+    """Start ansible-rulebook with a rulebook: a list of rule sets, or the name of one in the collection."""
     collections = tmp_path / "collections" / "ansible_collections" / "clouddb"
     collections.mkdir(parents=True)
     (collections / "control").symlink_to(CHECKOUT)
-    # The checkout's path may have spaces, with which neither scripts nor Ansible's modules get along.
+    # The checkout's path may have spaces, which neither scripts nor Ansible's modules support.
     (tmp_path / "venv").symlink_to(sys.prefix)
     python = str(tmp_path / "venv" / "bin" / "python")
     (tmp_path / "bin").mkdir()

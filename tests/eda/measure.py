@@ -29,11 +29,11 @@ from typing import Any
 import requests
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST = 40.0
+MAX_SECONDS = 40.0
 
 
-class Seen:
-    """The events, each with the moment at which it came."""
+class Recorder:
+    """The events, each with its time of arrival."""
 
     def __init__(self) -> None:
         self.events: list[tuple[float, dict[str, Any]]] = []
@@ -43,7 +43,7 @@ class Seen:
 
 
 def start_work(base_url: str, key: str, seconds: float) -> None:
-    """Start an operation a second, in random projects, until the time is over."""
+    """Start an operation a second, in random projects, for C(seconds)."""
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {key}"
     chance = random.Random(1)
@@ -55,7 +55,7 @@ def start_work(base_url: str, key: str, seconds: float) -> None:
     while time.monotonic() < end:
         number += 1
         project = chance.choice(projects)
-        ended = chance.uniform(2, LONGEST)
+        ended = chance.uniform(2, MAX_SECONDS)
         timeline = [
             [0, "scheduling"],
             [round(chance.uniform(0.5, 1.9), 3), "running"],
@@ -63,7 +63,7 @@ def start_work(base_url: str, key: str, seconds: float) -> None:
         ]
         plan = {"action": "create_branch", "project_id": project, "timeline": timeline}
         session.post(base_url.replace("/api/v2", "/_sandbox/operation_plans"), json=plan, timeout=30)
-        # 423, when the project is busy: then nothing has happened.
+        # A busy project refuses it with 423.
         session.post(
             f"{base_url}/projects/{project}/branches",
             json={"branch": {"name": f"b{number}"}, "endpoints": []},
@@ -116,13 +116,13 @@ def main() -> None:
 def measure(path: Path, source: Path, seconds: float) -> None:
     base_url, key = json.loads((path / "ready").read_text())["base_url"], (path / "key").read_text().strip()
     plugin = runpy.run_path(str(source / "extensions/eda/plugins/event_source/operations.py"))
-    seen = Seen()
+    recorder = Recorder()
     times: dict[str, float] = {}
 
     async def follow() -> None:
         args = {"base_url": base_url, "api_key": key, "state_file": str(path / "state.json")}
-        running = asyncio.create_task(plugin["main"](seen, args))
-        # The first looks are over; what is before them is not told.
+        running = asyncio.create_task(plugin["main"](recorder, args))
+        # The first polls are over; earlier changes cause no events.
         await asyncio.sleep(30)
         times["since"] = time.time()
         times["sent before"] = sent()
@@ -130,7 +130,7 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         worker.start()
         await asyncio.sleep(seconds)
         times["until"], times["sent"] = time.time(), sent()
-        await asyncio.sleep(LONGEST + 40)
+        await asyncio.sleep(MAX_SECONDS + 40)
         # What changed during the last round need not have been seen.
         times["end"] = time.time() - 35
         running.cancel()
@@ -149,24 +149,25 @@ def measure(path: Path, source: Path, seconds: float) -> None:
     last = changes(path / "db", times["since"], times["end"])
     latest = {name: status for (name, status), _moment in sorted(last.items(), key=lambda item: item[1])}
     seen_statuses = {
-        (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"]) for _moment, event in seen.events
+        (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"])
+        for _moment, event in recorder.events
     }
     operations = {name for name, _status in happened}
-    told: dict[tuple[str, str], list[float]] = {}
-    for moment, event in seen.events:
+    delays_of: dict[tuple[str, str], list[float]] = {}
+    for moment, event in recorder.events:
         operation = event["clouddb"]["operation"]
         updated = datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp()
         if (operation["id"], operation["status"]) in happened:
-            told.setdefault((operation["id"], operation["status"]), []).append(moment - updated)
-    delays = sorted(delay for each in told.values() for delay in each)
-    untold = [change for change in happened if change not in told]
+            delays_of.setdefault((operation["id"], operation["status"]), []).append(moment - updated)
+    delays = sorted(delay for each in delays_of.values() for delay in each)
+    skipped = [change for change in happened if change not in delays_of]
     print(f"requests sent: {times['sent'] - times['sent before']:.0f} in {seconds:.0f} s")
     print(
-        f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(told)}"
+        f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(delays_of)}"
     )
-    print(f"without an event because a later change came before the next look: {len(untold)}")
+    print(f"without an event because a later change came before the next poll: {len(skipped)}")
     print(
-        f"operations whose last status was not told (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}"
+        f"operations whose last status was not emitted (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}"
     )
     print(
         f"delay from change to event: median {statistics.median(delays):.1f} s, 95 % {delays[int(len(delays) * 0.95)]:.1f} s, worst {delays[-1]:.1f} s"

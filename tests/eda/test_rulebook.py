@@ -20,7 +20,7 @@ Start = Callable[..., Rulebook]
 
 def printing(**args: Any) -> list[dict[str, Any]]:
     """A rulebook that prints every event."""
-    told = "EVENT {{ event.clouddb.operation.id }} {{ event.clouddb.previous_status }} {{ event.clouddb.operation.status }}"
+    message = "EVENT {{ event.clouddb.operation.id }} {{ event.clouddb.previous_status }} {{ event.clouddb.operation.status }}"
     return [
         {
             "name": "Print",
@@ -28,28 +28,28 @@ def printing(**args: Any) -> list[dict[str, Any]]:
             "sources": [
                 {"name": "operations", "clouddb.control.operations": {"interval": 0.5, "max_interval": 1, **args}}
             ],
-            "rules": [{"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": told}}}],
+            "rules": [{"name": "All", "condition": "event.clouddb is defined", "action": {"debug": {"msg": message}}}],
         }
     ]
 
 
 def branch(sandbox: Sandbox, name: str, *timeline: tuple[float, str]) -> str:
-    """Start a create_branch operation that goes this way; its id."""
+    """Start a create_branch operation with these statuses, by seconds from its start; returns its id."""
     sandbox.plan(*timeline, action="create_branch")
     started = sandbox.api("POST", f"/projects/{PROJECT}/branches", {"branch": {"name": name}, "endpoints": []})
     operation_id: str = started["operations"][0]["id"]
     return operation_id
 
 
-def has_looked(sandbox: Sandbox) -> bool:
+def was_polled(sandbox: Sandbox) -> bool:
     return f"GET /projects/{PROJECT}/operations" in sandbox.sent()
 
 
-def test_a_failing_operation_triggers_the_playbook_of_the_sample(
+def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
     sandbox: Sandbox, start: Start, tmp_path: Path
 ) -> None:
     rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
-    rulebook.wait_for(lambda: has_looked(sandbox))
+    rulebook.wait_for(lambda: was_polled(sandbox))
     failing = branch(sandbox, "broken", (0, "running"), (1, "failed"))
     report = tmp_path / "reports" / f"{failing}.md"
     rulebook.wait_for(report.exists)
@@ -61,9 +61,9 @@ def test_a_failing_operation_triggers_the_playbook_of_the_sample(
     assert API_KEY not in rulebook.end()
 
 
-def test_a_slow_operation_is_pointed_out(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
+def test_slow_operation_is_shown(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
     rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
-    rulebook.wait_for(lambda: has_looked(sandbox))
+    rulebook.wait_for(lambda: was_polled(sandbox))
     branch(sandbox, "quick", (0, "running"), (1, "finished"))
     sandbox.advance(2)
     slow = branch(sandbox, "slow", (0, "running"), (100, "finished"))
@@ -73,15 +73,15 @@ def test_a_slow_operation_is_pointed_out(sandbox: Sandbox, start: Start, tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_restart_loses_and_repeats_nothing(
+def test_restart_neither_misses_nor_repeats_events(
     sandbox: Sandbox, start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
     state = tmp_path / "state.json"
     first = start(printing(state_file=str(state)))
-    first.wait_for(lambda: has_looked(sandbox))
+    first.wait_for(lambda: was_polled(sandbox))
     ended = [branch(sandbox, f"b{each}", (0, "finished")) for each in range(10)]
-    going = branch(sandbox, "going", (0, "running"), (600, "failed"))
-    first.wait_for(lambda: len(first.events()) == 11 and going in state.read_text())
+    unfinished = branch(sandbox, "unfinished", (0, "running"), (600, "failed"))
+    first.wait_for(lambda: len(first.events()) == 11 and unfinished in state.read_text())
     first.end(number)
 
     sandbox.advance(600)
@@ -92,27 +92,31 @@ def test_a_restart_loses_and_repeats_nothing(
     second.wait_for(lambda: later in second.output)
     second.end()
 
-    told = [*first.events(), *second.events()]
+    events = [*first.events(), *second.events()]
     new = [*ended, *meanwhile, later]
-    assert sorted(told) == sorted(
-        [*((name, "None", "finished") for name in new), (going, "None", "running"), (going, "running", "failed")]
+    assert sorted(events) == sorted(
+        [
+            *((name, "None", "finished") for name in new),
+            (unfinished, "None", "running"),
+            (unfinished, "running", "failed"),
+        ]
     )
 
 
-def test_a_refused_key_ends_the_rulebook_with_a_clear_error(start: Start, sandbox: Sandbox) -> None:
+def test_refused_key_fails(start: Start, sandbox: Sandbox) -> None:
     rulebook = start(printing(api_key="{{ key }}"), key="a-key-that-nobody-knows")
     assert rulebook.process.wait(30)
     assert "returned 401 Unauthorized" in rulebook.output
     assert "a-key-that-nobody-knows" not in rulebook.output
 
 
-def test_a_wrong_argument_ends_the_rulebook_with_its_name(start: Start) -> None:
+def test_invalid_argument_fails(start: Start) -> None:
     rulebook = start(printing(backfill="yesterday"))
     assert rulebook.process.wait(30)
     assert "backfill: must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
 
 
-def test_arguments_come_from_the_variables_of_the_rulebook(sandbox: Sandbox, start: Start) -> None:
+def test_arguments_are_taken_from_variables(sandbox: Sandbox, start: Start) -> None:
     args = {name: "{{ settings." + name + " }}" for name in ("project_ids", "statuses", "backfill", "interval")}
     settings = {"project_ids": [PROJECT], "statuses": ["failed"], "backfill": "1d", "interval": 0.5}
     rulebook = start(printing(**args), settings=settings)

@@ -149,7 +149,7 @@ def test_readme_lists_the_connection_options() -> None:
         default = (
             "required"
             if option.get("required")
-            else f"`{str(option['default']).lower()}`"
+            else f"`{str(option['default']).lower().removesuffix('.0')}`"
             if "default" in option
             else None
         )
@@ -281,7 +281,7 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 
 
 PLUGINS = ROOT / "plugins"
-SHARED = {"_clock", "_errors", "_options", "_parallel", "_timestamps", "_version"}
+SHARED = {"_atomic_file", "_clock", "_errors", "_options", "_parallel", "_timestamps", "_version"}
 HTTP = {"_http"}
 DOMAIN = {"_keys", "_operations", "_projects"}
 MODULE_UTILS = {

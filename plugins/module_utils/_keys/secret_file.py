@@ -1,29 +1,26 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file on the target that holds one secret: read, and replaced as a whole or not at all."""
+"""A file on the target that holds one secret: read, and replaced completely or not at all."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import glob
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from io import FileIO
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Callable, NamedTuple
 
+from .._atomic_file import remove_temporary_files, temporary_file
 from .._errors import InvalidOption, SecretFileError
 
-TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".clouddb-", ".tmp"
+TEMPORARY_PREFIX = ".clouddb-"
 
 
 class SecretFile(NamedTuple):
-    """The path of the file, and a function that gives a path the owner, group and mode asked for and tells whether it changed them.
+    """The path of the file, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
-    C(unsafe_writes) allows to write into a file that can't be replaced, such as one that is mounted into a container.
+    C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     """
 
     path: str
@@ -31,7 +28,7 @@ class SecretFile(NamedTuple):
     unsafe_writes: bool = False
 
     def check(self) -> None:
-        """Raise InvalidOption when no file can be there."""
+        """Raise InvalidOption when no file can be created there."""
         if "\0" in self.path:
             raise InvalidOption("dest", "a path holds no NUL character")
         if os.path.isdir(self.path):
@@ -53,79 +50,40 @@ class SecretFile(NamedTuple):
 
     @contextmanager
     def replacement(self) -> Iterator[Callable[[str], None]]:
-        """Make sure now that the file can be written, and give a function that writes it.
+        """Check that the file can be written, and yield the function that writes a secret to it.
 
-        A temporary file with the final owner, group and mode is made in the same folder; the function fills it, syncs
-        it and renames it into place. Raises SecretFileError; nothing is left lying about.
+        The temporary file is created, with the final owner, group and mode, before the function is yielded, and is
+        removed in every case. Raises SecretFileError, as does the function.
         """
-        try:
-            descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, self._folder())
-        except OSError as error:
-            raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
-
-        def put(secret: str) -> None:
+        with ExitStack() as cleanup:
             try:
-                _write(file, secret)
-                try:
-                    os.replace(temporary, self.path)
-                except OSError as error:
-                    if error.errno != errno.EBUSY or not self.unsafe_writes:
-                        raise
-                    with open(self.path, "wb", buffering=0) as mounted:
-                        _write(mounted, secret)
+                temporary = cleanup.enter_context(temporary_file(self.path, TEMPORARY_PREFIX))
             except OSError as error:
-                # Where the folder is out of reach now, the temporary file can't be removed, but it can be emptied.
-                with suppress(OSError):
-                    file.truncate(0)
-                raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
-            # The file is there now, and some file systems sync no folders.
-            with suppress(OSError):
-                self._sync_folder()
+                raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
+            self.set_attributes(temporary.path)
 
-        try:
-            with open(descriptor, "wb", buffering=0) as file:
-                self.set_attributes(temporary)
-                yield put
-        finally:
-            # It is gone when it was renamed.
-            with suppress(OSError):
-                os.unlink(temporary)
+            def write(secret: str) -> None:
+                try:
+                    temporary.replace_target(secret.encode(), self.unsafe_writes)
+                except OSError as error:
+                    raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
+
+            yield write
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other tasks that write secrets into the same folder waiting; without effect where folders take no locks.
+        """Lock the folder against other tasks that write secrets to it, where its file system has locks.
 
-        Nobody else being at work there, temporary files are of tasks that were killed, and are removed.
+        While it is locked no other task writes there, so temporary files are those of killed tasks, and are removed.
         """
         descriptor = os.open(self._folder(), os.O_RDONLY)
         try:
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                self._remove_left_behind()
+                remove_temporary_files(self._folder(), TEMPORARY_PREFIX)
             yield
         finally:
             os.close(descriptor)
 
-    def _remove_left_behind(self) -> None:
-        for path in glob.glob(
-            os.path.join(glob.escape(self._folder()), f"{TEMPORARY_PREFIX}????????{TEMPORARY_SUFFIX}")
-        ):
-            os.unlink(path)
-
     def _folder(self) -> str:
         return os.path.dirname(os.path.abspath(self.path))
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder(), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _write(file: FileIO, secret: str) -> None:
-    left = secret.encode()
-    while left:
-        # A disk that is nearly full takes a part, and says what is wrong when it is offered the rest.
-        left = left[file.write(left) :]
-    os.fsync(file.fileno())

@@ -1,10 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has changed about a project's operations since the last look at them.
+"""What has changed about a project's operations since they were last polled.
 
-The operation list is newest first. What is known of it always reaches down from somewhere without a gap, so a look reads
-pages until it meets something known. That is why changes are to be told, and noted, oldest first.
+The operation list is newest first. The operations that have been seen reach down from the newest without a gap, so a poll
+reads pages until it meets one of them. That is why changes are reported, and noted, oldest first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ...module_utils._timestamps import parse_timestamp
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
 MAX_REMEMBERED = 2 * PAGE_SIZE
-# How far before its beginning the first look searches for operations that are still going.
+# How far back the first poll searches for unfinished operations.
 LOOKBACK = timedelta(days=1)
-# With so few operations left to look for, they are fetched one by one instead of reading on.
-FEW = 2
+# Up to this many unfinished operations are fetched one by one, rather than by reading more pages.
+MAX_SINGLE_FETCHES = 2
 
 
-class Known(NamedTuple):
+class SeenOperation(NamedTuple):
     """What is remembered of an operation."""
 
     status: str
@@ -43,117 +43,138 @@ class Change(NamedTuple):
     previous_status: str | None
 
 
-class Look(NamedTuple):
-    """The operations that a look has shown, oldest first, and the ids of known ones that are gone.
+class PollResult(NamedTuple):
+    """The operations that a poll has read, oldest first, and the ids of seen ones that the service no longer has.
 
-    C(left_out) is the creation of the oldest one read from the list, when there may be older ones.
+    When there may be older operations in the list, C(unread_before) is the creation of the oldest one read from it.
     """
 
     operations: list[Operation]
-    gone: list[str]
-    left_out: datetime | None
+    missing_ids: list[str]
+    unread_before: datetime | None
 
 
 class SeenOperations:
-    """What is known of one project's operations.
+    """What is remembered of one project's operations.
 
-    Until the first look is told, C(since) says which operations are new; those created before it are noted in silence.
-    Afterwards every unknown operation is new, but for those created no later than C(floor), which were left out or forgotten.
+    Until the first poll is complete, operations created since C(new_since) are new. Afterwards C(new_since) is None, and every
+    operation that is not remembered is new, except those created no later than C(forgotten_until), which were not read by the
+    first poll or are forgotten.
     """
 
-    def __init__(self, since: datetime | None):
-        self.since = since
-        self.floor: datetime | None = None
-        self.known: dict[str, Known] = {}
+    def __init__(self, new_since: datetime | None):
+        self.new_since = new_since
+        self.forgotten_until: datetime | None = None
+        self.remembered: dict[str, SeenOperation] = {}
 
-    def followed(self, actions: Collection[str]) -> list[str]:
+    def unfinished(self, actions: Collection[str]) -> list[str]:
         """The ids of the unfinished operations, with one of these actions if there are any."""
         return [
-            name
-            for name, known in self.known.items()
-            if known.status not in SUCCEEDED | FAILED and (not actions or known.action in actions)
+            operation_id
+            for operation_id, seen in self.remembered.items()
+            if seen.status not in SUCCEEDED | FAILED and (not actions or seen.action in actions)
         ]
 
-    def changes(self, look: Look) -> list[Change]:
-        """What the look has shown, oldest first; each change is to be noted once it is told, in this order."""
-        changes = []
-        for operation in look.operations:
-            known = self.known.get(operation["id"])
-            if known is None and self._is_past(operation):
-                if self.since:
+    def note_past(self, result: PollResult) -> None:
+        """In the first poll, remember the operations that are not new, of which nothing is reported."""
+        if self.new_since:
+            for operation in result.operations:
+                if operation["id"] not in self.remembered and self._is_past(operation):
                     self.note(operation)
-            elif known is None or known.status != operation["status"]:
-                changes.append(Change(operation, known.status if known else None))
+
+    def changes(self, result: PollResult) -> list[Change]:
+        """The changes that a poll has found, oldest first; each is to be noted in this order, once it is reported."""
+        changes = []
+        for operation in result.operations:
+            seen = self.remembered.get(operation["id"])
+            if seen is None:
+                if not self._is_past(operation):
+                    changes.append(Change(operation, None))
+            elif seen.status != operation["status"]:
+                changes.append(Change(operation, seen.status))
         return changes
 
     def note(self, operation: Mapping[str, Any]) -> None:
         """Remember the operation's status."""
-        self.known[operation["id"]] = Known(operation["status"], str(operation.get("action")), operation["created_at"])
+        seen = SeenOperation(operation["status"], str(operation.get("action")), operation["created_at"])
+        self.remembered[operation["id"]] = seen
 
-    def all_told(self, look: Look) -> None:
-        """Everything that the look has shown is noted; forget what is no longer needed."""
-        if self.since:
-            self.since, self.floor = None, look.left_out
-        for name in look.gone:
-            del self.known[name]
-        ended = [name for name, known in self.known.items() if known.status in SUCCEEDED | FAILED]
-        for name in ended[:-MAX_REMEMBERED]:
-            created_at = parse_timestamp(self.known.pop(name).created_at)
-            self.floor = max(created_at, self.floor or created_at)
+    def revert(self, change: Change) -> None:
+        """Undo note() for the latest change, so that the next poll finds it again."""
+        if change.previous_status is None:
+            self.remembered.pop(change.operation["id"], None)
+        else:
+            self.note({**change.operation, "status": change.previous_status})
+
+    def complete(self, result: PollResult) -> bool:
+        """End a poll whose changes are all noted: forget what is no longer needed; returns whether anything has changed."""
+        is_first = self.new_since is not None
+        if is_first:
+            self.new_since, self.forgotten_until = None, result.unread_before
+        for operation_id in result.missing_ids:
+            del self.remembered[operation_id]
+        ended = [operation_id for operation_id, seen in self.remembered.items() if seen.status in SUCCEEDED | FAILED]
+        for operation_id in ended[:-MAX_REMEMBERED]:
+            created_at = parse_timestamp(self.remembered.pop(operation_id).created_at)
+            self.forgotten_until = max(created_at, self.forgotten_until or created_at)
+        return is_first or bool(result.missing_ids) or len(ended) > MAX_REMEMBERED
 
     def is_reached(self, operation: Operation) -> bool:
-        """Whether everything older than this operation has been seen before, or is too old."""
-        if self.since:
-            return parse_timestamp(operation["created_at"]) < self.since - LOOKBACK
-        return operation["id"] in self.known or self._is_past(operation)
+        """Whether every older operation has been seen before, or is too old."""
+        if self.new_since:
+            return parse_timestamp(operation["created_at"]) < self.new_since - LOOKBACK
+        return operation["id"] in self.remembered or self._is_past(operation)
 
     def _is_past(self, operation: Operation) -> bool:
         created_at = parse_timestamp(operation["created_at"])
-        if self.since:
-            return created_at < self.since
-        return self.floor is not None and created_at <= self.floor
+        if self.new_since:
+            return created_at < self.new_since
+        return self.forgotten_until is not None and created_at <= self.forgotten_until
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "since": self.since and self.since.isoformat(),
-            "floor": self.floor and self.floor.isoformat(),
-            "known": [[name, *known] for name, known in self.known.items()],
+            "new_since": self.new_since and self.new_since.isoformat(),
+            "forgotten_until": self.forgotten_until and self.forgotten_until.isoformat(),
+            "operations": [[operation_id, *seen] for operation_id, seen in self.remembered.items()],
         }
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> SeenOperations:
-        """What as_json() has saved."""
-        memory = cls(parse_timestamp(saved["since"]) if saved["since"] else None)
-        memory.floor = parse_timestamp(saved["floor"]) if saved["floor"] else None
-        memory.known = {name: Known(status, action, created_at) for name, status, action, created_at in saved["known"]}
-        return memory
+        """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
+        seen = cls(saved["new_since"] and parse_timestamp(saved["new_since"]))
+        seen.forgotten_until = saved["forgotten_until"] and parse_timestamp(saved["forgotten_until"])
+        seen.remembered = {
+            operation_id: SeenOperation(status, action, created_at)
+            for operation_id, status, action, created_at in saved["operations"]
+        }
+        return seen
 
 
-def poll_changes(client: Client, project_id: str, memory: SeenOperations, actions: Collection[str]) -> Look:
-    """Read the operation list as far as there may be something new, and the followed operations beyond it; changes nothing.
+def poll_operations(client: Client, project_id: str, seen: SeenOperations, actions: Collection[str]) -> PollResult:
+    """Read the operation list as far as it may hold something new, and the unfinished operations beyond; changes nothing.
 
     Raises NotFound when there is no such project, and what Client raises.
     """
-    missing = set(memory.followed(actions))
+    missing = set(seen.unfinished(actions))
     found: dict[str, Operation] = {}
-    left_out: datetime | None = None
+    unread_before: datetime | None = None
     for page in operation_pages(client, project_id, PAGE_SIZE):
         for operation in page.items:
             try:
                 parse_timestamp(page.response.require(operation, created_at=str)["created_at"])
             except ValueError as error:
                 raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
-        shown = {operation["id"]: operation for operation in page.items}
-        found.update(shown)
-        is_helpful = len(missing) > FEW and not missing.isdisjoint(shown)
-        missing.difference_update(shown)
-        if any(memory.is_reached(operation) for operation in page.items) and not (missing and is_helpful):
-            left_out = parse_timestamp(page.items[-1]["created_at"])
+        listed = {operation["id"]: operation for operation in page.items}
+        found.update(listed)
+        is_worth_reading_on = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
+        missing.difference_update(listed)
+        if any(seen.is_reached(operation) for operation in page.items) and not (missing and is_worth_reading_on):
+            unread_before = parse_timestamp(page.items[-1]["created_at"])
             break
-    gone = []
-    for name in sorted(missing):
+    missing_ids = []
+    for operation_id in sorted(missing):
         try:
-            found[name] = get_operation(client, project_id, name)
+            found[operation_id] = get_operation(client, project_id, operation_id)
         except NotFound:
-            gone.append(name)
-    return Look(list(reversed(found.values())), gone, left_out)
+            missing_ids.append(operation_id)
+    return PollResult(list(reversed(found.values())), missing_ids, unread_before)

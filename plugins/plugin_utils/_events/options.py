@@ -1,53 +1,122 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The arguments of the event source, checked; a rulebook's variables may have made strings of them."""
+"""The arguments of the event source, converted and checked.
+
+Arguments that a rulebook takes from its variables may be strings. They are converted here, as the Python that runs
+ansible-rulebook need not have ansible-core.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
-from ...module_utils._http.connection import Connection, connection_from
+from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ...module_utils._options import integer, not_blank, path_segment, seconds
 from ...module_utils._timestamps import parse_age
 
-ENVIRONMENT = {"base_url": "CLOUDDB_BASE_URL", "api_key": "CLOUDDB_API_KEY"}
-DEFAULTS: dict[str, Any] = {
-    "base_url": None,
-    "api_key": None,
-    "validate_certs": True,
-    "ca_path": None,
-    "allow_http": False,
-    "api_timeout": 30.0,
-    "project_ids": [],
-    "actions": [],
-    "statuses": [],
-    "interval": 5.0,
-    "max_interval": 30.0,
-    "backfill": None,
-    "state_file": None,
-    "requests_per_minute": 600,
-    "page_size": None,
-    "feedback": False,
+# If it is not given, and interval is not larger.
+MAX_INTERVAL = 30.0
+# A longer age would lead to a time before the first.
+MAX_AGE = timedelta(days=36500)
+
+TRUE = frozenset({"true", "yes", "on", "1"})
+FALSE = frozenset({"false", "no", "off", "0"})
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string")
+    return value
+
+
+def _strings(value: Any) -> list[str]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError("must be a list of strings")
+    return items
+
+
+def _boolean(value: Any) -> bool:
+    text = str(value).lower()
+    if text not in TRUE | FALSE:
+        raise ValueError("must be true or false")
+    return text in TRUE
+
+
+def _number(value: Any) -> float:
+    try:
+        # Python takes a boolean for a number.
+        if isinstance(value, bool):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("must be a number") from None
+
+
+def _integer(value: Any) -> int:
+    try:
+        # As text, for int() would cut off the fraction of a number.
+        return int(str(value))
+    except ValueError:
+        raise ValueError("must be an integer") from None
+
+
+class Argument(NamedTuple):
+    """An argument's type, as Ansible calls it, its default, and the environment variable that is used if it is not set."""
+
+    type: str
+    default: Any = None
+    variable: str | None = None
+
+
+CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "bool": _boolean,
+    "float": _number,
+    "int": _integer,
+    "list": _strings,
+    "path": _string,
+    "str": _string,
+}
+ARGUMENTS = {
+    **{
+        name: Argument(option["type"], option.get("default"), option.get("env"))
+        for name, option in CONNECTION_OPTIONS.items()
+        if name != "api_retries"
+    },
+    "project_ids": Argument("list", []),
+    "actions": Argument("list", []),
+    "statuses": Argument("list", []),
+    "interval": Argument("float", 5.0),
+    "max_interval": Argument("float"),
+    "backfill": Argument("str"),
+    "state_file": Argument("str"),
+    "requests_per_minute": Argument("int", 600),
+    "page_size": Argument("int"),
+    # ansible-rulebook acts on it.
+    "feedback": Argument("bool", False),
 }
 
 
-class ChangeOptions(NamedTuple):
-    """What to follow and how; the source's documentation describes each of them."""
+class SourceOptions(NamedTuple):
+    """The checked arguments, described in the event source's documentation; C(interval) and C(max_interval) in seconds."""
 
     connection: Connection
-    project_ids: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
-    interval: float = 5.0
-    max_interval: float = 30.0
-    backfill: timedelta = timedelta(0)
-    state_file: str | None = None
-    requests_per_minute: int = 600
-    page_size: int | None = None
+    project_ids: tuple[str, ...]
+    actions: tuple[str, ...]
+    statuses: tuple[str, ...]
+    interval: float
+    max_interval: float
+    backfill: timedelta
+    state_file: str | None
+    requests_per_minute: int
+    page_size: int | None
+
+    def wants_project(self, project_id: str) -> bool:
+        return not self.project_ids or project_id in self.project_ids
 
     def wants_action(self, action: str | None) -> bool:
         return not self.actions or action in self.actions
@@ -56,32 +125,23 @@ class ChangeOptions(NamedTuple):
         return not self.statuses or status in self.statuses
 
 
-def change_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> ChangeOptions:
-    """Check the arguments of the event source. Raises InvalidOption, which names the argument and never quotes the key."""
-    for name in sorted(set(args) - set(DEFAULTS)):
-        raise InvalidOption(name, f"there is no such argument; there are {', '.join(DEFAULTS)}")
-    params: dict[str, Any] = {}
-    for name, default in DEFAULTS.items():
-        value = args.get(name)
-        if value is None:
-            value = environment.get(ENVIRONMENT.get(name, "")) or default
-        params[name] = _converted(name, value)
-    for name, variable in ENVIRONMENT.items():
-        if not params[name]:
-            raise InvalidOption(name, f"is missing; set it or the environment variable {variable}")
-    params["interval"] = seconds(params, "interval", zero=False)
-    if args.get("max_interval") is None:
-        params["max_interval"] = max(params["interval"], params["max_interval"])
-    elif seconds(params, "max_interval", zero=False) < params["interval"]:
-        raise InvalidOption("max_interval", f"must not be less than interval, which is {params['interval']:g}")
-    return ChangeOptions(
-        # The next look is the next try.
+def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> SourceOptions:
+    """Convert and check the arguments of the event source; one that is null counts as not given.
+
+    Raises InvalidOption, which names the argument and never quotes the key.
+    """
+    for name in sorted(set(args) - set(ARGUMENTS)):
+        raise InvalidOption(name, f"there is no such argument; the arguments are {', '.join(ARGUMENTS)}")
+    params = {name: _value(name, args.get(name), environment) for name in ARGUMENTS}
+    interval, max_interval = _intervals(params)
+    return SourceOptions(
+        # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
         project_ids=tuple(path_segment(params, "project_ids")),
         actions=tuple(not_blank(params, "actions")),
         statuses=tuple(not_blank(params, "statuses")),
-        interval=params["interval"],
-        max_interval=params["max_interval"],
+        interval=interval,
+        max_interval=max_interval,
         backfill=_age(params["backfill"]),
         state_file=not_blank(params, "state_file"),
         requests_per_minute=integer(params, "requests_per_minute", 1),
@@ -89,42 +149,30 @@ def change_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> C
     )
 
 
-def _converted(name: str, value: Any) -> Any:
-    """The value in the type that the argument has. Raises InvalidOption."""
-    if name in ("validate_certs", "allow_http", "feedback"):
-        truth = {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }
-        if str(value).lower() not in truth:
-            raise InvalidOption(name, "must be true or false")
-        return truth[str(value).lower()]
-    if name in ("interval", "max_interval", "api_timeout", "requests_per_minute", "page_size"):
-        return _number(name, value)
-    if name in ("project_ids", "actions", "statuses"):
-        items = [value] if isinstance(value, str) else value
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise InvalidOption(name, "must be a list of strings")
-        return items
-    if value is not None and not isinstance(value, str):
-        raise InvalidOption(name, "must be a string")
-    return value
-
-
-def _number(name: str, value: Any) -> float | int | None:
-    is_whole = name in ("requests_per_minute", "page_size")
+def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
+    """The argument's value in its own type, or else that of its environment variable, or else its default."""
+    argument = ARGUMENTS[name]
+    if value is None and argument.variable:
+        value = environment.get(argument.variable)
+    if argument.variable and value in (None, ""):
+        raise InvalidOption(name, f"is missing; set it or the environment variable {argument.variable}")
+    if value is None:
+        return argument.default
     try:
-        if isinstance(value, bool):
-            raise ValueError
-        return None if value is None else int(str(value)) if is_whole else float(value)
-    except (TypeError, ValueError):
-        raise InvalidOption(name, f"must be a {'whole ' if is_whole else ''}number") from None
+        return CONVERTERS[argument.type](value)
+    except ValueError as error:
+        raise InvalidOption(name, str(error)) from None
+
+
+def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
+    """The options C(interval) and C(max_interval)."""
+    interval = seconds(params, "interval", zero=False)
+    if params["max_interval"] is None:
+        return interval, max(interval, MAX_INTERVAL)
+    max_interval = seconds(params, "max_interval", zero=False)
+    if max_interval < interval:
+        raise InvalidOption("max_interval", f"must not be less than interval, which is {interval:g}")
+    return interval, max_interval
 
 
 def _age(text: str | None) -> timedelta:
@@ -132,7 +180,6 @@ def _age(text: str | None) -> timedelta:
         age = timedelta(0) if text is None else parse_age(text)
     except ValueError:
         age = None
-    # Longer ones would lead to a time before the first.
-    if age is None or age > timedelta(days=36500):
+    if age is None or age > MAX_AGE:
         raise InvalidOption("backfill", f"must be an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'")
     return age

@@ -1,60 +1,52 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A JSON file that a process takes up again after a restart: replaced as a whole or not at all, also in a crash."""
+"""The JSON file that the option state_file names."""
 
 from __future__ import annotations
 
 import json
 import os
-import threading
+from contextlib import suppress
 from typing import Any
 
+from ...module_utils._atomic_file import remove_temporary_files, temporary_file
 from ...module_utils._errors import InvalidOption
 
 
 class StateFile:
-    """The file that the option C(state_file) names. Both methods raise InvalidOption."""
+    """A JSON object in a file that belongs to one process at a time. Both methods raise InvalidOption."""
 
     def __init__(self, path: str):
         self.path = os.path.abspath(os.path.expanduser(path))
-        self._lock = threading.Lock()
+        self._folder, name = os.path.split(self.path)
+        self._prefix = f".{name}."
 
     def read(self) -> dict[str, Any] | None:
-        """What was written last; None when there is no file yet."""
+        """The object that was written last; None when there is no file yet."""
+        # If they can't be removed, the next write reports why.
+        with suppress(OSError):
+            remove_temporary_files(self._folder, self._prefix)
         try:
             with open(self.path, encoding="utf-8") as file:
-                state = json.load(file)
+                content = json.load(file)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InvalidOption("state_file", f"{self.path} can't be read: {error.strerror}") from error
         except ValueError:
-            state = None
-        if not isinstance(state, dict):
+            content = None
+        if not isinstance(content, dict):
             raise InvalidOption(
                 "state_file",
-                f"{self.path} holds something else than a state; name another file, or remove it to begin anew",
+                f"{self.path} does not hold a JSON object; name another file, or remove this one to start anew",
             )
-        return state
+        return content
 
-    def write(self, state: dict[str, Any]) -> None:
-        """Put the state on the disk, for its owner only."""
-        temporary = self.path + ".new"
-        content = json.dumps(state).encode()
+    def write(self, content: dict[str, Any]) -> None:
+        """Replace the file, readable by its owner only."""
         try:
-            # One at a time: the thread of a cancelled call may still be at it.
-            with self._lock:
-                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with open(descriptor, "wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self.path)
-                folder = os.open(os.path.dirname(self.path), os.O_RDONLY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
+            with temporary_file(self.path, self._prefix) as temporary:
+                temporary.replace_target(json.dumps(content).encode())
         except OSError as error:
             raise InvalidOption("state_file", f"{self.path} can't be written: {error.strerror}") from error

@@ -15,41 +15,41 @@ import yaml
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import DEFAULTS, ENVIRONMENT
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS
 
 COLLECTION = Path(__file__).parents[3]
 SOURCE = COLLECTION / "extensions" / "eda" / "plugins" / "event_source" / "operations.py"
 
 
-def test_it_finds_the_collection_by_itself(tmp_path: Path) -> None:
+def test_source_finds_the_collection_without_ansible(tmp_path: Path) -> None:
     namespace = tmp_path / "ansible_collections" / "clouddb"
     namespace.mkdir(parents=True)
     (namespace / "control").symlink_to(COLLECTION)
     path = namespace / "control" / SOURCE.relative_to(COLLECTION)
     code = f"import runpy; print(runpy.run_path({str(path)!r})['main'].__name__)"
-    # Neither this test's path nor Ansible's importer is at work there.
+    # Neither this test's search path nor Ansible's importer is used there.
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/", env={})
     assert (ran.stdout, ran.stderr) == ("main\n", "")
 
 
-def test_main_is_a_coroutine_that_checks_its_arguments() -> None:
+def test_main_checks_its_arguments() -> None:
     with pytest.raises(
         InvalidOption, match="^base_url: is missing; set it or the environment variable CLOUDDB_BASE_URL"
     ):
         asyncio.run(operations.main(asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
 
 
-def test_the_documentation_has_the_arguments_and_their_defaults() -> None:
+def test_documentation_matches_the_arguments() -> None:
     options = yaml.safe_load(operations.DOCUMENTATION)["options"]
-    assert list(options) == list(DEFAULTS)
-    for name, default in DEFAULTS.items():
-        # Left out, max_interval depends on interval.
-        assert options[name].get("default") == (None if name == "max_interval" else default), name
-        assert options[name].get("required", False) == (name in ENVIRONMENT), name
+    assert list(options) == list(ARGUMENTS)
+    for name, argument in ARGUMENTS.items():
+        assert options[name].get("default") == argument.default, name
+        assert options[name]["type"] == argument.type, name
+        assert options[name].get("required", False) == bool(argument.variable), name
 
 
-def test_the_examples_have_only_documented_arguments() -> None:
+def test_examples_use_documented_arguments() -> None:
     examples = yaml.safe_load(operations.EXAMPLES)
     assert examples
     for example in examples:
-        assert set(example["clouddb.control.operations"] or {}) <= set(DEFAULTS)
+        assert set(example["clouddb.control.operations"] or {}) <= set(ARGUMENTS)

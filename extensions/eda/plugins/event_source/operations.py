@@ -11,16 +11,18 @@ module: operations
 short_description: Changes of operations as events
 version_added: 1.0.0
 description:
-  - An event source of ansible-rulebook. It polls the operations of all projects of the account, or of chosen ones, and makes one event of each
+  - Event source of ansible-rulebook. It polls the operations of all projects of the account, or of selected ones, and emits an event for each
     change of an operation's status.
-  - An event holds C(clouddb.operation), with all fields that the service sends, C(clouddb.previous_status), which is null for an operation
-    that is new, C(clouddb.project), the project as the service lists it, and C(clouddb.seconds), the time from the operation's creation to its
-    latest update. C(meta.uuid) is the same when an event is told again after a crash.
-  - Of several changes between two looks at a project only the latest status is told.
-  - The first look tells nothing of what was before, unless O(backfill) says so. Operations that are unfinished by then and were created within a
-    day are followed from there.
-  - A project without changes is looked at less and less often, down to every O(max_interval) seconds; a change brings it back to O(interval).
-  - It outlasts outages of any length. It ends, with an error, at an argument that is wrong, and when the service refuses the key.
+  - An event has C(clouddb.operation), with all fields that the service sends, C(clouddb.previous_status), which is null for a new operation,
+    C(clouddb.project), the project as the service lists it, and C(clouddb.seconds), the time from the operation's creation to its latest update.
+    An event that is emitted again after a crash has the same C(meta.uuid).
+  - When a status changes several times between two polls of a project, one event with the latest status is emitted.
+  - The first poll emits no events for existing operations, unless O(backfill) is set. Unfinished operations that were created within the last day
+    are followed from then on.
+  - A project without changes is polled less and less often, down to once in O(max_interval) seconds. After a change it is polled again in O(interval)
+    seconds.
+  - During an outage of the service the event source keeps polling, however long it lasts. It fails when an argument is invalid or the service refuses
+    the API key.
 author:
   - clouddb.control contributors (@clouddb)
 options:
@@ -43,70 +45,71 @@ options:
     default: true
   ca_path:
     description:
-      - File or folder with the certificates of the authorities to trust.
+      - File or folder with the certificates of the trusted authorities.
     type: str
   allow_http:
     description:
-      - Allows plain C(http) to other machines, which shows the key to every network on the way.
+      - Whether plain C(http) to other machines is allowed. It exposes the key to every network on the way.
     type: bool
     default: false
   api_timeout:
     description:
-      - Seconds that one request may take to connect, and then for its whole response.
+      - Maximum time in seconds that one request may take to connect, and then for its complete response.
     type: float
     default: 30
   project_ids:
     description:
-      - Projects to follow. If not set, all projects that the key reaches, also ones created later.
+      - IDs of the projects to follow. If not set, all projects that the key can access are followed, including those created later.
     type: list
     elements: str
     default: []
   actions:
     description:
-      - Only operations with one of these actions, such as V(create_branch). If not set, all.
+      - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do.
     type: list
     elements: str
     default: []
   statuses:
     description:
-      - Only changes to one of these statuses, such as V(failed). If not set, all.
+      - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do.
     type: list
     elements: str
     default: []
   interval:
     description:
-      - Seconds from one look at a project to the next after something has changed.
+      - Interval between polls of a project after a change, in seconds.
     type: float
     default: 5
   max_interval:
     description:
-      - Seconds from one look at a project to the next when nothing has changed for long. It is also the longest pause during an outage.
-      - If not set, it is 30, or O(interval) where that is more.
+      - Maximum interval between polls of a project without changes, and during an outage, in seconds.
+      - If not set, it is 30, or O(interval) if that is larger.
     type: float
   backfill:
     description:
-      - An age such as V(30m), V(1h) or V(7d). Operations that are no older than that when the source starts for the first time are told, too.
-      - Means nothing once O(state_file) holds what is known.
+      - Age such as V(30m), V(1h) or V(7d). At its first start the event source also emits events for existing operations that are not older.
+      - Ignored for projects whose state is in O(state_file).
     type: str
   state_file:
     description:
-      - File to remember in what has been told, so that a restart neither loses nor repeats a change. Each source needs a file of its own.
-      - It is replaced as a whole, and holds the ids, actions and statuses of operations, but no key. Its folder must exist.
-      - After a crash, events of the last seconds can come a second time, with the same C(meta.uuid).
+      - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
+        its own, in an existing folder.
+      - The file is replaced atomically. It holds the IDs, actions and statuses of operations, but no key.
+      - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
     type: str
   requests_per_minute:
     description:
-      - Requests are spaced so that there are no more than these. The account's limit is 700 for all its clients together.
+      - Maximum number of requests per minute; they are spaced evenly. The account's limit is 700, for all its clients together.
     type: int
     default: 600
   page_size:
     description:
-      - Number of projects to ask for with each request. If not set, the service decides.
+      - Number of projects to request per page. If not set, the service decides.
     type: int
   feedback:
     description:
-      - Has ansible-rulebook confirm each event once its rules have taken it in, and counts it as told only then.
-        ansible-rulebook offers that only where it has a persistence of its own.
+      - Whether ansible-rulebook confirms each event once its rules have processed it. An unconfirmed event does not count as reported.
+        ansible-rulebook offers this only when it has a persistence of its own.
     type: bool
     default: false
 requirements:
@@ -117,7 +120,7 @@ EXAMPLES = r"""
 # All changes, with CLOUDDB_BASE_URL and CLOUDDB_API_KEY in the environment.
 - clouddb.control.operations:
 
-# Failures of chosen projects, with a memory; base_url and api_key are variables of the rulebook.
+# Failures in selected projects, also those during a restart; base_url and api_key are variables of the rulebook.
 - name: failures
   clouddb.control.operations:
     base_url: "{{ base_url }}"
@@ -134,32 +137,33 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# ansible-rulebook runs this file by its path. Ansible's own importer is not at work there, so Python has to be told in which
-# folder ansible_collections is.
+# ansible-rulebook runs this file by its path, without Ansible's importer of collections, so the folder that holds
+# ansible_collections has to be added to Python's search path.
 sys.path += {
     str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
 } - set(sys.path)
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import REQUESTS_IMPORT_ERROR
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import ChangeSource, EventQueue
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 
 
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:
-    """Put events into the queue until cancelled. Raises ClouddbError when there is no use in going on."""
+    """Put events into the queue until cancelled. Raises ClouddbError when it can't go on."""
     if REQUESTS_IMPORT_ERROR:
         raise ClouddbError(f"the Python that runs ansible-rulebook, {sys.executable}, needs the package requests")
     # ansible-rulebook adds this argument where a source has feedback: true.
     feedback = args.get("eda_feedback_queue")
-    options = change_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)
-    await ChangeSource(options, queue, feedback).run()
+    options = source_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)
+    await Follower(options, queue, feedback).run()
 
 
 if __name__ == "__main__":
 
     class PrintingQueue:
-        """Shows the events, without any rules."""
+        """Prints the events."""
 
         async def put(self, event: Any, /) -> None:
             print(event)

@@ -19,8 +19,8 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-# Where the file is written, each line counts. Of the others, one in so many is enough to be quick.
-NEAR = "secret_file.py"
+# Where the file is written, each line counts. Of the others, one in STRIDE is enough to be quick.
+NEAR = ("_atomic_file.py", "secret_file.py")
 STRIDE = 16
 
 

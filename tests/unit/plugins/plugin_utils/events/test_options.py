@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import change_options
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS, source_options
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
 
-def test_the_defaults() -> None:
-    options = change_options(CONNECTION, {})
+def test_defaults() -> None:
+    options = source_options(CONNECTION, {})
     assert (options.connection.base_url, options.connection.api_key) == (
         "https://control.example.com/api/v2",
         "some-key",
@@ -31,13 +32,13 @@ def test_the_defaults() -> None:
     assert options.wants_action("anything") and options.wants_status("anything")
 
 
-def test_the_connection_comes_from_the_environment_unless_it_is_given() -> None:
+def test_arguments_take_precedence_over_environment_variables() -> None:
     environment = {"CLOUDDB_BASE_URL": "https://env.example.com", "CLOUDDB_API_KEY": "env-key"}
-    assert change_options({}, environment).connection.base_url == "https://env.example.com"
-    assert change_options(CONNECTION, environment).connection.api_key == "some-key"
+    assert source_options({}, environment).connection.base_url == "https://env.example.com"
+    assert source_options(CONNECTION, environment).connection.api_key == "some-key"
 
 
-def test_strings_that_variables_have_become_are_understood() -> None:
+def test_strings_are_converted() -> None:
     strings = {
         "interval": "2.5",
         "max_interval": "60",
@@ -46,7 +47,7 @@ def test_strings_that_variables_have_become_are_understood() -> None:
         "project_ids": "p",
         "backfill": "1h",
     }
-    options = change_options({**CONNECTION, **strings}, {})
+    options = source_options({**CONNECTION, **strings}, {})
     assert (options.interval, options.max_interval, options.requests_per_minute) == (2.5, 60, 30)
     assert (options.connection.validate_certs, options.project_ids, options.backfill) == (
         False,
@@ -55,8 +56,19 @@ def test_strings_that_variables_have_become_are_understood() -> None:
     )
 
 
-def test_a_long_interval_is_the_longest_too() -> None:
-    assert change_options({**CONNECTION, "interval": 300}, {}).max_interval == 300
+def test_null_is_the_default() -> None:
+    assert source_options({**CONNECTION, **dict.fromkeys(set(ARGUMENTS) - set(CONNECTION))}, {}) == (
+        source_options(CONNECTION, {})
+    )
+
+
+def test_api_timeout_and_certificate_check_default_to_those_of_the_modules() -> None:
+    connection = source_options(CONNECTION, {}).connection
+    assert connection == Connection(connection.base_url, connection.api_key, api_retries=0)
+
+
+def test_max_interval_defaults_to_a_longer_interval() -> None:
+    assert source_options({**CONNECTION, "interval": 300}, {}).max_interval == 300
 
 
 @pytest.mark.parametrize(
@@ -81,6 +93,7 @@ def test_a_long_interval_is_the_longest_too() -> None:
         ("interval", "nan"),
         ("interval", True),
         ("interval", [5]),
+        ("interval", 10**400),
         ("max_interval", 1),
         ("backfill", "yesterday"),
         ("backfill", "9999999999w"),
@@ -88,14 +101,15 @@ def test_a_long_interval_is_the_longest_too() -> None:
         ("state_file", " "),
         ("requests_per_minute", 0),
         ("requests_per_minute", 1.5),
+        ("requests_per_minute", True),
         ("page_size", 0),
         ("feedback", "maybe"),
         ("intervall", 5),
     ],
 )
-def test_what_is_wrong_is_named(name: str, value: Any) -> None:
+def test_error_names_the_argument(name: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=f"^{name}: "):
-        change_options({**CONNECTION, name: value}, {})
+        source_options({**CONNECTION, name: value}, {})
 
 
 @pytest.mark.parametrize(
@@ -103,8 +117,8 @@ def test_what_is_wrong_is_named(name: str, value: Any) -> None:
     [
         ("validate_certs", "perhaps", "must be true or false"),
         ("api_timeout", "long", "must be a number"),
-        ("page_size", 1.5, "must be a whole number"),
-        ("requests_per_minute", "1.5", "must be a whole number"),
+        ("page_size", 1.5, "must be an integer"),
+        ("requests_per_minute", "1.5", "must be an integer"),
         ("project_ids", [1], "must be a list of strings"),
         ("state_file", 5, "must be a string"),
         ("max_interval", 0, "must be a number of seconds above 0 to 31536000, not 0.0"),
@@ -112,18 +126,18 @@ def test_what_is_wrong_is_named(name: str, value: Any) -> None:
         ("backfill", "36501d", "must be an age such as 90s, 30m, 24h, 7d or 2w, not '36501d'"),
     ],
 )
-def test_what_would_be_right_is_told(name: str, value: Any, problem: str) -> None:
+def test_error_says_what_is_valid(name: str, value: Any, problem: str) -> None:
     with pytest.raises(InvalidOption) as error:
-        change_options({**CONNECTION, name: value}, {})
+        source_options({**CONNECTION, name: value}, {})
     assert str(error.value) == f"{name}: {problem}"
 
 
-def test_an_argument_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+def test_error_for_unknown_argument_lists_the_arguments() -> None:
     with pytest.raises(
         InvalidOption,
-        match="^intervall: there is no such argument; there are base_url, api_key, .*, interval, max_interval, ",
+        match="^intervall: there is no such argument; the arguments are base_url, api_key, .*, interval, max_interval, ",
     ):
-        change_options({**CONNECTION, "intervall": 5}, {})
+        source_options({**CONNECTION, "intervall": 5}, {})
 
 
 @pytest.mark.parametrize(
@@ -133,11 +147,11 @@ def test_an_argument_that_there_is_not_is_answered_with_those_that_there_are() -
         *((value, False) for value in (False, "false", "no", "off", "0", 0)),
     ],
 )
-def test_the_spellings_of_true_and_false(value: Any, truth: bool) -> None:
-    assert change_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth
+def test_boolean_values(value: Any, truth: bool) -> None:
+    assert source_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth
 
 
-def test_a_wrong_key_is_not_quoted() -> None:
+def test_error_does_not_quote_the_key() -> None:
     with pytest.raises(InvalidOption) as raised:
-        change_options({**CONNECTION, "api_key": "my secret"}, {})
+        source_options({**CONNECTION, "api_key": "my secret"}, {})
     assert "secret" not in str(raised.value)

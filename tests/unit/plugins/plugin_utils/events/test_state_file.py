@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A state is replaced as a whole, or the one before it stays."""
+"""The state file is replaced completely, or keeps its content."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_read_returns_what_was_written(tmp_path: Path) -> None:
     file = StateFile(str(tmp_path / "state.json"))
     assert file.read() is None
     for state in ({"long": "x" * 1000}, {"short": None}):
@@ -24,9 +25,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_state_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_failed_write_keeps_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def fail(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -41,18 +40,50 @@ def test_a_write_that_fails_leaves_the_state_before_it(
     assert file.read() == {"new": 2}
 
 
-def test_a_folder_is_no_state(tmp_path: Path) -> None:
+def test_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="^state_file: .* can't be read: Is a directory"):
         StateFile(str(tmp_path)).read()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "null", "{"])
-def test_something_else_is_no_state(tmp_path: Path, content: str) -> None:
+def test_other_content_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(content)
     with pytest.raises(InvalidOption) as error:
         StateFile(str(path)).read()
     assert (
         str(error.value)
-        == f"state_file: {path} holds something else than a state; name another file, or remove it to begin anew"
+        == f"state_file: {path} does not hold a JSON object; name another file, or remove this one to start anew"
     )
+
+
+def test_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.touch(mode=0o644)
+    StateFile(str(path)).write({})
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    kept = {".other.json.abcdefgh.tmp", ".clouddb-abcdefgh.tmp"}
+    for name in (*kept, ".state.json.abcdefgh.tmp"):
+        (tmp_path / name).touch()
+    assert StateFile(str(tmp_path / "state.json")).read() is None
+    assert set(os.listdir(tmp_path)) == kept
+
+
+@pytest.mark.parametrize("name", ["clouddb", "clouddb-", "clouddb-state"])
+def test_writer_of_a_secret_in_the_same_folder_keeps_the_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It removes its own temporary files while it holds the folder's lock, which the event source does not take."""
+    replace = os.replace
+
+    def replace_later(source: str, target: str) -> None:
+        with SecretFile(str(tmp_path / "key"), lambda path: False).held():
+            replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_later)
+    file = StateFile(str(tmp_path / name))
+    file.write({"new": 1})
+    assert file.read() == {"new": 1}

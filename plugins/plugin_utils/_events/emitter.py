@@ -1,0 +1,99 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Turns changes into events, and puts them into the queue of a rulebook."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ...module_utils._timestamps import parse_timestamp
+from .changes import Change
+
+# How long the rules may take to take or confirm an event, in seconds.
+RULES_TIMEOUT = 60.0
+EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
+
+logger = logging.getLogger("clouddb.control.operations")
+
+
+class EventQueue(Protocol):
+    """What a rulebook gives an event source to put its events into."""
+
+    async def put(self, event: Any, /) -> None:
+        """Put one event into the queue."""
+
+
+class EventEmitter:
+    """Puts events into a queue; C(feedback) brings back each event that the rules confirm, where the rulebook asks for that."""
+
+    def __init__(self, queue: EventQueue, feedback: asyncio.Queue[Any] | None):
+        self._queue = queue
+        self._feedback = feedback
+
+    async def emit(self, event: dict[str, Any]) -> None:
+        """Put the event into the queue, and wait until the rules confirm it, where there is feedback."""
+        event_id = event["meta"]["uuid"]
+        await self._queue.put(event)
+        if self._feedback is None:
+            return
+        try:
+            await asyncio.wait_for(_confirmation(self._feedback, event_id), RULES_TIMEOUT)
+        except asyncio.TimeoutError:
+            logger.warning(
+                "The rules have not confirmed an event within %g s. The event source continues without.", RULES_TIMEOUT
+            )
+
+    def is_taken(self) -> bool:
+        """Whether the rules have surely taken every event that was emitted."""
+        # ansible-rulebook gives a queue with filters around the one that holds events, a single one.
+        empty = getattr(getattr(self._queue, "queue", self._queue), "empty", None)
+        return self._feedback is not None or empty is None or empty()
+
+    async def wait_until_taken(self) -> None:
+        """Wait until is_taken(), at most RULES_TIMEOUT."""
+
+        async def taken() -> None:
+            while not self.is_taken():
+                await asyncio.sleep(0.02)
+
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(taken(), RULES_TIMEOUT)
+
+
+async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
+    while (await feedback.get())["meta"]["uuid"] != event_id:
+        pass
+
+
+def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
+    """The event of a change; if it is emitted again after a crash, it has the same C(meta.uuid).
+
+    It is a copy, because filters of a rulebook may change it.
+    """
+    operation = change.operation
+    name = " ".join(
+        str(part)
+        for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at"))
+    )
+    content = {
+        "operation": operation,
+        "previous_status": change.previous_status,
+        "project": project,
+        "seconds": _seconds(operation),
+    }
+    return {"clouddb": copy.deepcopy(content), "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, name))}}
+
+
+def _seconds(operation: Mapping[str, Any]) -> float | None:
+    """From the operation's creation to its latest update, if the service sends both."""
+    try:
+        return (parse_timestamp(operation["updated_at"]) - parse_timestamp(operation["created_at"])).total_seconds()
+    except (KeyError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,34 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client that keeps below the account's rate limit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ...module_utils._clock import Clock
+from ...module_utils._http.client import Client
+from ...module_utils._http.connection import Connection
+from ...module_utils._http.response import Response
+
+
+class RateLimitedClient(Client):
+    """Spaces its GET requests evenly, so that there are no more than C(requests_per_minute)."""
+
+    def __init__(self, connection: Connection, clock: Clock, requests_per_minute: int):
+        super().__init__(connection, clock)
+        self._spacing = 60 / requests_per_minute
+        self._next_request = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+        """As Client.get(), after a pause if need be."""
+        with self._lock:
+            pause = self._next_request - self.clock.monotonic()
+            if pause > 0:
+                self.clock.sleep(pause)
+            self._next_request = max(self._next_request, self.clock.monotonic()) + self._spacing
+        return super().get(*segments, query=query)
