@@ -46,7 +46,7 @@ options:
   ca_path:
     description:
       - File or folder with the certificates of the trusted authorities.
-    type: str
+    type: path
   allow_http:
     description:
       - Whether plain C(http) to other machines is allowed. It exposes the key to every network on the way.

@@ -386,7 +386,7 @@ def test_retry_after_is_honoured(source: EventSource) -> None:
 @pytest.mark.parametrize("skip", [0, 7])
 def test_refused_key_fails(source: EventSource, skip: int) -> None:
     source.sandbox.fault("status", status=401, times=None, skip=skip)
-    with pytest.raises(Unauthorized, match="check api_key or CLOUDDB_API_KEY"):
+    with pytest.raises(Unauthorized, match="Check api_key or CLOUDDB_API_KEY"):
         source.run(100)
 
 
