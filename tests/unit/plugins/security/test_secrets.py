@@ -73,7 +73,7 @@ def test_after_an_unexpected_error_a_key_that_was_created_all_the_same_is_named(
         return quoting(session, request) if request.method == "POST" else send(session, request, **kwargs)
 
     monkeypatch.setattr(requests.Session, "send", crash_at_post)
-    with pytest.raises(OrphanedKey, match="revoke it with state=absent and id=7"):
+    with pytest.raises(OrphanedKey, match="Revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
 
 
