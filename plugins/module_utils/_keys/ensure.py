@@ -137,7 +137,7 @@ def _unchanged(existing: Sequence[Key], dest: SecretFile | None) -> Result:
     if len(existing) > 1:
         result["warnings"] = [
             f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}), and none of them was changed. "
-            "One whose secret nobody has can be left by a task that was interrupted. "
+            "An interrupted task can leave a key whose secret nobody has. "
             "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
         ]
     return result

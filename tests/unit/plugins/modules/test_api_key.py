@@ -70,7 +70,7 @@ def test_present_warns_about_several_keys_and_returns_the_earliest(sandbox: Sand
     assert (result["changed"], result["api_key"]) == (False, earlier)
     assert result["warnings"] == [
         f"2 keys are named 'deploy' (ids {earlier['id']}, {later['id']}), and none of them was changed. "
-        "One whose secret nobody has can be left by a task that was interrupted. "
+        "An interrupted task can leave a key whose secret nobody has. "
         "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
     ]
     assert writes(sandbox) == []
