@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The facts of an account report."""
+"""Filter plugin that calculates the facts of an account report."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ name: account_report
 short_description: Statistics of an account's API keys, projects and operations
 version_added: 1.0.0
 description:
-  - Turns what the info modules of this collection return into the facts of an account report, which can be written as JSON, and drawn as
-    a page by P(clouddb.control.account_report_page#filter). The role C(clouddb.control.account_report) does both.
-  - All ages and periods are measured from O(now) and by the service's timestamps. No clock is read.
-  - A duration is the time from C(created_at) to C(updated_at), of operations that were carried out, that is of those whose status is
-    C(finished), C(failed) or C(error). The 95th percentile is the nearest rank, so it is one of the durations.
-  - Each operation has the label that the web console shows for its status. C(finished) and C(skipped) are V(OK), C(scheduling) is
-    V(Scheduling), C(failed), C(error) and C(cancelled) are V(Error). Any other status is V(In progress), as it is for
+  - Calculates the facts of an account report from the results of the info modules of this collection.
+  - The role C(clouddb.control.account_report) writes the facts as JSON, and as an HTML page with P(clouddb.control.account_report_page#filter).
+  - All ages and periods are relative to O(now) and use the timestamps of the service. The filter does not read a clock.
+  - The duration of an operation is the time from C(created_at) to C(updated_at). Only operations with the status C(finished), C(failed) or
+    C(error) have a duration. The 95th percentile is calculated with the nearest-rank method.
+  - The label of an operation is the one that the web console shows. It is V(OK) for C(finished) and C(skipped), V(Scheduling) for
+    C(scheduling), V(Error) for C(failed), C(error) and C(cancelled), and V(In progress) for any other status, as in
     M(clouddb.control.operation_wait).
 author:
   - clouddb.control contributors (@clouddb)
 options:
   _input:
     description:
-      - What the account has, as returned by the info modules.
+      - API keys, projects and operations of the account, as returned by the info modules.
     type: dict
     required: true
     suboptions:
@@ -43,23 +43,23 @@ options:
         elements: str
         default: []
       operations:
-        description: RV(clouddb.control.operation_info#module:operations). Those older than O(days) are left out.
+        description: RV(clouddb.control.operation_info#module:operations). Operations older than O(days) are ignored.
         type: list
         elements: dict
         required: true
   now:
     description:
-      - The moment of the report, an ISO 8601 timestamp (UTC if it has no offset).
+      - Time of the report, as an ISO 8601 timestamp. Without an offset it is in UTC.
     type: str
     required: true
   days:
     description:
-      - How many days back from O(now) the operations are reported.
+      - Number of days before O(now) whose operations are reported.
     type: int
     default: 7
   stale_days:
     description:
-      - A key is stale when it was last used so many days ago, or longer.
+      - Number of days without use after which a key is stale.
     type: int
     default: 90
   title:
@@ -69,8 +69,8 @@ options:
     default: Account report
   previous:
     description:
-      - Text of an earlier report's JSON. If the facts are still the same, the result has the earlier C(generated_at), so that the report
-        does not change only because time has passed. A text that is no such JSON counts as none.
+      - JSON of an earlier report. If the facts are the same, the result keeps the earlier C(generated_at), so that the report does not
+        change only because time has passed. Anything other than the JSON of a report is ignored.
     type: str
     default: ""
 seealso:
@@ -85,12 +85,12 @@ EXAMPLES = r"""
   clouddb.control.project_info:
   register: found
 
-- name: List their operations of the last day
+- name: List the operations of the last day
   clouddb.control.operation_info:
     created_after: 24h
   register: recent
 
-- name: Show how long the actions took
+- name: Show the duration of each action
   ansible.builtin.debug:
     msg: "{{ item.action }}: median {{ item.median_seconds }} s, 95 % took at most {{ item.p95_seconds }} s"
   loop: "{{ (account | clouddb.control.account_report(now=now(utc=true).isoformat(), days=1)).operations.by_action }}"
@@ -105,20 +105,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The facts.
+  description: Facts of the account report.
   type: dict
   contains:
     format:
-      description: Version of the shape of the facts.
+      description: Version of the structure of the facts.
       type: int
     title:
       description: O(title).
       type: str
     generated_at:
-      description: O(now), or that of O(previous) if nothing else has changed. UTC.
+      description: Time of the report in UTC. This is O(now), or the time of O(previous) if nothing else has changed.
       type: str
     since:
-      description: Where the period of the operations begins. UTC.
+      description: Start of the reported period in UTC.
       type: str
     days:
       description: O(days).
@@ -127,28 +127,29 @@ _value:
       description: O(stale_days).
       type: int
     fingerprint:
-      description: Hash of all facts but C(generated_at) and C(since).
+      description: Hash of all facts except C(generated_at) and C(since).
       type: str
     api_keys:
       description:
-        - C(total), C(never_used), C(stale), C(duplicate_names) are numbers of keys.
-        - C(list) has the keys by name, each with C(id), C(name), C(created_at), C(age_days), C(last_used_on) (the day), C(unused_days),
-          C(last_used_from_addr), and C(never_used), C(stale), C(duplicate_name) as booleans.
+        - C(total), C(never_used), C(stale) and C(duplicate_names) are numbers of keys.
+        - C(list) contains the keys sorted by name, each with C(id), C(name), C(created_at), C(age_days), C(last_used_on) (a date),
+          C(unused_days), C(last_used_from_addr), and the booleans C(never_used), C(stale) and C(duplicate_name).
       type: dict
     projects:
       description:
-        - C(total) and C(locked) are numbers of projects, C(cpu_used_sec) is the sum of their compute seconds.
-        - C(by_region), C(by_version) and C(by_platform) have the number of projects of each kind.
-        - C(unavailable_ids) has the ids of those that the service could not list.
-        - C(list) has the projects by name.
+        - C(total) and C(locked) are numbers of projects. C(cpu_used_sec) is the sum of their compute seconds.
+        - C(by_region), C(by_version) and C(by_platform) map each value to its number of projects.
+        - C(unavailable_ids) lists the ids of projects that the service could not list.
+        - C(list) contains the projects sorted by name.
       type: dict
     operations:
       description:
-        - C(total) is their number. C(by_label) and C(by_status) have the number of each kind.
-        - C(by_action) has a dictionary for each action, the most frequent first, with C(action), C(total), C(by_label), C(timed) (the number of
-          durations), C(median_seconds), C(p95_seconds) and C(longest_seconds).
-        - C(slowest) has the ten that took longest, C(failed) all whose label is V(Error), C(list) all, newest first.
-        - An operation has C(label) and C(duration_seconds), the C(project_name), and what the service sent.
+        - C(total) is the number of operations. C(by_label) and C(by_status) map each value to its number of operations.
+        - C(by_action) contains a dictionary for each action, the most frequent first, with C(action), C(total), C(by_label), C(timed) (the
+          number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
+        - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
+          duration.
+        - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent.
       type: dict
 """
 
@@ -158,27 +159,27 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..plugin_utils._report.facts import Scope, report_facts
+from ..plugin_utils._report.facts import ReportOptions, report_facts
 
 
 def account_report(
     account: Any, now: str, days: int = 7, stale_days: int = 90, title: str = "Account report", previous: str = ""
 ) -> Any:
-    """The facts of the account. What the service sent is data: it is never taken for a template."""
+    """The facts of the account, marked as unsafe so that values of the service are never rendered as templates."""
     if not isinstance(account, Mapping) or not {"api_keys", "projects", "operations"} <= set(account):
         raise AnsibleFilterError(
-            "account_report: the input has to be a dictionary with api_keys, projects and operations."
+            "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
     if days < 1 or stale_days < 1:
-        raise AnsibleFilterError("account_report: days and stale_days have to be 1 or more.")
+        raise AnsibleFilterError("account_report: days and stale_days must be 1 or more.")
     try:
-        return wrap_var(report_facts(account, Scope(title, days, stale_days), now, previous))
+        return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
     except (OverflowError, ValueError) as error:
         raise AnsibleFilterError(f"account_report: {error}") from error
 
 
 class FilterModule:
-    """Tells Ansible of the filter."""
+    """The filter, by its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"account_report": account_report}

@@ -1,35 +1,36 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of an account report, laid out but not yet written as HTML."""
+"""Filter plugin that prepares the facts of an account report for an HTML template."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: account_report_page
-short_description: What the page of an account report shows
+short_description: Content of an account report's HTML page
 version_added: 1.0.0
 description:
-  - Turns the facts of P(clouddb.control.account_report#filter) into what a page shows of them, in its order and with all values as texts, so
-    that a template has only to lay it out. Timelines come as coordinates for SVG.
-  - What would make the page too long is folded away or left out, the least pressing first.
-  - Nothing in the result is escaped. A template has to do that with every value.
+  - Converts the facts of P(clouddb.control.account_report#filter) to the content of an HTML page. Values are formatted as text, lists are
+    sorted, and timelines are SVG coordinates, so that a template only has to lay them out.
+  - Long tables are folded, and very long ones are truncated. The least important rows are omitted.
+  - The result is not escaped. The template must escape every value.
 author:
   - clouddb.control contributors (@clouddb)
 options:
   _input:
     description:
-      - The facts.
+      - Facts of P(clouddb.control.account_report#filter).
     type: dict
     required: true
   most_timelines:
     description:
-      - How many projects have a timeline, those first that have the most errors, then the most operations. The others share a table.
+      - Maximum number of projects with a timeline. Projects with the most errors come first, then those with the most operations. The others
+        are rows of a table.
     type: int
     default: 20
   most_rows:
     description:
-      - How many rows a table has at most.
+      - Maximum number of rows in a table.
     type: int
     default: 1000
 seealso:
@@ -43,7 +44,7 @@ EXAMPLES = r"""
     src: /srv/reports/account.json
   register: report
 
-- name: Write a page of it with a template of one's own
+- name: Create a page with a custom template
   ansible.builtin.template:
     src: my-report.html.j2
     dest: /srv/reports/mine.html
@@ -54,7 +55,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The page. The templates of the role C(clouddb.control.account_report) show what is in it.
+  description: Content of the page, as used by the templates of the role C(clouddb.control.account_report).
   type: dict
 """
 
@@ -65,23 +66,25 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..plugin_utils._report.facts import FORMAT
-from ..plugin_utils._report.page import Limits, report_page
+from ..plugin_utils._report.page import PageLimits, report_page
 
 
 def account_report_page(facts: Any, most_timelines: int = 20, most_rows: int = 1000) -> Any:
-    """The page for the facts. What the service sent is data: it is never taken for a template."""
+    """The content of the page, marked as unsafe so that values of the service are never rendered as templates."""
     try:
         if facts["format"] != FORMAT:
-            raise AnsibleFilterError(f"account_report_page: the facts are of format {facts['format']}, not {FORMAT}.")
-        return wrap_var(report_page(facts, Limits(max(0, most_timelines), max(0, most_rows))))
+            raise AnsibleFilterError(
+                f"account_report_page: the facts have format {facts['format']}, not {FORMAT}. Create the report again."
+            )
+        return wrap_var(report_page(facts, PageLimits(max(0, most_timelines), max(0, most_rows))))
     except (KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(
-            f"account_report_page: the input is not what the filter account_report returns: {error}"
+            f"account_report_page: the input must be the result of the filter account_report: {error}"
         ) from error
 
 
 class FilterModule:
-    """Tells Ansible of the filter."""
+    """The filter, by its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"account_report_page": account_report_page}

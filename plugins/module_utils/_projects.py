@@ -15,26 +15,27 @@ from ._options import not_blank
 
 
 class Projects(NamedTuple):
-    """The projects, and the ids of those that the service says it could not include."""
+    """The projects, and the ids of those that the service could not include in its list."""
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
 
     def warnings(self) -> list[str]:
-        """The warning that a list with gaps calls for."""
+        """A warning that names the missing projects; empty when the list is complete."""
         if not self.unavailable_ids:
             return []
-        return [f"The service's project list is incomplete; it could not include: {', '.join(self.unavailable_ids)}."]
+        ids = ", ".join(self.unavailable_ids)
+        return [f"The project list is incomplete. The service could not include: {ids}. Try again later."]
 
 
 class Filters(NamedTuple):
-    """Fields that a project must have exactly as given here; None admits any value."""
+    """Values that fields of a project must equal; None matches any value."""
 
     project_id: str | None = None
     name: str | None = None
     region_id: str | None = None
 
-    def admits(self, project: Mapping[str, Any]) -> bool:
+    def matches(self, project: Mapping[str, Any]) -> bool:
         wanted = {"id": self.project_id, "name": self.name, "region_id": self.region_id}
         return all(value in (None, project.get(field)) for field, value in wanted.items())
 
@@ -42,14 +43,14 @@ class Filters(NamedTuple):
 def list_projects(
     client: Client, filters: Filters = Filters(), query: Mapping[str, Any] | None = None, page_size: int | None = None
 ) -> Projects:
-    """All projects that the key reaches and the filters admit, every field as the service sent it.
+    """All projects that the key can access and the filters match, with every field that the service sent (api.md, GET /projects).
 
-    C(query) goes with each request.
+    C(query) is sent with each request. Raises what Client raises when a page can't be fetched.
     """
     projects: list[dict[str, Any]] = []
     unavailable: dict[str, None] = {}
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size):
-        projects += [project for project in page.items if filters.admits(project)]
+        projects += [project for project in page.items if filters.matches(project)]
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
@@ -58,30 +59,30 @@ def list_projects(
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The option C(query), which may be None, as it is sent.
+    """The option C(query) as query parameters; empty when it is None.
 
-    Raises InvalidOption for parameters that paging sends, and for values that are no text.
+    Raises InvalidOption for the parameters of paging, and for values other than strings, numbers and lists of them.
     """
     query = params["query"] or {}
     for name, value in query.items():
         if name == "limit":
-            raise InvalidOption("query", "must not hold limit; use page_size")
+            raise InvalidOption("query", "must not contain limit. Use page_size instead.")
         if name == "cursor":
-            raise InvalidOption("query", "must not hold cursor; all pages are read in any case")
-        if not all(isinstance(part, (str, int, float)) for part in _parts(value)):
-            raise InvalidOption("query", f"the value of {name} must be a string or a number, or a list of them")
+            raise InvalidOption("query", "must not contain cursor. All pages are fetched anyway.")
+        if not all(isinstance(item, (str, int, float)) for item in _items(value)):
+            raise InvalidOption("query", f"the value of {name} must be a string, a number, or a list of them")
     return {
-        name: [str(part).lower() if isinstance(part, bool) else part for part in _parts(value)]
+        name: [str(item).lower() if isinstance(item, bool) else item for item in _items(value)]
         for name, value in query.items()
     }
 
 
-def _parts(value: Any) -> list[Any]:
+def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:
-    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for empty ones, and for those that are no text."""
+    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for blank values and for other types than strings."""
     for option in Filters._fields:
         if not isinstance(params.get(option), (str, type(None))):
             raise InvalidOption(option, f"must be a string, not {params[option]!r}")

@@ -12,9 +12,11 @@ module: api_key
 short_description: Create and revoke API keys
 version_added: 1.0.0
 description:
-  - Sees to it that an API key of a name exists, or that it is revoked.
-  - The service shows a key's secret once, when the key is created. O(dest) puts it into a file, and keeps it out of results and logs.
-  - A creation whose answer got lost is never repeated. When many hosts create the same key at once, one key stays.
+  - Creates or revokes an API key by name.
+  - The service shows the secret of a key only once, when the key is created. With O(dest), the secret is written to a file and kept out of
+    results and logs.
+  - If the response to a create request is lost, the request is not retried. The task fails and names the key that may have been created.
+  - When many hosts create the same key at once, one key is kept and the others are revoked.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -26,77 +28,78 @@ attributes:
     description: Can run in check mode and return what it would change.
     support: full
     details:
-      - In check mode RV(key) is V(null) and RV(api_key.id) of a key to be created is V(null), as the service has not given them out yet.
+      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null).
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
 options:
   state:
     description:
-      - V(present) creates the key unless there is one of that O(name).
-      - V(absent) revokes it, which takes effect at once and can't be undone.
+      - V(present) creates the key unless a key of that O(name) exists.
+      - V(absent) revokes the key. This takes effect immediately and can't be undone.
     type: str
     choices: [present, absent]
     default: present
   name:
     description:
-      - Name of the key. It counts for the whole account. Hosts that each keep a secret of their own need names of their own, for example with
-        C(inventory_hostname) in it, or they would replace each other's keys.
-      - The service lets several keys have the same name.
-      - Needed for O(state=present). For O(state=absent), give either this or O(id).
+      - Name of the key within the account.
+      - Hosts that each have their own secret need different names, for example with C(inventory_hostname) in it. Otherwise they replace each
+        other's keys.
+      - Names are not unique. Several keys can have the same name.
+      - Required with O(state=present). With O(state=absent), set either this or O(id).
     type: str
   id:
     description:
-      - Id of the key to revoke with O(state=absent), instead of its O(name).
+      - Id of the key to revoke with O(state=absent), as an alternative to O(name).
     type: int
   dest:
     description:
-      - Path of the file on the target that the secret is written to. It is then left out of the result.
-      - The file is made sure of before the key is created, written as a whole and renamed into place. Its folder must exist.
-      - For a key that exists, the file is read, and the service is asked whether it takes the key in it. The secret counts as lost when the
-        file is missing or empty, or when the service refuses its content with 401.
-      - A symbolic link is replaced by the file.
-      - The file's mode is V(0600) unless O(mode) says otherwise.
-      - Used with O(state=present) only; O(state=absent) leaves the file alone.
+      - Path of the file on the target to write the secret to. The secret is then not part of the result.
+      - The module checks that the file is writable before it creates the key, and replaces the file atomically. The directory must exist.
+      - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
+        available when the file is missing or empty, or when the service rejects its content with 401.
+      - A symbolic link is replaced by a regular file.
+      - The mode of the file is V(0600) unless O(mode) is set.
+      - Ignored with O(state=absent).
     type: path
   regenerate:
     description:
-      - What to do about a key that exists already.
-      - V(never) leaves it as it is. If O(dest) is set and the secret is lost, the task fails.
-      - V(if_lost) replaces it if the secret in O(dest) is lost.
-      - V(always) replaces it each time.
-      - To replace a key, a new one is created and its secret is written to O(dest), and then all older ones of that O(name) are revoked.
+      - When to replace a key that already exists.
+      - V(never) does not replace it. If O(dest) is set and the secret is no longer available, the task fails.
+      - V(if_lost) replaces it if the secret in O(dest) is no longer available. It requires O(dest).
+      - V(always) replaces it every time.
+      - To replace a key, the module creates a new key, writes its secret to O(dest), and then revokes all older keys of that O(name).
     type: str
     choices: [never, if_lost, always]
     default: never
   allow_multiple:
     description:
-      - Lets O(state=absent) revoke all keys of that O(name). Without it, the task fails when there are several.
+      - Allows O(state=absent) to revoke several keys of the same O(name). If it is V(false), the task fails when there are several.
     type: bool
     default: false
   mode:
     description:
-      - The permissions of O(dest), as an octal number in quotes such as V('0640'), or symbolic, such as V(u=rw,g=r). V(0600) if not set.
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
   owner:
     description:
-      - Name of the user that should own O(dest).
+      - Name of the user that owns O(dest).
   group:
     description:
-      - Name of the group that should own O(dest).
+      - Name of the group that owns O(dest).
   attributes:
     description:
-      - The file system attributes of O(dest), as C(lsattr) shows them.
+      - File system attributes of O(dest), in the format of C(lsattr).
   unsafe_writes:
     description:
-      - Lets the secret be written into O(dest) where the file can't be replaced, as with one that is mounted into a container.
+      - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
 seealso:
-  - module: clouddb.control.project_info
+  - module: clouddb.control.api_key_info
 """
 
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: Have a key for deployments, its secret in a file
+- name: Create a key for deployments and store its secret in a file
   clouddb.control.api_key:
     name: deploy
     dest: /etc/myapp/clouddb.key
@@ -104,24 +107,24 @@ EXAMPLES = r"""
     group: myapp
     mode: "0640"
 
-- name: Have a key of its own for each host, again if its file got lost
+- name: Create a key for each host, and replace it if its secret is no longer available
   clouddb.control.api_key:
     name: deploy-{{ inventory_hostname }}
     dest: /etc/myapp/clouddb.key
     regenerate: if_lost
 
-- name: Create a key and keep its secret in a variable
+- name: Create a key and register its secret
   clouddb.control.api_key:
     name: ci-{{ now(utc=true).strftime('%Y%m%d%H%M%S') }}
   register: ci_key
   no_log: true
 
-- name: Revoke it by its id
+- name: Revoke the key by its id
   clouddb.control.api_key:
     state: absent
     id: "{{ ci_key.api_key.id }}"
 
-- name: Revoke every key of a name
+- name: Revoke all keys of a name
   clouddb.control.api_key:
     state: absent
     name: old-laptop
@@ -131,13 +134,13 @@ EXAMPLES = r"""
 RETURN = r"""
 api_key:
   description:
-    - The key's public fields, all that the service sent. Of several keys of that name, the earliest.
+    - Public fields of the key, as sent by the service. If several keys have the name, the earliest of them.
     - V(null) with O(state=absent).
   returned: success
   type: dict
   contains:
     id:
-      description: Id of the key; V(null) in check mode for a key to be created.
+      description: Id of the key. V(null) in check mode for a key that would be created.
       type: int
       returned: success
       sample: 165432
@@ -147,29 +150,29 @@ api_key:
       returned: success
       sample: deploy
     created_at:
-      description: When the key was created; V(null) in check mode for a key to be created.
+      description: Time at which the key was created. V(null) in check mode for a key that would be created.
       type: str
       returned: success
       sample: "2026-11-21T09:15:07.123456Z"
     last_used_at:
-      description: When the key was last used; V(null) if it never was.
+      description: Time at which the key was last used. V(null) if it was never used.
       type: str
       returned: success
       sample: null
     last_used_from_addr:
-      description: Network address that the key was last used from; empty if it never was.
+      description: Network address that the key was last used from. Empty if it was never used.
       type: str
       returned: success
       sample: ""
 key:
   description:
-    - The secret. Use C(no_log) on the task, or O(dest) instead.
+    - Secret of the created key. Set C(no_log) on the task, or use O(dest) instead.
     - V(null) in check mode.
   returned: when a key was created and O(dest) is not set
   type: str
   sample: 9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3
 revoked:
-  description: What the service answered to each revocation.
+  description: Revocation results, as sent by the service.
   returned: success
   type: list
   elements: dict
@@ -181,9 +184,12 @@ revoked:
       last_used_from_addr: 192.0.2.7
 failure:
   description:
-    - What went wrong, for programs. C(kind) is always there.
-    - C(key_ids) are the keys that the message is about.
-    - C(status), C(message), C(code) and C(request_id) are the service's, C(method), C(path) and C(attempts) belong to the request.
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(key_ids) lists the keys that the message is about.
+    - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(several_keys) when several keys have the
+      name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and V(orphaned_key) when keys may be active that
+      nobody has the secret of, or that should have been revoked. Other kinds are those of all modules.
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:
@@ -213,7 +219,7 @@ from ..module_utils._options import integer, not_blank
 def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """The task's result; C(set_attributes) gives a path the owner, group and mode of the options."""
+    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
     not_blank(params, "name")
     not_blank(params, "dest")
     integer(params, "id", 1)
@@ -222,17 +228,17 @@ def run(
     if params["regenerate"] == "if_lost" and params["dest"] is None:
         raise InvalidOption(
             "regenerate",
-            "if_lost needs dest, the file whose secret may be lost; use always to replace the key in any case",
+            "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time.",
         )
     dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
     return present(client, params["name"], dest, params["regenerate"], check_mode)
 
 
 def set_file_attributes(module: AnsibleModule, path: str) -> bool:
-    """Give the path the owner, group and mode that the options say, mode 0600 without one; whether that changed it."""
+    """Set owner, group and mode of the path as the options say, mode 0600 if there is none; whether that changed it."""
     params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
     if path != params["dest"]:
-        # An attribute such as +i would keep a temporary file from being renamed.
+        # A temporary file with an attribute such as +i could not be renamed.
         params["attributes"] = None
     changed: bool = module.set_fs_attributes_if_different(module.load_file_common_arguments(params, path=path), False)
     return changed

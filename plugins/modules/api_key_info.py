@@ -12,8 +12,8 @@ module: api_key_info
 short_description: List the API keys of the account
 version_added: 1.0.0
 description:
-  - Lists the account's API keys that have not been revoked, with all that the service tells of them. Their secrets are shown only once,
-    when they are created.
+  - Lists the active API keys of the account. Revoked keys are not included.
+  - The result has no secrets. The service shows a secret only once, when the key is created.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -23,7 +23,7 @@ extends_documentation_fragment:
 options:
   name:
     description:
-      - Return only keys of exactly this name. There can be several.
+      - Name of the keys to return, matched exactly. Several keys can have the same name.
     type: str
 seealso:
   - module: clouddb.control.api_key
@@ -36,7 +36,7 @@ EXAMPLES = r"""
   clouddb.control.api_key_info:
   register: account
 
-- name: Show those that were never used
+- name: Show keys that were never used
   ansible.builtin.debug:
     msg: "{{ item.name }} (id {{ item.id }}) was created at {{ item.created_at }} and never used"
   loop: "{{ account.api_keys | rejectattr('last_used_at') }}"
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 api_keys:
-  description: The keys, the earliest first, with all fields that the service sent.
+  description: Keys with all fields that the service sent, sorted by creation time.
   returned: success
   type: list
   elements: dict
@@ -57,7 +57,9 @@ api_keys:
       last_used_at: null
       last_used_from_addr: ""
 failure:
-  description: What went wrong, for programs. C(status), C(message), C(code) and C(request_id) are the service's.
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:
@@ -82,7 +84,7 @@ from ..module_utils._options import not_blank
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """The task's result; it is the same in check mode."""
+    """Returns the result of the task, which is the same in check mode."""
     name = not_blank(params, "name")
     return {"changed": False, "api_keys": list_keys(client) if name is None else keys_named(client, name)}
 

@@ -12,8 +12,8 @@ module: project_info
 short_description: List the projects of the account
 version_added: 1.0.0
 description:
-  - Lists the projects that the API key reaches, all of them, over as many pages as the service has.
-  - A page that can't be had fails the task. A partial list is never returned as if it were whole.
+  - Lists all projects that the API key can access.
+  - The list is complete. Every page is fetched, or the task fails.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -23,24 +23,24 @@ extends_documentation_fragment:
 options:
   project_id:
     description:
-      - Return only the project of this id.
+      - Id of the project to return, matched exactly.
     type: str
   name:
     description:
-      - Return only projects of exactly this name.
+      - Name of the projects to return, matched exactly.
     type: str
   region_id:
     description:
-      - Return only projects of exactly this region.
+      - Region of the projects to return, matched exactly.
     type: str
   page_size:
     description:
-      - Number of projects to ask for with each request. If not set, the service decides.
+      - Maximum number of projects in a page. If not set, the service decides.
     type: int
   query:
     description:
-      - Further query parameters to send, if the service knows any, such as C(org_id) or C(search).
-      - Values are strings or numbers, or lists of them.
+      - Additional query parameters that the service supports, such as C(org_id) or C(search).
+      - Values are strings, numbers, or lists of them.
     type: dict
 seealso:
   - module: clouddb.control.operation_info
@@ -53,19 +53,19 @@ EXAMPLES = r"""
   clouddb.control.project_info:
   register: account
 
-- name: Show their names and regions
+- name: Show the region of each project
   ansible.builtin.debug:
     msg: "{{ item.name }} is in {{ item.region_id }}"
   loop: "{{ account.projects }}"
   loop_control:
     label: "{{ item.id }}"
 
-- name: Find a project by its name
+- name: Find projects by name
   clouddb.control.project_info:
     name: shop
   register: shop
 
-- name: Let the service search within an organization
+- name: Search the projects of an organization
   clouddb.control.project_info:
     query:
       org_id: org-morning-bread-81040908
@@ -74,7 +74,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 projects:
-  description: The projects, with all fields that the service sent.
+  description: Projects with all fields that the service sent.
   returned: success
   type: list
   elements: dict
@@ -92,13 +92,15 @@ projects:
       created_at: "2026-03-02T08:30:12.000000Z"
       updated_at: "2026-11-20T17:45:01.000000Z"
 unavailable_project_ids:
-  description: Ids of projects that the service could not include in its list. There is a warning too, when there are any.
+  description: Ids of projects that the service could not include in its list. If there are any, the task also warns about them.
   returned: success
   type: list
   elements: str
   sample: []
 failure:
-  description: What went wrong, for programs. C(status), C(message), C(code) and C(request_id) are the service's.
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:
@@ -123,7 +125,7 @@ from ..module_utils._projects import checked_filters, checked_query, list_projec
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """The task's result; it is the same in check mode."""
+    """Returns the result of the task, which is the same in check mode."""
     found = list_projects(client, checked_filters(params), checked_query(params), integer(params, "page_size", 1))
     return {
         "changed": False,

@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""API keys of the account: listed, created exactly once, revoked (api.md, API key)."""
+"""Lists, creates and revokes the API keys of the account (api.md, API key)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -18,12 +18,16 @@ Key = dict[str, Any]
 
 
 class OrphanedKey(ClouddbError):
-    """A key may be or is active that nobody has the secret of, or that should be gone; C(key_ids) names what is known."""
+    """A key that is active, or may be, although nobody has its secret or it was to be revoked.
+
+    C(key_ids) are those of its ids that are known, C(cause) the error of the request that failed.
+    """
 
     kind = "orphaned_key"
 
     def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError, result: dict[str, Any] | None = None):
-        super().__init__(message, {**cause.details, "key_ids": list(key_ids)}, result)
+        text = f"{message} Error: {sentence(cause)}"
+        super().__init__(text, {**cause.details, "key_ids": list(key_ids)}, result)
 
 
 class CreatedKey(NamedTuple):
@@ -32,13 +36,18 @@ class CreatedKey(NamedTuple):
     secret: str
     public: Key
 
+    @property
+    def id(self) -> int:
+        key_id: int = self.public["id"]
+        return key_id
+
     def __repr__(self) -> str:
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
 def list_keys(client: Client) -> list[Key]:
     """The account's active keys, the earliest first (api.md, GET /api_keys)."""
-    return sorted(client.get("api_keys").items(None, id=int), key=_age_order)
+    return sorted(client.get("api_keys").items(None, id=int), key=_creation_order)
 
 
 def keys_named(client: Client, name: str) -> list[Key]:
@@ -46,7 +55,7 @@ def keys_named(client: Client, name: str) -> list[Key]:
     return [key for key in list_keys(client) if key.get("name") == name]
 
 
-def _age_order(key: Key) -> tuple[datetime, int]:
+def _creation_order(key: Key) -> tuple[datetime, int]:
     try:
         return parse_timestamp(key["created_at"]), key["id"]
     except (KeyError, ValueError, AttributeError):
@@ -56,62 +65,68 @@ def _age_order(key: Key) -> tuple[datetime, int]:
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the keys of that name from before. Raises OrphanedKey when no usable answer came, which names the
-    key that may have been created all the same.
+    C(known_ids) are the ids of the keys that had this name before. Raises OrphanedKey when the service may have created
+    a key without a usable response; the error names the new keys of that name.
     """
     try:
         response = client.post("api_keys", body={"key_name": name})
         created = response.require(response.object(), id=int, key=str)
-    except RequestFailed as fault:
-        if not fault.may_have_acted:
+    except RequestFailed as error:
+        if not error.may_have_acted:
             raise
-        raise _unanswered_creation(client, name, known_ids, fault) from fault
+        raise _unconfirmed_creation(client, name, known_ids, error) from error
     public = {"name": name, **{field: value for field, value in created.items() if field != "key"}}
     return CreatedKey(created["key"], public)
 
 
-def _unanswered_creation(client: Client, name: str, known_ids: Collection[int], fault: RequestFailed) -> OrphanedKey:
+def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int], cause: RequestFailed) -> OrphanedKey:
     problem = (
-        f"creating the key '{name}' brought no usable answer ({fault}), and a second try could have made a second key"
+        f"The request to create API key '{name}' got no usable response. "
+        "It was not retried, because that could create a second key."
     )
-    ids: list[int] = []
     try:
-        ids = [key["id"] for key in keys_named(client, name) if key["id"] not in known_ids]
-    except RequestFailed as list_fault:
-        way_out = f"nor could the keys be listed again ({list_fault}): look for a new key of that name and revoke it by its id"
+        new_ids = [key["id"] for key in keys_named(client, name) if key["id"] not in known_ids]
+    except RequestFailed as error:
+        outcome = (
+            f"The keys could not be listed to find out whether it created one: {sentence(error)} "
+            "List them later, revoke a new key of that name by its id, then run the task again."
+        )
+        return OrphanedKey(f"{problem} {outcome}", [], cause)
+    if not new_ids:
+        outcome = "The service lists no new key of that name. Run the task again."
+    elif len(new_ids) == 1:
+        outcome = (
+            f"Key {new_ids[0]} is new, and nobody has its secret unless another host created it. "
+            f"Revoke it with state=absent and id={new_ids[0]}, then run the task again."
+        )
     else:
-        way_out = "no new key of that name is to be seen: run the task again"
-        if ids:
-            found = "is a new key of that name; unless another host made it, nobody has its secret: revoke it"
-            if len(ids) > 1:
-                found = "are new keys of that name, those of other hosts and perhaps this task's: revoke the one whose secret nobody has,"
-            way_out = f"since then there {found} {_by_id(ids)}, then run the task again"
-    return OrphanedKey(f"{problem}; {way_out}", ids, fault)
+        outcome = (
+            f"{numbered(new_ids)} are new: other hosts created them, or all but one, whose secret nobody has. "
+            "Revoke that one with state=absent and its id, then run the task again."
+        )
+    return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
 
 
-def _by_id(ids: Iterable[int]) -> str:
-    return f"with state=absent and id={' or id='.join(str(key_id) for key_id in ids)}"
-
-
-def first_created(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
-    """Of all keys of that name that are not among C(known_ids), the earliest: the one that stays.
+def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
+    """The earliest key of that name whose id is not among C(known_ids): the one that is kept.
 
     When many hosts create the same key at once, all of them come to the same result.
     """
-    others = [key for key in keys_named(client, name) if key["id"] not in known_ids]
-    ours = next((key for key in others if key["id"] == created.public["id"]), created.public)
-    return min([*others, ours], key=_age_order)
+    new = [key for key in keys_named(client, name) if key["id"] not in known_ids]
+    # A list may be older than the key; where it has the key, it has more fields of it.
+    ours = next((key for key in new if key["id"] == created.id), created.public)
+    return min([*new, ours], key=_creation_order)
 
 
 def revoke_key(client: Client, key: Key) -> Key | None:
-    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was gone already."""
+    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
-    except NotFound as gone:
-        # A 404 to a repeated DELETE: the first one acted and its answer was lost.
-        return {**key, "revoked": True} if gone.attempts > 1 else None
-    except RequestFailed as fault:
-        if fault.may_have_acted and _is_gone(client, key):
+    except NotFound as error:
+        # A 404 to a retried DELETE: the first attempt acted, and its response was lost.
+        return {**key, "revoked": True} if error.attempts > 1 else None
+    except RequestFailed as error:
+        if error.may_have_acted and _is_gone(client, key):
             return {**key, "revoked": True}
         raise
     revocation = response.require(response.object(), id=int)
@@ -121,28 +136,28 @@ def revoke_key(client: Client, key: Key) -> Key | None:
 
 
 def _is_gone(client: Client, key: Key) -> bool:
-    """Whether the key is surely no longer there."""
+    """Whether the service lists its keys, and this one is not among them."""
     try:
         return all(other["id"] != key["id"] for other in list_keys(client))
     except RequestFailed:
         return False
 
 
-def revoke_unwanted(client: Client, created: CreatedKey, why: str) -> None:
-    """Revoke the key that this task has just created. Raises OrphanedKey when that fails too."""
-    key_id = created.public["id"]
+def roll_back(client: Client, created: CreatedKey, reason: str) -> None:
+    """Revoke the key that this task has created. Raises OrphanedKey, with the reason, when that fails."""
     try:
         revoke_key(client, created.public)
-    except RequestFailed as fault:
+    except RequestFailed as error:
         raise OrphanedKey(
-            f"{why}, and key {key_id}, made for it, could not be revoked ({fault}): revoke it {_by_id([key_id])}",
-            [key_id],
-            fault,
-        ) from fault
+            f"{sentence(reason)} Key {created.id}, which this task had created, could not be revoked. "
+            f"Revoke it with state=absent and id={created.id}.",
+            [created.id],
+            error,
+        ) from error
 
 
-def is_accepted(client: Client, secret: str) -> bool:
-    """Whether the service takes this secret as a bearer key."""
+def is_valid_secret(client: Client, secret: str) -> bool:
+    """Whether the service accepts this secret as a bearer key."""
     if not is_sendable(secret):
         return False
     try:
@@ -150,3 +165,14 @@ def is_accepted(client: Client, secret: str) -> bool:
     except Unauthorized:
         return False
     return True
+
+
+def numbered(key_ids: Sequence[int]) -> str:
+    """The beginning of a sentence about these keys: C(Key 12), C(Keys 12 and 13), C(Keys 12, 13 and 14)."""
+    *others, last = map(str, key_ids)
+    return f"Keys {', '.join(others)} and {last}" if others else f"Key {last}"
+
+
+def sentence(text: object) -> str:
+    """The text, ended by one full stop, so that another sentence can follow it."""
+    return f"{str(text).rstrip('.')}."

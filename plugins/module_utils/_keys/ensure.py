@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .._errors import ClouddbError, RequestFailed
@@ -16,82 +16,69 @@ from .api import (
     Key,
     OrphanedKey,
     create_key,
-    first_created,
-    is_accepted,
+    earliest_new_key,
+    is_valid_secret,
     keys_named,
     list_keys,
+    numbered,
     revoke_key,
-    revoke_unwanted,
+    roll_back,
+    sentence,
 )
 from .secret_file import SecretFile
 
 Result = dict[str, Any]
 
 
-class KeyLost(ClouddbError):
-    """A key exists, but its secret can't be had again."""
+class SecretUnavailable(ClouddbError):
+    """A key exists, but its secret is no longer available."""
 
-    kind = "key_lost"
+    kind = "secret_unavailable"
 
 
 class SeveralKeys(ClouddbError):
-    """One key was meant, several have its name."""
+    """Several keys have the name of the one to revoke."""
 
     kind = "several_keys"
 
 
 def present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
-    """See to it that there is a key of this name, and that C(dest), if given, holds a secret that the service takes.
+    """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
-    Raises KeyLost, OrphanedKey, SecretFileError and what Client raises.
+    C(regenerate) is C(never), C(if_lost) or C(always). Returns the result of the module api_key. Raises InvalidOption,
+    SecretUnavailable, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
         return _present(client, name, None, regenerate, check_mode)
     dest.check()
-    # Tasks that share the file go one after the other, lest one finds the key of another without its secret.
+    # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
     with nullcontext() if check_mode else dest.held():
         return _present(client, name, dest, regenerate, check_mode)
 
 
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     existing = keys_named(client, name)
-    if existing and not _is_to_be_replaced(client, existing, dest, regenerate):
-        return _kept(existing, dest)
+    if existing and not _needs_replacement(client, existing, dest, regenerate):
+        return _unchanged(existing, dest)
     if check_mode:
-        planned = {"id": None, "name": name, "created_at": None}
-        return {
-            **_result(True, existing, [planned], planned, [{**key, "revoked": True} for key in existing]),
-            **({} if dest else {"key": None}),
-        }
+        return _planned(name, existing, dest)
     known_ids = [key["id"] for key in existing]
-    # The file is made before the key, so that a key is never created for a place that can't be written.
-    with dest.replacement() if dest else nullcontext() as put:
+    # The temporary file is created before the key, so that no key is created whose secret can't be written.
+    with dest.replacement() if dest else nullcontext() as write:
         created = create_key(client, name, known_ids)
-        warnings = []
-        try:
-            try:
-                stays = first_created(client, name, created, known_ids)
-            except RequestFailed as fault:
-                stays = created.public
-                unknown = f"Whether another host created a key named '{name}' at the same time is not known"
-                warnings.append(f"{unknown}, as the keys could not be listed again: {fault}.")
-            if put and stays["id"] == created.public["id"]:
-                put(created.secret)
-        except BaseException as error:
-            revoke_unwanted(client, created, str(error) or type(error).__name__)
-            raise
-        if stays["id"] != created.public["id"]:
-            return _yielded(client, existing, created, stays, dest)
-    result = {
-        **_result(True, existing, [stays], stays, []),
-        "warnings": warnings,
-        **({} if dest else {"key": created.secret}),
-    }
+        with _rolled_back_on_error(client, created):
+            key, warnings = _earliest_new_key(client, name, created, known_ids)
+            is_ours = key["id"] == created.id
+            if is_ours and write:
+                write(created.secret)
+    if not is_ours:
+        return _roll_back_later_key(client, existing, created, key, dest)
+    result = {**_result(True, existing, [key], key, []), "warnings": warnings}
+    if dest is None:
+        result["key"] = created.secret
     if existing:
-        # With the new key: one of the old ones may be the key that this task has used so far.
-        result["revoked"] = _revoke_all(
-            client.with_api_key(created.secret), existing, result, f"the new key {stays['id']} is in use"
-        )
+        # With the new key, because this task may have authenticated with one of the old ones.
+        result["revoked"] = _revoke_all(client.with_api_key(created.secret), existing, result, created.id)
     if dest:
         dest.set_attributes(dest.path)
     return result
@@ -100,79 +87,131 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
-    Raises SeveralKeys, OrphanedKey and what Client raises.
+    Returns the result of the module api_key. Raises SeveralKeys, OrphanedKey and what Client raises.
     """
     keys = [key for key in list_keys(client) if key["id"] == key_id] if name is None else keys_named(client, name)
     if len(keys) > 1 and not allow_multiple:
         raise SeveralKeys(
-            f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}): give the id of the one to revoke, or set allow_multiple: true to revoke all",
+            f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}). "
+            "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = (
-        [{**key, "revoked": True} for key in keys]
-        if check_mode
-        else _revoke_all(client, keys, {}, "the revocation is not complete")
-    )
+    revoked = [{**key, "revoked": True} for key in keys] if check_mode else _revoke_all(client, keys, {})
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _is_to_be_replaced(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
+def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
     if regenerate == "always" or dest is None:
         return regenerate == "always"
-    loss = _loss(client, dest)
-    if loss and regenerate == "never":
-        raise KeyLost(
-            f"a key named '{existing[0]['name']}' exists (id {_ids(existing)}), but its secret is lost: {loss}. "
-            "A secret is shown only once; set regenerate: if_lost to replace the key",
-            {"key_ids": [key["id"] for key in existing]},
-        )
-    return loss is not None
+    reason = _why_unavailable(client, dest)
+    if reason and regenerate == "never":
+        raise SecretUnavailable(_secret_unavailable(existing, reason), {"key_ids": [key["id"] for key in existing]})
+    return reason is not None
 
 
-def _loss(client: Client, dest: SecretFile) -> str | None:
-    """Why the secret in this file counts as lost; None when the service takes it."""
+def _why_unavailable(client: Client, dest: SecretFile) -> str | None:
+    """The sentence that says why the secret in this file is of no use; None when the service accepts it."""
     secret = dest.read()
+    if secret is None:
+        return f"{dest.path} does not exist."
     if not secret:
-        return f"{dest.path} {'does not exist' if secret is None else 'is empty'}"
-    return None if is_accepted(client, secret) else f"the service refuses the key in {dest.path}"
+        return f"{dest.path} is empty."
+    return None if is_valid_secret(client, secret) else f"The service rejects the key in {dest.path}."
 
 
-def _kept(existing: Sequence[Key], dest: SecretFile | None) -> Result:
+def _secret_unavailable(existing: Sequence[Key], reason: str) -> str:
+    name = existing[0]["name"]
+    if len(existing) == 1:
+        return (
+            f"A key named '{name}' exists (id {_ids(existing)}), but its secret is no longer available. {reason} "
+            "The service shows a secret only once. Set regenerate: if_lost to replace the key."
+        )
+    return (
+        f"{len(existing)} keys named '{name}' exist (ids {_ids(existing)}), but their secrets are no longer available. "
+        f"{reason} The service shows a secret only once. Set regenerate: if_lost to replace all of them with one new key."
+    )
+
+
+def _unchanged(existing: Sequence[Key], dest: SecretFile | None) -> Result:
     result = _result(dest is not None and dest.set_attributes(dest.path), existing, existing, existing[0], [])
     if len(existing) > 1:
-        interrupted = "After a task that was interrupted, nobody has the secret of one of them"
-        way_out = "revoke by its id what nobody uses, or set regenerate: always to replace all of them by one"
         result["warnings"] = [
-            f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}); none was changed. {interrupted}: {way_out}."
+            f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}), and none of them was changed. "
+            "An interrupted task can leave a key whose secret nobody has. "
+            "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
         ]
     return result
 
 
-def _yielded(
-    client: Client, existing: Sequence[Key], created: CreatedKey, stays: Key, dest: SecretFile | None
+def _planned(name: str, existing: Sequence[Key], dest: SecretFile | None) -> Result:
+    """What check mode says of a key that would be created."""
+    key = {"id": None, "name": name, "created_at": None}
+    result = _result(True, existing, [key], key, [{**old, "revoked": True} for old in existing])
+    return result if dest else {**result, "key": None}
+
+
+@contextmanager
+def _rolled_back_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
+    """Revoke the created key if the block fails, even if it is interrupted: nobody would have the secret."""
+    try:
+        yield
+    except BaseException as error:
+        roll_back(client, created, str(error) or type(error).__name__)
+        raise
+
+
+def _earliest_new_key(
+    client: Client, name: str, created: CreatedKey, known_ids: Collection[int]
+) -> tuple[Key, list[str]]:
+    """The key that is kept, and warnings; the one that this task created when the keys can't be listed."""
+    try:
+        return earliest_new_key(client, name, created, known_ids), []
+    except RequestFailed as error:
+        warning = (
+            f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "
+            f"named '{name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
+        )
+        return created.public, [warning]
+
+
+def _roll_back_later_key(
+    client: Client, existing: Sequence[Key], created: CreatedKey, earlier: Key, dest: SecretFile | None
 ) -> Result:
-    """Another host was earlier: its key stays, ours goes."""
-    key_id = created.public["id"]
-    revoke_unwanted(client, created, f"key {stays['id']} of the same name was created earlier by somebody else")
-    warning = f"Key {stays['id']} of the same name was created a moment earlier by somebody else; key {key_id}, made by this task, was revoked again"
-    warning += f" and {dest.path} was not written." if dest else "."
-    return {**_result(False, existing, existing, stays, []), "warnings": [warning]}
+    """Another host was earlier: its key is kept, the one that this task created is revoked."""
+    reason = f"Key {earlier['id']} of the same name was created a moment earlier by another host or task, which has its secret."
+    roll_back(client, created, reason)
+    warning = f"{reason} Key {created.id}, which this task had created, was revoked."
+    if dest:
+        warning += f" {dest.path} was not written."
+    return {**_result(False, existing, existing, earlier, []), "warnings": [warning]}
 
 
-def _revoke_all(client: Client, keys: Sequence[Key], result: Result, state: str) -> list[Key]:
-    """The revocation results. Raises OrphanedKey, which carries the task's result so far: a secret in it is not lost."""
+def _revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
+    """The revocation results; C(new_id) is the id of the key that replaces these.
+
+    Raises OrphanedKey with the task's result so far, which may hold the secret of the new key.
+    """
     revoked: list[Key] = []
     for position, key in enumerate(keys):
         try:
             revocation = revoke_key(client, key)
-        except RequestFailed as fault:
-            left = keys[position:]
-            result = {**result, "changed": bool(result or revoked), "revoked": revoked}
-            problem = f"{state}, but these keys {'may still be' if fault.may_have_acted else 'are still'} valid: {_ids(left)} ({fault})"
-            raise OrphanedKey(problem, [key["id"] for key in left], fault, result) from fault
+        except RequestFailed as error:
+            remaining = [other["id"] for other in keys[position:]]
+            result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
+            raise OrphanedKey(_revocation_failed(remaining, new_id, error), remaining, error, result) from error
         if revocation:
             revoked.append(revocation)
     return revoked
+
+
+def _revocation_failed(remaining: Sequence[int], new_id: int | None, error: RequestFailed) -> str:
+    problem = f"{numbered(remaining)} could not be revoked."
+    if error.may_have_acted:
+        problem = f"{numbered(remaining)} may still be valid, because the service did not confirm the revocation."
+    if new_id is None:
+        return f"{problem} Run the task again."
+    which = "it" if len(remaining) == 1 else "them"
+    return f"The new key {new_id} is in use. {problem} Revoke {which} with state=absent and id."
 
 
 def _result(changed: bool, before: Sequence[Key], after: Sequence[Key], key: Key | None, revoked: list[Key]) -> Result:

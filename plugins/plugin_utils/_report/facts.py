@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All facts of an account report: what its JSON file holds and its page is drawn from."""
+"""The facts of an account report: the content of its JSON file, and the input of its page."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from .keys import key_facts
 from .operations import operation_facts
 from .projects import project_facts
 
-# Raised when the shape of the facts changes, so that no older report passes for the present one.
+# Increased when the structure of the facts changes, so that reports of other versions are recognized.
 FORMAT = 1
-PASSING = ("generated_at", "since")
+VOLATILE_FIELDS = ("generated_at", "since")
 
 
-class Scope(NamedTuple):
-    """What the report is about."""
+class ReportOptions(NamedTuple):
+    """The options of a report."""
 
     title: str
     days: int
     stale_days: int
 
 
-def report_facts(account: Mapping[str, Any], scope: Scope, now: str, previous: str = "") -> dict[str, Any]:
-    """The facts of C(account), that is its C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
+def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, previous: str = "") -> dict[str, Any]:
+    """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
 
-    C(previous) is the text of an earlier report's JSON. If nothing has changed since but the time, the facts are those
-    of the earlier time, so that the report stays as it is. Raises ValueError for a malformed time.
+    C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time
+    are returned, so that the report does not change. Raises ValueError for a malformed timestamp.
     """
-    facts = _facts(account, scope, parse_timestamp(now))
-    earlier = _earlier(previous)
+    facts = _facts(account, options, parse_timestamp(now))
+    earlier = _parse_previous(previous)
     if earlier.get("fingerprint") == facts["fingerprint"]:
-        return _facts(account, scope, parse_timestamp(earlier["generated_at"]))
+        return _facts(account, options, parse_timestamp(earlier["generated_at"]))
     return facts
 
 
-def _facts(account: Mapping[str, Any], scope: Scope, now: datetime) -> dict[str, Any]:
+def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) -> dict[str, Any]:
     now = now.replace(microsecond=0)
-    since = now - timedelta(days=scope.days)
+    since = now - timedelta(days=options.days)
     projects = project_facts(account["projects"], account.get("unavailable_project_ids") or ())
     names = {str(project["id"]): str(project["name"]) for project in projects["list"]}
     facts = {
         "format": FORMAT,
-        "title": scope.title,
+        "title": options.title,
         "generated_at": _timestamp(now),
         "since": _timestamp(since),
-        "days": scope.days,
-        "stale_days": scope.stale_days,
-        "api_keys": key_facts(account["api_keys"], now, scope.stale_days),
+        "days": options.days,
+        "stale_days": options.stale_days,
+        "api_keys": key_facts(account["api_keys"], now, options.stale_days),
         "projects": projects,
         "operations": operation_facts(account["operations"], names, since),
     }
@@ -66,12 +66,12 @@ def _timestamp(moment: datetime) -> str:
 
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
-    lasting = {name: value for name, value in facts.items() if name not in PASSING}
-    return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
+    stable = {name: value for name, value in facts.items() if name not in VOLATILE_FIELDS}
+    return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()
 
 
-def _earlier(text: str) -> Mapping[str, Any]:
-    """The facts of the earlier report; none if there is none, or if it is something else."""
+def _parse_previous(text: str) -> Mapping[str, Any]:
+    """The facts of an earlier report; empty if the text is no report."""
     try:
         found = json.loads(text)
         parse_timestamp(found["generated_at"])

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an account report says of the API keys."""
+"""The API keys in an account report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from .text import moment_or_none
+from .text import timestamp_or_none
 
 
 def key_facts(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: int) -> dict[str, Any]:
-    """The keys by name, and how many of them were never used, are stale, or share their name."""
+    """The keys sorted by name, and the numbers of never used keys, stale keys, and keys with duplicate names."""
     names = Counter(key.get("name") for key in api_keys)
     keys = [_key(key, now, stale_days, names[key.get("name")] > 1) for key in api_keys]
     return {
@@ -27,14 +27,14 @@ def key_facts(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: 
 
 
 def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: bool) -> dict[str, Any]:
-    created_at, last_used_at = moment_or_none(key.get("created_at")), moment_or_none(key.get("last_used_at"))
-    unused_days = _whole_days(last_used_at, now)
+    created_at, last_used_at = timestamp_or_none(key.get("created_at")), timestamp_or_none(key.get("last_used_at"))
+    unused_days = _full_days(last_used_at, now)
     return {
         "id": key.get("id"),
         "name": key.get("name"),
         "created_at": key.get("created_at"),
-        "age_days": _whole_days(created_at, now),
-        # The day is enough, and the report's own requests, which use a key, do not change it from one minute to the next.
+        "age_days": _full_days(created_at, now),
+        # Only the day: the report's own requests use a key, and would change a more precise time in every run.
         "last_used_on": last_used_at.date().isoformat() if last_used_at else None,
         "unused_days": unused_days,
         "last_used_from_addr": key.get("last_used_from_addr") or None,
@@ -44,5 +44,5 @@ def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: b
     }
 
 
-def _whole_days(since: datetime | None, now: datetime) -> int | None:
+def _full_days(since: datetime | None, now: datetime) -> int | None:
     return None if since is None else max(0, (now - since).days)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an account report says of the operations."""
+"""The operations in an account report."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 from .projects import counts
-from .text import moment_or_none
+from .text import timestamp_or_none
 
 OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
-# Operations that were carried out, well or badly; one that was skipped or cancelled says nothing of how long its action takes.
-TIMED = ("finished", "failed", "error")
-SLOWEST = 10
+# Only operations that were executed have a duration: the times of skipped and cancelled ones are not those of the action.
+EXECUTED_STATUSES = ("finished", "failed", "error")
+MAX_SLOWEST = 10
 
 
-def label_of(status: str) -> str:
-    """The label that the web console shows for a status; a status unknown today is still going, as it is for operation_wait."""
+def console_label(status: str) -> str:
+    """The label that the web console shows for a status. An unknown status is in progress, as in operation_wait."""
     if status in SUCCEEDED:
         return OK
     if status in FAILED:
@@ -34,9 +34,9 @@ def label_of(status: str) -> str:
 def operation_facts(
     operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime
 ) -> dict[str, Any]:
-    """The operations created C(since) then, newest first, their counts and durations, the slowest and the failed ones.
+    """The operations created at or after C(since), newest first, with counts and durations.
 
-    C(names) has the projects' names by their ids. Raises ValueError for an operation that has no readable C(created_at).
+    C(names) maps project ids to names. Raises ValueError for an operation without a valid C(created_at).
     """
     found = [
         _operation(operation, names)
@@ -50,20 +50,20 @@ def operation_facts(
         "by_label": by_label(found),
         "by_status": counts(operation["status"] for operation in found),
         "by_action": _by_action(found),
-        "slowest": sorted(timed, key=lambda operation: -operation["duration_seconds"])[:SLOWEST],
+        "slowest": sorted(timed, key=lambda operation: -operation["duration_seconds"])[:MAX_SLOWEST],
         "failed": [operation for operation in found if operation["label"] == ERROR],
         "list": found,
     }
 
 
 def by_label(operations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many operations have each of the four labels."""
+    """The number of operations with each of the four labels."""
     labels = [operation["label"] for operation in operations]
     return {label: labels.count(label) for label in LABELS}
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:
-    """The smallest value that is at least as large as so many percent of all values (nearest rank); None without values."""
+    """The percentile of the values by the nearest-rank method; None without values."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)] if values else None
 
 
@@ -77,17 +77,17 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
         "endpoint_id": operation.get("endpoint_id"),
         "action": str(operation.get("action")),
         "status": status,
-        "label": label_of(status),
+        "label": console_label(status),
         "created_at": operation["created_at"],
         "updated_at": operation.get("updated_at"),
-        "duration_seconds": _duration(operation) if status in TIMED else None,
+        "duration_seconds": _duration(operation) if status in EXECUTED_STATUSES else None,
         "failures_count": operation.get("failures_count") or 0,
         "error": operation.get("error") or None,
     }
 
 
 def _duration(operation: Mapping[str, Any]) -> float | None:
-    updated_at = moment_or_none(operation.get("updated_at"))
+    updated_at = timestamp_or_none(operation.get("updated_at"))
     if updated_at is None:
         return None
     return max(0.0, (updated_at - parse_timestamp(operation["created_at"])).total_seconds())
@@ -115,7 +115,7 @@ def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, A
 
 
 def grouped(operations: Iterable[Mapping[str, Any]], field: str) -> dict[str, list[Mapping[str, Any]]]:
-    """The operations by what they have in a field."""
+    """The operations grouped by the value of a field."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for operation in operations:
         groups.setdefault(str(operation[field]), []).append(operation)
@@ -123,7 +123,7 @@ def grouped(operations: Iterable[Mapping[str, Any]], field: str) -> dict[str, li
 
 
 def by_project(operations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """The operations by their project, those projects first that have the most errors, then the most operations."""
+    """The operations grouped by project id, sorted by number of errors, then by number of operations."""
     projects = grouped(operations, "project_id")
     errors = {project_id: by_label(of_project)[ERROR] for project_id, of_project in projects.items()}
     order = sorted(projects, key=lambda project_id: (-errors[project_id], -len(projects[project_id]), project_id))

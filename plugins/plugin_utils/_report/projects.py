@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an account report says of the projects."""
+"""The projects in an account report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIELDS = (
 
 
 def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[str]) -> dict[str, Any]:
-    """The projects by name, how many there are of each kind, and the sum of their compute seconds."""
+    """The projects sorted by name, their numbers by region, version and platform, and their total compute seconds."""
     return {
         "total": len(projects),
         "locked": sum(bool(project.get("locked")) for project in projects),
@@ -40,6 +40,6 @@ def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequen
 
 
 def counts(values: Any) -> dict[str, int]:
-    """How often each value is there, the most frequent first; nothing at all counts as C(unknown)."""
+    """The number of occurrences of each value, the most frequent first; a missing value is C(unknown)."""
     found = Counter("unknown" if value in (None, "") else str(value) for value in values)
     return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an account report writes numbers, durations and moments."""
+"""Formats numbers, durations and times for an account report."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from ...module_utils._timestamps import parse_timestamp
 
-NOTHING = "–"
+NO_VALUE = "–"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
-# Not by strftime, whose names follow the locale of the machine.
+# strftime would use the locale of the machine.
 MONTHS = (
     "January",
     "February",
@@ -29,8 +29,8 @@ MONTHS = (
 )
 
 
-def moment_or_none(text: Any) -> datetime | None:
-    """The moment in a timestamp; None where there is none that can be read."""
+def timestamp_or_none(text: Any) -> datetime | None:
+    """The parsed timestamp; None if it is missing or malformed."""
     try:
         return parse_timestamp(text)
     except (AttributeError, TypeError, ValueError):
@@ -40,46 +40,46 @@ def moment_or_none(text: Any) -> datetime | None:
 def number_text(number: Any) -> str:
     """C(1234567) as C(1 234 567)."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        return NOTHING if number is None else str(number)
+        return NO_VALUE if number is None else str(number)
     return f"{number:,}".replace(",", NARROW_SPACE)
 
 
-def counted(number: int, one: str, several: str | None = None) -> str:
+def count_text(number: int, singular: str) -> str:
     """C(1 key), C(2 keys)."""
-    return f"{number_text(number)} {one if number == 1 else several or one + 's'}"
+    return f"{number_text(number)} {singular if number == 1 else singular + 's'}"
 
 
 def duration_text(seconds: float | None) -> str:
-    """Two units at most: C(0.48 s), C(42.3 s), C(12 min 5 s), C(3 h 20 min), C(2 d 4 h)."""
+    """A duration in at most two units: C(0.48 s), C(42.3 s), C(12 min 5 s), C(3 h 20 min), C(2 d 4 h)."""
     if seconds is None:
-        return NOTHING
+        return NO_VALUE
     if seconds < 9.995:
         return f"{seconds:.2f} s"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{number_text(whole // 86400)} d {whole % 86400 // 3600} h"
+    total = round(seconds)
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    if total < 86400:
+        return f"{total // 3600} h {total % 3600 // 60} min"
+    return f"{number_text(total // 86400)} d {total % 86400 // 3600} h"
 
 
 def days_text(days: int | None) -> str:
-    """An age, coarser the older it is."""
+    """An age in days, months or years."""
     if days is None:
-        return NOTHING
+        return NO_VALUE
     if days < 1:
         return "< 1 day"
     if days < 90:
-        return counted(days, "day")
+        return count_text(days, "day")
     if days < 730:
         return f"{days // 30} months"
     return f"{days // 365} years"
 
 
 def ago_text(days: int | None) -> str:
-    """How long ago something was."""
+    """C(3 days ago), C(never) for None."""
     if days is None:
         return "never"
     return f"{days_text(days)} ago"
@@ -90,17 +90,17 @@ def day_text(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1][:3]}"
 
 
-def moment_text(moment: datetime | None) -> str:
+def datetime_text(moment: datetime | None) -> str:
     """C(21 Nov 2026, 11:04)."""
-    return NOTHING if moment is None else f"{day_text(moment)} {moment.year}, {moment:%H:%M}"
+    return NO_VALUE if moment is None else f"{day_text(moment)} {moment.year}, {moment:%H:%M}"
 
 
-def second_text(moment: datetime) -> str:
-    """C(21 Nov 11:04:05), where the year is clear."""
+def time_text(moment: datetime) -> str:
+    """C(21 Nov 11:04:05), without the year."""
     return f"{day_text(moment)} {moment:%H:%M:%S}"
 
 
-def shortened(text: Any, most: int) -> str:
-    """The text on one line, cut off after so many characters."""
+def truncated(text: Any, max_length: int) -> str:
+    """The text on one line, truncated to C(max_length) characters."""
     line = " ".join(str(text).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"

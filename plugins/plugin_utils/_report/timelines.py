@@ -1,10 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where everything is in a project's timeline: lanes, bars and ticks, in percent of the width and in pixels of height.
+"""The layout of project timelines: lanes, bars and ticks, in percent of the width and in pixels of the height.
 
-Operations take seconds and a timeline shows days. So a lane is cut into cells; what has the same action and label and
-begins in the same cell is one bar, which is at least as wide as its cell.
+Operations take seconds, and a timeline shows days. Each lane is therefore divided into cells, and operations with the
+same action and label that start in the same cell are one bar, almost as wide as the cell or wider.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ...module_utils._timestamps import parse_timestamp
-from .operations import ERROR, LABELS, TIMED, grouped
+from .operations import ERROR, EXECUTED_STATUSES, LABELS, grouped
 from .text import (
-    counted,
+    count_text,
     day_text,
     duration_text,
-    moment_or_none,
-    second_text,
-    shortened,
+    time_text,
+    timestamp_or_none,
+    truncated,
 )
 
 CELLS = (96, 48, 24, 12)
 MAX_BARS = 6000
-STRIP_CELLS = 42
-STRIP_HEIGHT = 12
+SPARKLINE_WIDTH = 42
+SPARKLINE_HEIGHT = 12
 
 LANE_HEIGHT = 34
 BAR_TOP = 16
 MAX_TICKS = 8
-LATE = 0.88  # a text that begins further to the right would not fit on a phone
+LATE = 0.88  # a tick label that starts further to the right does not fit on a phone
 TICK_HOURS = (1, 3, 6, 12, 24, 48, 96, 168, 336, 744, 1488, 2976, 8928)
-ERROR_LENGTH = 70
+MAX_ERROR_LENGTH = 70
 
 
 class Window(NamedTuple):
-    """The stretch of time that a timeline shows."""
+    """The period that a timeline shows."""
 
     start: datetime
     end: datetime
 
     def share(self, moment: datetime) -> float:
-        """How far into the window the moment is, from 0 to 1; what is outside is at its edge."""
+        """The position of the time within the window, from 0 to 1. A time outside is moved to the edge."""
         return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
 
     def cell(self, moment: datetime, cells: int) -> int:
-        """The cell that the moment is in."""
+        """The index of the cell that contains the time."""
         return min(cells - 1, int(self.share(moment) * cells))
 
 
 class Bar(NamedTuple):
-    """Operations that are drawn as one."""
+    """Operations that are drawn as one bar."""
 
     label: str
     cell: int
@@ -61,7 +61,7 @@ class Bar(NamedTuple):
 
 
 def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Window) -> dict[str, dict[str, Any]]:
-    """A timeline for each project id, all with cells of the same width; wider ones where there would be too many bars."""
+    """A timeline for each project id, all with the same cell width, which is chosen so that at most MAX_BARS are drawn if possible."""
     for cells in CELLS:
         lanes = {project_id: _lanes(operations, window, cells) for project_id, operations in projects.items()}
         if sum(len(bars) for of_project in lanes.values() for bars in of_project.values()) <= MAX_BARS:
@@ -73,7 +73,7 @@ def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Windo
 
 
 def ticks(window: Window) -> list[dict[str, Any]]:
-    """Vertical lines at round times (UTC), at most MAX_TICKS of them."""
+    """At most MAX_TICKS vertical lines at full hours or days (UTC)."""
     hours = (window.end - window.start) / timedelta(hours=1)
     step = next((step for step in TICK_HOURS if hours / step <= MAX_TICKS), TICK_HOURS[-1])
     day = window.start.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -87,18 +87,18 @@ def ticks(window: Window) -> list[dict[str, Any]]:
     return found
 
 
-def strip(operations: Sequence[Mapping[str, Any]], window: Window) -> list[dict[str, str]]:
-    """A small chart of how many operations there were when: paths for a viewBox of STRIP_CELLS by STRIP_HEIGHT, errors apart."""
+def sparkline(operations: Sequence[Mapping[str, Any]], window: Window) -> list[dict[str, str]]:
+    """The number of operations over time as SVG paths, errors apart, in a viewBox of SPARKLINE_WIDTH by SPARKLINE_HEIGHT."""
     counts: dict[bool, dict[int, int]] = {False: {}, True: {}}
     for operation in operations:
         of_kind = counts[operation["label"] == ERROR]
-        cell = window.cell(parse_timestamp(operation["created_at"]), STRIP_CELLS)
+        cell = window.cell(parse_timestamp(operation["created_at"]), SPARKLINE_WIDTH)
         of_kind[cell] = of_kind.get(cell, 0) + 1
-    most = max((number for of_kind in counts.values() for number in of_kind.values()), default=1)
+    highest = max((number for of_kind in counts.values() for number in of_kind.values()), default=1)
     paths = []
     for is_error, of_kind in counts.items():
         columns = [
-            f"M{cell} {STRIP_HEIGHT}v-{max(2, round(STRIP_HEIGHT * number / most))}h.8V{STRIP_HEIGHT}z"
+            f"M{cell} {SPARKLINE_HEIGHT}v-{max(2, round(SPARKLINE_HEIGHT * number / highest))}h.8V{SPARKLINE_HEIGHT}z"
             for cell, number in sorted(of_kind.items())
         ]
         if columns:
@@ -107,7 +107,7 @@ def strip(operations: Sequence[Mapping[str, Any]], window: Window) -> list[dict[
 
 
 def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) -> dict[str, list[Bar]]:
-    """The bars of each action, the most frequent action first, errors after the others so that they are drawn on top."""
+    """The bars of each action, the most frequent action first. Errors are last, so that they are drawn on top."""
     of_actions = grouped(operations, "action")
     lanes = {}
     for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name)):
@@ -130,69 +130,69 @@ def _timeline(
         "lanes": [
             {
                 "action": action,
-                "count": counted(sum(len(mark.operations) for mark in bars), "operation"),
+                "count": count_text(sum(len(bar.operations) for bar in bars), "operation"),
                 "text_y": number * LANE_HEIGHT + 11,
                 "rail_y": number * LANE_HEIGHT + BAR_TOP + 5,
                 "bar_y": number * LANE_HEIGHT + BAR_TOP,
-                "bars": [_bar(mark, action, window, cells) for mark in bars],
+                "bars": [_bar(bar, action, window, cells) for bar in bars],
             }
             for number, (action, bars) in enumerate(lanes.items())
         ],
     }
 
 
-def _bar(mark: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
-    start = mark.cell / cells
-    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in mark.operations))
+def _bar(bar: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
+    start = bar.cell / cells
+    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in bar.operations))
     return {
-        "kind": kind_of(mark.label),
+        "kind": css_class(bar.label),
         "x": _percent(start),
         "width": _percent(min(end, 1.0) - start),
         "middle": _percent(start + 0.375 / cells),
-        "what": _what(mark, action),
-        "when": _when(mark),
+        "what": _what(bar, action),
+        "when": _when(bar),
     }
 
 
 def _end(operation: Mapping[str, Any], window: Window) -> datetime:
-    """When it ended; what is still going has not ended."""
-    ended = operation["label"] == ERROR or operation["status"] in TIMED or operation["status"] == "skipped"
-    updated_at = moment_or_none(operation["updated_at"])
+    """The end of the operation; the end of the window while it is in progress."""
+    ended = operation["label"] == ERROR or operation["status"] in EXECUTED_STATUSES or operation["status"] == "skipped"
+    updated_at = timestamp_or_none(operation["updated_at"])
     return updated_at if ended and updated_at else parse_timestamp(operation["created_at"]) if ended else window.end
 
 
-def _what(mark: Bar, action: str) -> str:
+def _what(bar: Bar, action: str) -> str:
     seconds = [
-        operation["duration_seconds"] for operation in mark.operations if operation["duration_seconds"] is not None
+        operation["duration_seconds"] for operation in bar.operations if operation["duration_seconds"] is not None
     ]
-    if len(mark.operations) == 1:
-        (operation,) = mark.operations
+    if len(bar.operations) == 1:
+        (operation,) = bar.operations
         duration = [duration_text(seconds[0])] if seconds else []
-        return " · ".join([action, label_text(operation), *duration])
+        return " · ".join([action, status_text(operation), *duration])
     longest = [f"longest {duration_text(max(seconds))}"] if seconds else []
-    return " · ".join([action, mark.label, counted(len(mark.operations), "operation"), *longest])
+    return " · ".join([action, bar.label, count_text(len(bar.operations), "operation"), *longest])
 
 
-def _when(mark: Bar) -> str:
-    """From the first to the last, and the newest error."""
-    times = sorted(parse_timestamp(operation["created_at"]) for operation in mark.operations)
-    texts = list(dict.fromkeys(second_text(moment) for moment in (times[0], times[-1])))
-    errors = [shortened(operation["error"], ERROR_LENGTH) for operation in mark.operations if operation["error"]][:1]
+def _when(bar: Bar) -> str:
+    """The start of the first and of the last operation, and the latest error text."""
+    times = sorted(parse_timestamp(operation["created_at"]) for operation in bar.operations)
+    texts = list(dict.fromkeys(time_text(moment) for moment in (times[0], times[-1])))
+    errors = [truncated(operation["error"], MAX_ERROR_LENGTH) for operation in bar.operations if operation["error"]][:1]
     return " · ".join([" – ".join(texts), *errors])
 
 
-def label_text(operation: Mapping[str, Any]) -> str:
-    """The console's label, and the service's status where the label is not the usual one of it."""
+def status_text(operation: Mapping[str, Any]) -> str:
+    """The label, followed by the status for statuses that are not in api.md."""
     usual = {"finished", "scheduling", "running", "failed"}
     return (
         operation["label"]
         if operation["status"] in usual
-        else f"{operation['label']} ({shortened(operation['status'], 40)})"
+        else f"{operation['label']} ({truncated(operation['status'], 40)})"
     )
 
 
-def kind_of(label: str) -> str:
-    """The name that the style sheet knows a label by."""
+def css_class(label: str) -> str:
+    """The CSS class of a label."""
     return label.lower().replace(" ", "-")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs api_key without a module around it, against a sandbox, with somebody acting at the worst moment."""
+"""Runs api_key against a sandbox without AnsibleModule, and injects actions before or after its requests."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
         "allow_multiple": False,
     }
     params = {**defaults, **options, "dest": str(options["dest"]) if "dest" in options else None}
-    return api_key.run(params, client, check_mode, private)
+    return api_key.run(params, client, check_mode, set_private_mode)
 
 
-def private(path: str) -> bool:
-    """In place of the options owner, group and mode: mode 0600; whether that was a change."""
+def set_private_mode(path: str) -> bool:
+    """Sets mode 0600, instead of what the options owner, group and mode say; whether that was a change."""
     if mode_of(path) == 0o600:
         return False
     os.chmod(path, 0o600)
@@ -62,7 +62,7 @@ def ids(keys: list[dict[str, Any]]) -> list[int]:
 
 
 def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Do something just before the first request of this method, by this client or one made of it."""
+    """Call the action before the first request of this method, by this client or one that it creates."""
     send = getattr(type(client), method)
     actions = [action]
 
@@ -75,7 +75,7 @@ def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action:
 
 
 def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Do something just after this client's requests of this method."""
+    """Call the action after each request of this method by this client."""
     send = getattr(client, method)
 
     def acting(*args: Any, **kwargs: Any) -> Any:
@@ -87,6 +87,7 @@ def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: 
 
 
 def writes(sandbox: Sandbox) -> list[str]:
+    """The requests other than GET that the module has sent."""
     return [request for request in sandbox.sent() if not request.startswith("GET ")]
 
 
@@ -94,6 +95,6 @@ def no_space(*args: Any, **kwargs: Any) -> Any:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def unused(key: dict[str, Any]) -> dict[str, Any]:
-    """The key without what changes when it is used."""
+def without_last_use(key: dict[str, Any]) -> dict[str, Any]:
+    """The key without the fields that change when it is used."""
     return {field: value for field, value in key.items() if not field.startswith("last_used")}

@@ -97,9 +97,9 @@ def test_a_killed_creation_leaves_at_most_one_key_which_the_next_run_names(scene
         after = scene.run()
         if existing and not has_secret:
             outcomes["lost"] += 1
-            assert (after.failure["kind"], after.failure["key_ids"]) == ("key_lost", existing), place
+            assert (after.failure["kind"], after.failure["key_ids"]) == ("secret_unavailable", existing), place
             assert f"(id {existing[0]})" in after.result["msg"]
-            assert "set regenerate: if_lost to replace the key" in after.result["msg"]
+            assert "Set regenerate: if_lost to replace the key" in after.result["msg"]
             assert os.listdir(scene.folder) == []
             assert ids(scene.run(regenerate="if_lost").success["revoked"]) == existing
         else:

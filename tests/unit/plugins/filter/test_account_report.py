@@ -11,7 +11,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
-from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import label_of, percentile
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label, percentile
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
     account,
@@ -48,7 +48,7 @@ class TestKeys:
         }
         marks = {k["id"]: [name for name in ("never_used", "stale", "duplicate_name") if k[name]] for k in keys["list"]}
         assert marks == {4: [], 2: ["stale", "duplicate_name"], 1: ["duplicate_name"], 3: ["never_used"]}
-        assert list(marks) == [4, 2, 1, 3], "by name, the earlier of two first"
+        assert list(marks) == [4, 2, 1, 3], "sorted by name, then by creation time"
 
     def test_ages(self):
         (found,) = report(api_keys=[key(1, "ci", "2026-11-19T23:59:59Z")])["api_keys"]["list"]
@@ -60,11 +60,11 @@ class TestKeys:
         assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
 
     @pytest.mark.parametrize("odd", [None, "", "soon", 5])
-    def test_unreadable_times(self, odd):
+    def test_malformed_timestamps(self, odd):
         (found,) = report(api_keys=[key(1, "ci", odd, created_at=odd)])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
 
-    def test_used_after_now_by_another_clock(self):
+    def test_last_use_after_now(self):
         (found,) = report(api_keys=[key(1, "ci", ago(seconds=-30), created_at=ago(seconds=-60))])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"]) == (0, 0)
 
@@ -85,7 +85,7 @@ class TestProjects:
         assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
         assert projects["unavailable_ids"] == ["p8", "p9"]
 
-    def test_bare(self):
+    def test_missing_fields(self):
         (found,) = report(projects=[{"id": "p1", "name": "x"}])["projects"]["list"]
         assert found["region_id"] is None
 
@@ -106,7 +106,7 @@ class TestOperations:
         ],
     )
     def test_labels(self, status, label):
-        assert label_of(status) == label
+        assert console_label(status) == label
 
     def test_counts(self):
         operations = report(
@@ -126,7 +126,7 @@ class TestOperations:
         assert [row["id"] for row in operations["failed"]] == ["op-2", "op-3"]
         assert operations["failed"][0]["error"] == "no"
 
-    def test_durations_of_what_was_carried_out(self):
+    def test_only_executed_operations_have_a_duration(self):
         of_status = ("finished", "failed", "error", "skipped", "cancelled", "running", "scheduling")
         found = report(operations=[operation(n, status, 2.5) for n, status in enumerate(of_status)])["operations"]
         durations = {row["status"]: row["duration_seconds"] for row in found["list"]}
@@ -134,7 +134,7 @@ class TestOperations:
         assert found["by_action"][0]["timed"] == 3
 
     @pytest.mark.parametrize("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
-    def test_odd_end(self, updated_at, seconds):
+    def test_malformed_updated_at(self, updated_at, seconds):
         (found,) = report(operations=[operation(1, updated_at=updated_at)])["operations"]["list"]
         assert found["duration_seconds"] == seconds
 
@@ -173,7 +173,7 @@ class TestOperations:
         assert [row["project_name"] for row in found["operations"]["list"]] == ["shop", None]
 
 
-class TestAgain:
+class TestPrevious:
     SOURCE = {
         "api_keys": [key(1, "ci", ago(minutes=5))],
         "projects": [project("p1")],
@@ -185,11 +185,11 @@ class TestAgain:
         second = report(now=NOW + timedelta(minutes=minutes), previous=json.dumps(first), **{**self.SOURCE, **changes})
         return first, second
 
-    def test_nothing_changed(self):
+    def test_unchanged_facts_keep_the_earlier_time(self):
         first, second = self.again()
         assert second == first
 
-    def test_only_the_key_was_used_again(self):
+    def test_last_use_on_the_same_day_is_unchanged(self):
         first, second = self.again(api_keys=[key(1, "ci", ago(minutes=-29))])
         assert second == first
 
@@ -205,7 +205,7 @@ class TestAgain:
             {"api_keys": []},
         ],
     )
-    def test_something_changed(self, change):
+    def test_changed_facts_have_the_new_time(self, change):
         first, second = self.again(**change)
         assert second["generated_at"] > first["generated_at"]
         assert second["fingerprint"] != first["fingerprint"]
@@ -213,7 +213,7 @@ class TestAgain:
     @pytest.mark.parametrize(
         "previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"]
     )
-    def test_what_is_no_report(self, previous):
+    def test_invalid_previous_report_is_ignored(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
 
 
@@ -233,7 +233,7 @@ class TestBadInput:
         with pytest.raises(AnsibleFilterError):
             account_report(account(), now=now)
 
-    def test_more_days_than_there_are(self):
+    def test_too_many_days(self):
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
 

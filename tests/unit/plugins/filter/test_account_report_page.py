@@ -13,7 +13,12 @@ from ansible_collections.clouddb.control.plugins.filter.account_report import ac
 from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import text as report_text
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import timelines as report_timelines
-from ansible_collections.clouddb.control.plugins.plugin_utils._report.timelines import Window, strip, ticks, timelines
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.timelines import (
+    Window,
+    sparkline,
+    ticks,
+    timelines,
+)
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
     account,
@@ -77,12 +82,12 @@ class TestTexts:
         assert report_text.number_text(number) == text
 
     def test_shortened(self):
-        assert report_text.shortened("a\n b\t c", 5) == "a b c"
-        assert report_text.shortened("abcdef", 5) == "abcd…"
+        assert report_text.truncated("a\n b\t c", 5) == "a b c"
+        assert report_text.truncated("abcdef", 5) == "abcd…"
 
 
 class TestTables:
-    def test_the_most_pressing_first(self):
+    def test_most_urgent_rows_first(self):
         found = page(
             api_keys=[key(1, "a", ago(days=1)), key(2, "b")],
             projects=[
@@ -95,14 +100,16 @@ class TestTables:
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
     @pytest.mark.parametrize(
-        "number, opened, folded, left_out", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
+        "number, unfolded, folded, omitted", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
     )
-    def test_many(self, number, opened, folded, left_out):
+    def test_long_tables_are_folded_and_truncated(self, number, unfolded, folded, omitted):
         table = page({"most_rows": 30}, projects=[project(f"p{n}") for n in range(number)])["projects"]
-        assert (len(table["rows"]), len(table["folded"]), table["left_out"]) == (opened, folded, left_out)
+        assert (len(table["rows"]), len(table["folded"]), table["omitted"]) == (unfolded, folded, omitted)
 
-    def test_shares(self):
-        found = page(projects=[project(f"p{n}", region_id=f"r{n % 10}") for n in range(20)])["projects"]["shares"][0]
+    def test_breakdowns(self):
+        found = page(projects=[project(f"p{n}", region_id=f"r{n % 10}") for n in range(20)])["projects"]["breakdowns"][
+            0
+        ]
         assert [row["name"] for row in found["rows"]] == ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "3 others"]
         assert sum(int(row["count"]) for row in found["rows"]) == 20
 
@@ -114,16 +121,16 @@ class TestTables:
             unavailable_project_ids=["p9"],
         )["attention"]
         assert [(row["number"], row["text"]) for row in found] == [
-            ("2", "operations ended in errors"),
+            ("2", "operations failed"),
             ("1", "project could not be listed by the service"),
             ("1", "project is locked"),
             ("1", "API key was never used"),
-            ("1", "API key is unused for 90 days or more"),
+            ("1", "API key has not been used for 90 days or more"),
             ("2", "API keys share their names with others"),
         ]
         assert page()["attention"] == []
 
-    def test_unusual_statuses_are_named(self):
+    def test_statuses_not_in_the_api_document_are_named(self):
         found = page(operations=[operation(1, "cancelled"), operation(2, "failed"), operation(3, "error")])
         assert [row["label"] for row in found["operations"]["failed"]["rows"]] == [
             "Error (cancelled)",
@@ -131,7 +138,7 @@ class TestTables:
             "Error (error)",
         ]
 
-    def test_parts_fill_the_bar(self):
+    def test_parts_of_the_stacked_bar_add_up(self):
         operations = [operation(n) for n in range(999)] + [operation(1000, "failed", age=timedelta(hours=1))]
         parts = page(operations=operations, days=99)["operations"]["parts"]
         assert [part["kind"] for part in parts] == ["ok", "error"]
@@ -140,7 +147,7 @@ class TestTables:
 
 
 class TestTimelines:
-    def test_which_projects(self):
+    def test_projects_with_errors_come_first(self):
         operations = [
             *(operation(n, project_id="many") for n in range(9)),
             operation(10, "failed", project_id="failing"),
@@ -164,24 +171,24 @@ class TestTimelines:
         assert mark["what"] == "start_compute · OK · 1 d 0 h"
         assert mark["when"] == "18 Nov 00:00:00"
 
-    def test_short_ones_can_be_seen(self):
+    def test_short_operations_are_visible(self):
         (mark,) = self.bars(operation(1, seconds=0.001))
         assert float(mark["width"][:-1]) > 0.5
 
     @pytest.mark.parametrize(
         "status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"]
     )
-    def test_what_is_still_going_reaches_now(self, status):
+    def test_unfinished_operations_end_now(self, status):
         (mark,) = self.bars(operation(1, status, age=timedelta(days=3.5)))
         assert (float(mark["x"][:-1]) + float(mark["width"][:-1]) > 99.9) == (
             status in ("running", "scheduling", "cancelling")
         )
 
-    def test_created_after_now_by_another_clock(self):
+    def test_created_after_now(self):
         (mark,) = self.bars(operation(1, age=timedelta(seconds=-90)))
         assert 0 < float(mark["x"][:-1]) + float(mark["width"][:-1]) <= 100
 
-    def test_neighbours_are_one_bar_by_label(self):
+    def test_operations_in_one_cell_are_one_bar_for_each_label(self):
         bars = self.bars(
             operation(1, seconds=1, age=timedelta(days=3.49)),
             operation(2, seconds=4, age=timedelta(days=3.48)),
@@ -208,20 +215,20 @@ class TestTimelines:
         found = ticks(Window(NOW - timedelta(days=days), NOW))
         assert (found[0]["text"], len(found)) == (first, number)
 
-    def test_strip(self):
+    def test_sparkline(self):
         operations = facts_of([operation(1), operation(2), operation(3, "failed", age=timedelta(days=6.9))])
-        assert [path["kind"] for path in strip(operations, WEEK)] == ["other", "error"]
-        assert strip(operations, WEEK)[1]["d"] == "M0 12v-6h.8V12z"
-        assert strip([], WEEK) == []
+        assert [path["kind"] for path in sparkline(operations, WEEK)] == ["other", "error"]
+        assert sparkline(operations, WEEK)[1]["d"] == "M0 12v-6h.8V12z"
+        assert sparkline([], WEEK) == []
 
 
 class TestBadInput:
     @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, "facts"])
-    def test_no_facts(self, facts):
-        with pytest.raises(AnsibleFilterError, match="what the filter account_report returns"):
+    def test_invalid_facts(self, facts):
+        with pytest.raises(AnsibleFilterError, match="must be the result of the filter account_report"):
             account_report_page(facts)
 
-    def test_facts_of_another_time(self):
+    def test_other_format(self):
         with pytest.raises(AnsibleFilterError, match="format 2"):
             account_report_page({"format": 2})
 

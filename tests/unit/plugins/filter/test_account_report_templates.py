@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The templates of the role account_report: whatever the service sends comes out as text."""
+"""The templates of the role account_report escape every value of the service."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ EMPTY = {"meta", "link", "br"}
 
 
 class Parsed(HTMLParser):
-    """What is in a page; closing tags have to fit."""
+    """The elements, attributes and texts of a page; asserts that tags are balanced."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -128,7 +128,7 @@ def rendered(limits=None, **source):
 
 
 def hostile(record, *but):
-    """The record with the hostile text in every field that is a text, and in some that are not."""
+    """The record with the hostile text in every string field and in some others."""
     numbers = {"pg_version", "branch_logical_size_limit"}
     return {
         name: HOSTILE if name not in but and (isinstance(value, str) or name in numbers) else value
@@ -172,10 +172,10 @@ def test_every_attribute_is_quoted():
 
 
 class TestHostile:
-    def test_no_element_of_its_own(self, hostile_page):
+    def test_no_injected_element(self, hostile_page):
         assert Parsed(hostile_page).elements <= ELEMENTS
 
-    def test_no_attribute_of_its_own(self, hostile_page):
+    def test_no_injected_attribute(self, hostile_page):
         names = {name for name, _value in Parsed(hostile_page).attributes}
         assert not [
             name
@@ -183,12 +183,12 @@ class TestHostile:
             if name.startswith("on") or name in ("src", "srcset", "action", "xlink:href", "style")
         ]
 
-    def test_no_address_of_its_own(self, hostile_page):
+    def test_no_injected_link(self, hostile_page):
         page = Parsed(hostile_page)
         assert {link for link in page.links if not link.startswith("#")} == {"data:,"}
         assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
-    def test_shown_as_it_is(self, hostile_page):
+    def test_text_is_shown_unchanged(self, hostile_page):
         page = Parsed(hostile_page)
         assert sum(text.startswith(HOSTILE) for text in page.texts) > 200
         assert f"Timeline of {HOSTILE}:" in "".join(value for name, value in page.attributes if name == "aria-label")
@@ -198,14 +198,14 @@ class TestPage:
     def test_empty_account(self):
         page = Parsed(rendered(title="Mine"))
         text = " ".join(page.texts)
-        for said in (
+        for sentence in (
             "Mine",
-            "Nothing stands out.",
+            "Nothing needs attention.",
             "There are no keys.",
             "There are no projects.",
             "There were no operations.",
         ):
-            assert said in text
+            assert sentence in text
         assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
     def test_ids_are_unique(self):
@@ -215,7 +215,7 @@ class TestPage:
         page = Parsed(rendered(api_keys=[key(1, "a")], projects=[project("p1", locked=True)], operations=operations))
         assert len(page.ids) == len(set(page.ids))
 
-    def test_policy_lets_no_script_run(self):
+    def test_policy_forbids_scripts(self):
         policies = [
             value
             for name, value in Parsed(rendered()).attributes

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin, against the sandbox."""
+"""The inventory plugin against the sandbox."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 
 def parse(folder: Path, sandbox: Sandbox, use_cache: bool = True, **options: Any) -> InventoryData:
-    """The inventory that a configuration file with these options gives."""
+    """The inventory for a configuration file with these options."""
     config = {
         "plugin": "clouddb.control.projects",
         "base_url": sandbox.base_url,
@@ -50,12 +50,12 @@ def parse(folder: Path, sandbox: Sandbox, use_cache: bool = True, **options: Any
     assert plugin.verify_file(str(path))
     plugin.parse(inventory, DataLoader(), str(path), cache=use_cache)
     if options.get("cache"):
-        # As the inventory manager does.
+        # The inventory manager does this after parse.
         plugin.update_cache_if_changed()
     return inventory
 
 
-def test_each_project_is_a_host_with_its_fields(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_projects_are_hosts_with_their_fields(tmp_path: Path, sandbox: Sandbox) -> None:
     inventory = parse(tmp_path, sandbox)
 
     served = {project["id"]: project for project in sandbox.api("GET", "/projects")["projects"]}
@@ -70,14 +70,14 @@ def test_each_project_is_a_host_with_its_fields(tmp_path: Path, sandbox: Sandbox
     ]
 
 
-def test_options_name_the_hosts_and_their_variables(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_hostnames_and_hostvars_prefix(tmp_path: Path, sandbox: Sandbox) -> None:
     inventory = parse(tmp_path, sandbox, hostnames=["no_such_field", "id"], hostvars_prefix="pg_")
 
     assert sorted(inventory.hosts) == ["p-1", "p-2", "p-3"]
     assert inventory.hosts["p-1"].vars["pg_name"] == "shop"
 
 
-def test_groups_and_variables_are_constructed(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> None:
     inventory = parse(
         tmp_path,
         sandbox,
@@ -96,7 +96,7 @@ def test_groups_and_variables_are_constructed(tmp_path: Path, sandbox: Sandbox) 
     assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
 
 
-def test_filters_and_query_select(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_filters_and_query(tmp_path: Path, sandbox: Sandbox) -> None:
     by_filter = parse(tmp_path, sandbox, hostnames=["id"], filters={"name": "shop", "region_id": "aws-us-east-2"})
     by_query = parse(tmp_path, sandbox, hostnames=["id"], query={"search": "blog"}, page_size=1)
 
@@ -104,7 +104,7 @@ def test_filters_and_query_select(tmp_path: Path, sandbox: Sandbox) -> None:
     assert list(by_query.hosts) == ["p-3"]
 
 
-def test_operations_that_are_open_today_come_along(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_operations_lists_unfinished_and_failed_ones(tmp_path: Path, sandbox: Sandbox) -> None:
     sandbox.advance(3600)
     sandbox.plan((0, "running"), (1, "failed"), error="no space left")
     failed = sandbox.api("PATCH", "/projects/p-1", {"project": {"history_retention_seconds": 60}})["operations"][0]
@@ -121,7 +121,7 @@ def test_operations_that_are_open_today_come_along(tmp_path: Path, sandbox: Sand
     assert [host.name for host in inventory.groups["broken"].hosts] == ["p-1"]
 
 
-def test_templates_are_filled_in(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_options_are_templates(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_OF_KEY", sandbox.api_key)
 
     inventory = parse(tmp_path, sandbox, api_key="{{ lookup('ansible.builtin.env', 'TEST_OF_KEY') }}")
@@ -129,7 +129,7 @@ def test_templates_are_filled_in(tmp_path: Path, sandbox: Sandbox, monkeypatch: 
     assert len(inventory.hosts) == 3
 
 
-def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
     folder = tmp_path / "cache"
     options: dict[str, Any] = {
         "cache": True,
@@ -150,10 +150,10 @@ def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sand
     }
 
     parse(tmp_path, sandbox, filters={"name": "shop"}, **options)
-    assert requests() > before, "other options are another cache entry"
+    assert requests() > before, "other options have another cache entry"
     before = requests()
     parse(tmp_path, sandbox, use_cache=False, **options)
-    assert requests() > before, "a refresh asks again"
+    assert requests() > before, "a refresh fetches again"
 
     files = list(folder.iterdir())
     assert files
@@ -163,53 +163,51 @@ def test_the_cache_saves_requests_and_holds_no_key(tmp_path: Path, sandbox: Sand
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"api_key": "wrong"}, "401"),
         ({"base_url": "http://127.0.0.1:1/api/v2"}, "Connection refused"),
-        ({"base_url": "http://control.example.com/api/v2"}, "base_url: plain http"),
-        ({"filters": {"colour": "red"}}, "filters: there are project_id, name, region_id, but no colour"),
-        ({"query": {"limit": 3}}, "query: must not hold limit"),
+        ({"base_url": "http://control.example.com/api/v2"}, "base_url"),
+        ({"filters": {"colour": "red"}}, "filters: unknown keys: colour. Use project_id, name, region_id."),
+        ({"query": {"limit": 3}}, "query: must not contain limit"),
         ({"workers": 0}, "workers: must be from 1 to 32"),
         ({"filters": {"name": ["shop", "blog"]}}, "name: must be a string"),
         ({"filters": {"project_id": 5}}, "project_id: must be a string, not 5"),
-        ({"query": {"since": date(2026, 1, 1)}}, "query: the value of since must be a string or a number"),
+        ({"query": {"since": date(2026, 1, 1)}}, "query: the value of since must be a string, a number"),
     ],
     ids=[
-        "wrong key",
-        "nobody there",
+        "invalid key",
+        "connection refused",
         "plain http",
         "unknown filter",
         "limit in query",
         "no workers",
-        "list",
-        "number",
-        "date",
+        "list as filter",
+        "number as filter",
+        "date in query",
     ],
 )
-def test_faults_are_parser_errors_with_the_clients_message(
-    tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(AnsibleParserError, match=told):
+def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(AnsibleParserError, match=message):
         parse(tmp_path, sandbox, **options)
 
 
-def test_a_missing_address_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_base_url_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLOUDDB_BASE_URL", raising=False)
     with pytest.raises(AnsibleError, match="base_url"):
         parse(tmp_path, sandbox, base_url=None)
 
 
-def test_only_files_of_its_name_are_taken(tmp_path: Path) -> None:
+def test_verify_file(tmp_path: Path) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
-    for name, taken in {
+    for name, valid in {
         "clouddb.yml": True,
         "prod.clouddb.yaml": True,
         "clouddb.json": False,
         "hosts.yml": False,
     }.items():
         (tmp_path / name).touch()
-        assert plugin.verify_file(str(tmp_path / name)) is taken
+        assert plugin.verify_file(str(tmp_path / name)) is valid
 
 
 @pytest.mark.parametrize(
@@ -223,15 +221,15 @@ def test_only_files_of_its_name_are_taken(tmp_path: Path) -> None:
         ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
         ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
     ],
-    ids=["names", "twins", "no names", "a twin's new name is taken", "and its id too", "characters", "reserved names"],
+    ids=["unique", "duplicate", "empty", "name with id exists", "id exists too", "characters", "reserved"],
 )
-def test_no_two_projects_share_a_host(projects: list[tuple[str, str]], names: list[str]) -> None:
-    named = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
+def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
+    result = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
 
-    assert list(named.values()) == names
+    assert list(result.values()) == names
 
 
-def test_a_list_with_gaps_is_told_each_time(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
     options: dict[str, Any] = {
         "cache": True,
@@ -242,11 +240,11 @@ def test_a_list_with_gaps_is_told_each_time(tmp_path: Path, sandbox: Sandbox) ->
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
     sandbox.control("DELETE", "/faults")
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], (
-        "what was incomplete is not cached"
+        "the incomplete list was not cached"
     )
 
 
-def test_the_example_works(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_example_is_valid(tmp_path: Path, sandbox: Sandbox) -> None:
     from ansible_collections.clouddb.control.plugins.inventory import projects
 
     example = yaml.safe_load(projects.EXAMPLES)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The account's projects: all of them, or those that the filters admit, and a word about those that are missing."""
+"""Projects of the account: paging, filters, query parameters, and the warning about an incomplete list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BLOG = {"id": "blog-1", "name": "blog", "region_id": "aws-eu-central-1"}
 BARE = {"id": "bare-1"}
 
 
-def test_lists_all_projects_of_all_pages_with_all_their_fields(serve: Serve) -> None:
+def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None:
     served = serve(page("projects", [SHOP, SHOP_US], "1"), page("projects", [BLOG], "2"), page("projects", []))
     found = list_projects(served.client, page_size=2)
     assert found.projects == [SHOP, SHOP_US, BLOG]
@@ -44,7 +44,7 @@ def test_lists_all_projects_of_all_pages_with_all_their_fields(serve: Serve) -> 
 
 
 @pytest.mark.parametrize(
-    "filters, admitted",
+    "filters, matching",
     [
         (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
         (Filters(project_id="blog-1"), ["blog-1"]),
@@ -68,35 +68,35 @@ def test_lists_all_projects_of_all_pages_with_all_their_fields(serve: Serve) -> 
         "empty id",
     ],
 )
-def test_filters_are_exact_and_all_must_hold(serve: Serve, filters: Filters, admitted: list[str]) -> None:
+def test_filters_are_exact_and_combined_with_and(serve: Serve, filters: Filters, matching: list[str]) -> None:
     served = serve(page("projects", [SHOP, SHOP_US, BLOG, BARE]))
-    assert [project["id"] for project in list_projects(served.client, filters).projects] == admitted
+    assert [project["id"] for project in list_projects(served.client, filters).projects] == matching
     assert served.targets == ["/projects"]
 
 
-def test_projects_that_the_service_could_not_include_are_told_with_their_ids(serve: Serve) -> None:
+def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     first = reply({"projects": [SHOP], "unavailable_project_ids": ["lost-1", "lost-2"], "pagination": {"cursor": "1"}})
     second = reply({"projects": [BLOG], "unavailable_project_ids": ["lost-2", "lost-3"]})
     found = list_projects(serve(first, second).client, Filters(name="shop"))
     assert found.projects == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
     assert found.warnings() == [
-        "The service's project list is incomplete; it could not include: lost-1, lost-2, lost-3."
+        "The project list is incomplete. The service could not include: lost-1, lost-2, lost-3. Try again later."
     ]
 
 
 @pytest.mark.parametrize("ids", [None, []], ids=["null", "empty"])
-def test_a_complete_list_needs_no_warning(serve: Serve, ids: Any) -> None:
+def test_complete_list_does_not_warn(serve: Serve, ids: Any) -> None:
     assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
 
 
 @pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7], ids=["string", "object", "number"])
-def test_ids_that_are_no_list_are_an_error(serve: Serve, ids: Any) -> None:
-    with pytest.raises(UnexpectedResponse, match="'unavailable_project_ids' should be an array"):
+def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None:
+    with pytest.raises(UnexpectedResponse, match="unavailable_project_ids"):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
 
 
-def test_a_failing_page_fails_the_list(serve: Serve) -> None:
+def test_failed_page_fails_the_list(serve: Serve) -> None:
     with pytest.raises(StatusError):
         list_projects(serve(page("projects", [SHOP], "1"), reply({}, 403)).client)
 
@@ -112,31 +112,31 @@ def test_a_failing_page_fails_the_list(serve: Serve) -> None:
     ],
     ids=["none", "empty", "strings", "numbers and booleans", "lists"],
 )
-def test_further_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
+def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
     served = serve(page("projects", []))
     list_projects(served.client, query=checked_query({"query": query}))
     assert served.requests[0].query == sent
 
 
 @pytest.mark.parametrize(
-    "query, says",
+    "query, message",
     [
-        ({"limit": 5}, "use page_size"),
-        ({"cursor": "1"}, "all pages are read in any case"),
-        ({"tag": {"a": 1}}, "the value of tag must be a string or a number"),
-        ({"tag": None}, "the value of tag must be a string or a number"),
-        ({"tag": ["a", None]}, "the value of tag must be a string or a number"),
+        ({"limit": 5}, "Use page_size instead"),
+        ({"cursor": "1"}, "All pages are fetched anyway"),
+        ({"tag": {"a": 1}}, "the value of tag must be a string, a number"),
+        ({"tag": None}, "the value of tag must be a string, a number"),
+        ({"tag": ["a", None]}, "the value of tag must be a string, a number"),
     ],
     ids=["limit", "cursor", "dictionary", "null", "null in a list"],
 )
-def test_query_parameters_that_can_not_be_sent_are_refused(query: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidOption, match=says) as error:
+def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message) as error:
         checked_query({"query": query})
     assert error.value.details == {"option": "query"}
 
 
 @pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
-def test_an_empty_filter_is_refused(option: str) -> None:
+def test_blank_and_non_string_filters_raise(option: str) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_filters({option: " "})
     with pytest.raises(InvalidOption, match=f"{option}: must be a string, not 7"):
@@ -144,15 +144,15 @@ def test_an_empty_filter_is_refused(option: str) -> None:
     assert error.value.details == {"option": option}
 
 
-def test_filters_are_taken_from_the_options() -> None:
+def test_filters_from_options() -> None:
     assert checked_filters({"project_id": "p", "name": None, "region_id": "r"}) == Filters("p", None, "r")
 
 
-def test_booleans_are_sent_as_json_writes_them() -> None:
+def test_booleans_are_lower_case() -> None:
     assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
 
 
 @pytest.mark.parametrize("project_id", ["..", ".", "", "\ud800"], ids=["two dots", "dot", "empty", "no Unicode"])
-def test_an_id_that_leads_elsewhere_is_refused(serve: Serve, project_id: str) -> None:
-    with pytest.raises(UnexpectedResponse, match="can't be an id"):
+def test_id_that_is_no_path_segment_raises(serve: Serve, project_id: str) -> None:
+    with pytest.raises(UnexpectedResponse, match=r"\bid\b"):
         list_projects(serve(page("projects", [{"id": project_id}])).client)

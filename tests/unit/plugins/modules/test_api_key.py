@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key: what state=present and state=absent do, and what check mode says of it."""
+"""api_key with state=present and state=absent, in normal and in check mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Una
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost, SeveralKeys
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import SecretUnavailable, SeveralKeys
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,
@@ -23,14 +23,14 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
     one_key,
     task,
     two_keys,
-    unused,
+    without_last_use,
     writes,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
-def test_creates_the_key_and_returns_its_secret(sandbox: Sandbox, client: Client) -> None:
+def test_present_creates_the_key_and_returns_its_secret(sandbox: Sandbox, client: Client) -> None:
     result = task(client, name="deploy")
 
     [key] = sandbox.keys("deploy")
@@ -44,7 +44,7 @@ def test_creates_the_key_and_returns_its_secret(sandbox: Sandbox, client: Client
     }
 
 
-def test_sends_the_name_as_it_is(sandbox: Sandbox, client: Client) -> None:
+def test_name_is_sent_unchanged(sandbox: Sandbox, client: Client) -> None:
     name = ' Ключ/"deploy"&+%20 \n'
     assert task(client, name=name)["api_key"]["name"] == name
     assert not task(client, name=name)["changed"]
@@ -52,7 +52,7 @@ def test_sends_the_name_as_it_is(sandbox: Sandbox, client: Client) -> None:
 
 
 @one_key
-def test_leaves_a_key_that_exists_alone(sandbox: Sandbox, client: Client) -> None:
+def test_present_does_not_change_an_existing_key(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     assert task(client, name="deploy") == {
         "changed": False,
@@ -64,32 +64,32 @@ def test_leaves_a_key_that_exists_alone(sandbox: Sandbox, client: Client) -> Non
 
 
 @two_keys
-def test_warns_of_several_keys_and_shows_the_earliest(sandbox: Sandbox, client: Client) -> None:
+def test_present_warns_about_several_keys_and_returns_the_earliest(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     result = task(client, name="deploy")
     assert (result["changed"], result["api_key"]) == (False, earlier)
     assert result["warnings"] == [
-        f"2 keys are named 'deploy' (ids {earlier['id']}, {later['id']}); none was changed. "
-        "After a task that was interrupted, nobody has the secret of one of them: "
-        "revoke by its id what nobody uses, or set regenerate: always to replace all of them by one."
+        f"2 keys are named 'deploy' (ids {earlier['id']}, {later['id']}), and none of them was changed. "
+        "An interrupted task can leave a key whose secret nobody has. "
+        "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
     ]
     assert writes(sandbox) == []
 
 
-def test_a_name_that_only_resembles_is_another_key(sandbox: Sandbox, client: Client) -> None:
+def test_names_are_case_sensitive(sandbox: Sandbox, client: Client) -> None:
     task(client, name="deploy")
     assert task(client, name="Deploy")["changed"]
     assert len(sandbox.keys("deploy")) == len(sandbox.keys("Deploy")) == 1
 
 
 @one_key
-def test_always_replaces_the_key_the_new_one_first(sandbox: Sandbox, client: Client) -> None:
+def test_always_creates_the_new_key_before_it_revokes_the_old_one(sandbox: Sandbox, client: Client) -> None:
     [old] = sandbox.keys("deploy")
     result = task(client, name="deploy", regenerate="always")
 
     [new] = sandbox.keys("deploy")
     assert result["changed"]
-    assert unused(result["api_key"]) == unused(new)
+    assert without_last_use(result["api_key"]) == without_last_use(new)
     assert ids(result["revoked"]) == [old["id"]]
     assert result["revoked"][0]["revoked"] is True
     assert result["diff"] == {"before": {"api_keys": [old]}, "after": {"api_keys": [result["api_key"]]}}
@@ -99,14 +99,14 @@ def test_always_replaces_the_key_the_new_one_first(sandbox: Sandbox, client: Cli
 
 
 @two_keys
-def test_always_replaces_all_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
+def test_always_revokes_all_older_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     result = task(client, name="deploy", regenerate="always")
     assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
     assert ids(result["revoked"]) == [earlier["id"], later["id"]]
 
 
-def test_a_key_that_is_not_good_ends_the_task(sandbox: Sandbox, clock: FakeClock) -> None:
+def test_invalid_bearer_key_fails_at_the_first_request(sandbox: Sandbox, clock: FakeClock) -> None:
     client = Client(Connection(sandbox.base_url, REVOKED_SECRET), clock.clock)
     with pytest.raises(Unauthorized):
         task(client, name="deploy")
@@ -115,7 +115,7 @@ def test_a_key_that_is_not_good_ends_the_task(sandbox: Sandbox, clock: FakeClock
 
 @one_key
 @pytest.mark.parametrize("by", ["id", "name"])
-def test_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
+def test_absent_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
     [key] = sandbox.keys("deploy")
     result = task(client, state="absent", **{by: key[by]})
     assert (result["changed"], result["api_key"]) == (True, None)
@@ -128,7 +128,9 @@ def test_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"id": 4711}, {"name": "deploy"}], ids=["id", "name"])
-def test_a_key_that_is_not_there_is_no_change(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
+def test_absent_does_not_change_anything_without_such_a_key(
+    sandbox: Sandbox, client: Client, options: dict[str, Any]
+) -> None:
     result = task(client, state="absent", **options)
     assert result == {
         "changed": False,
@@ -141,7 +143,7 @@ def test_a_key_that_is_not_there_is_no_change(sandbox: Sandbox, client: Client, 
 
 @two_keys
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_several_keys_of_the_name_fail_with_their_ids(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+def test_absent_with_several_keys_fails_and_lists_their_ids(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     with pytest.raises(SeveralKeys, match=rf"ids {earlier}, {later}.*allow_multiple: true") as error:
         task(client, check_mode, state="absent", name="deploy")
@@ -150,21 +152,21 @@ def test_several_keys_of_the_name_fail_with_their_ids(sandbox: Sandbox, client: 
 
 
 @two_keys
-def test_allow_multiple_revokes_them_all(sandbox: Sandbox, client: Client) -> None:
+def test_allow_multiple_revokes_all_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
     result = task(client, state="absent", name="deploy", allow_multiple=True)
     assert len(result["revoked"]) == 2
     assert sandbox.keys("deploy") == []
 
 
 @two_keys
-def test_an_id_picks_one_of_several(sandbox: Sandbox, client: Client) -> None:
+def test_absent_by_id_revokes_one_of_several_keys(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     assert ids(task(client, state="absent", id=later["id"])["revoked"]) == [later["id"]]
     assert sandbox.keys("deploy") == [earlier]
 
 
 @one_key
-def test_leaves_the_file_alone(client: Client, tmp_path: Path) -> None:
+def test_absent_does_not_touch_dest(client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
     task(client, state="absent", name="deploy", dest=dest)
@@ -172,7 +174,7 @@ def test_leaves_the_file_alone(client: Client, tmp_path: Path) -> None:
 
 
 @one_key
-def test_a_key_that_somebody_else_revoked_meanwhile_is_no_change(
+def test_key_revoked_elsewhere_in_between_is_not_changed(
     sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [key] = sandbox.keys("deploy")
@@ -182,7 +184,7 @@ def test_a_key_that_somebody_else_revoked_meanwhile_is_no_change(
 
 
 @one_key
-def test_a_revocation_whose_answer_got_lost_is_a_change(sandbox: Sandbox, client: Client) -> None:
+def test_revocation_is_retried_when_its_response_is_lost(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     sandbox.fault("lost_answer", method="DELETE")
     result = task(client, state="absent", name="deploy")
@@ -192,11 +194,12 @@ def test_a_revocation_whose_answer_got_lost_is_a_change(sandbox: Sandbox, client
 
 
 @two_keys
-def test_a_revocation_that_fails_tells_what_was_done_and_what_is_left(sandbox: Sandbox, client: Client) -> None:
+def test_failed_revocation_reports_revoked_and_remaining_keys(sandbox: Sandbox, client: Client) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
     with pytest.raises(
-        OrphanedKey, match=rf"^the revocation is not complete, but these keys may still be valid: {later} \("
+        OrphanedKey,
+        match=rf"^Key {later} may still be valid, because the service did not confirm the revocation\. Run the task again\.",
     ) as error:
         task(client, state="absent", name="deploy", allow_multiple=True)
     assert error.value.result["changed"] is True
@@ -206,21 +209,19 @@ def test_a_revocation_that_fails_tells_what_was_done_and_what_is_left(sandbox: S
 
 
 @one_key
-def test_a_revocation_of_which_nothing_is_known_is_a_failure(sandbox: Sandbox, client: Client) -> None:
+def test_unconfirmed_revocation_fails_when_the_keys_cannot_be_listed(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     sandbox.fault("status", method="DELETE", status=500, times=None)
     sandbox.fault("status", method="GET", status=500, skip=1, times=None)
-    with pytest.raises(OrphanedKey, match=f"these keys may still be valid: {key['id']}"):
+    with pytest.raises(OrphanedKey, match=f"Key {key['id']} may still be valid"):
         task(client, state="absent", name="deploy")
 
 
 @one_key
-def test_a_revocation_that_fails_at_once_has_changed_nothing(sandbox: Sandbox, client: Client) -> None:
+def test_refused_revocation_is_not_changed(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     sandbox.fault("status", method="DELETE", status=403)
-    with pytest.raises(
-        OrphanedKey, match=rf"^the revocation is not complete, but these keys are still valid: {key['id']} \("
-    ) as error:
+    with pytest.raises(OrphanedKey, match=rf"^Key {key['id']} could not be revoked\. Run the task again\.") as error:
         task(client, state="absent", name="deploy")
     assert error.value.result == {"changed": False, "revoked": []}
 
@@ -230,7 +231,9 @@ ABSENT: dict[str, Any] = {"name": "deploy", "state": "absent"}
 
 
 @pytest.mark.parametrize("number_of_keys", [0, 1, 2])
-@pytest.mark.parametrize("content", [None, OLD_SECRET, REVOKED_SECRET], ids=["no file", "good file", "stale file"])
+@pytest.mark.parametrize(
+    "content", [None, OLD_SECRET, REVOKED_SECRET], ids=["no file", "valid secret", "revoked secret"]
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -242,59 +245,59 @@ ABSENT: dict[str, Any] = {"name": "deploy", "state": "absent"}
     ],
     ids=["present", "always", "dest, if_lost", "dest, always", "absent"],
 )
-def test_foretells_the_real_run_and_changes_nothing(
+def test_check_mode_predicts_the_result_and_changes_nothing(
     sandbox: Sandbox, client: Client, tmp_path: Path, number_of_keys: int, content: str | None, options: dict[str, Any]
 ) -> None:
     dest = tmp_path / "deploy.key"
     for _key in range(number_of_keys):
         sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
     if content:
-        # The good file holds a key of the account; whose name it is does not matter to the service.
+        # Any key of the account is valid; the service does not compare names.
         dest.write_text(sandbox.api_key if content == OLD_SECRET else content)
         dest.chmod(0o600)
     if "dest" in options:
         options = {**options, "dest": dest}
     keys, files = sandbox.keys("deploy"), {path: path.read_text() for path in tmp_path.iterdir()}
 
-    foretold = task(client, check_mode=True, **options)
+    predicted = task(client, check_mode=True, **options)
     assert sandbox.keys("deploy") == keys
     assert {path: path.read_text() for path in tmp_path.iterdir()} == files
     assert writes(sandbox) == []
 
     real = task(client, **options)
-    foretold.setdefault("warnings", [])
+    predicted.setdefault("warnings", [])
     real.setdefault("warnings", [])
-    assert set(foretold) == set(real)
-    assert [foretold[field] for field in ("changed", "warnings")] == [real[field] for field in ("changed", "warnings")]
-    assert [(key["id"], key["revoked"]) for key in foretold["revoked"]] == [
+    assert set(predicted) == set(real)
+    assert [predicted[field] for field in ("changed", "warnings")] == [real[field] for field in ("changed", "warnings")]
+    assert [(key["id"], key["revoked"]) for key in predicted["revoked"]] == [
         (key["id"], key["revoked"]) for key in real["revoked"]
     ]
-    assert foretold["diff"]["before"] == real["diff"]["before"]
-    assert [key["name"] for key in foretold["diff"]["after"]["api_keys"]] == [
+    assert predicted["diff"]["before"] == real["diff"]["before"]
+    assert [key["name"] for key in predicted["diff"]["after"]["api_keys"]] == [
         key["name"] for key in real["diff"]["after"]["api_keys"]
     ]
     if not real["changed"]:
-        assert foretold["api_key"] == real["api_key"]
+        assert predicted["api_key"] == real["api_key"]
 
 
-def test_shows_a_key_that_has_no_id_and_no_secret_yet(client: Client) -> None:
+def test_check_mode_returns_no_id_and_no_secret(client: Client) -> None:
     result = task(client, check_mode=True, name="deploy")
     assert result["key"] is None
     assert result["api_key"] == {"id": None, "name": "deploy", "created_at": None}
 
 
 @one_key
-def test_fails_for_a_lost_secret_too(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
-    with pytest.raises(KeyLost, match="deploy.key does not exist"):
+def test_check_mode_fails_when_the_secret_is_unavailable(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    with pytest.raises(SecretUnavailable, match="deploy.key does not exist"):
         task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
     (tmp_path / "deploy.key").touch()
-    with pytest.raises(KeyLost, match=r"its secret is lost: .*/deploy.key is empty\."):
+    with pytest.raises(SecretUnavailable, match=r"its secret is no longer available\. .*/deploy.key is empty\."):
         task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
     assert writes(sandbox) == []
 
 
 @two_keys
-def test_replaces_the_very_key_that_it_uses(sandbox: Sandbox, clock: FakeClock) -> None:
+def test_always_can_replace_the_key_that_the_task_authenticates_with(sandbox: Sandbox, clock: FakeClock) -> None:
     olds = ids(sandbox.keys("deploy"))
     client = Client(Connection(sandbox.base_url, OLD_SECRET), clock.clock)
     result = task(client, name="deploy", regenerate="always")
@@ -303,16 +306,16 @@ def test_replaces_the_very_key_that_it_uses(sandbox: Sandbox, clock: FakeClock) 
 
 
 @one_key
-def test_a_revocation_that_the_service_denies_is_none(sandbox: Sandbox, client: Client) -> None:
+def test_revocation_result_with_revoked_false_fails(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("deploy")
     sandbox.fault("status", method="DELETE", status=200, body={"id": key["id"], "name": "deploy", "revoked": False})
-    with pytest.raises(Exception, match="not revoked") as raised:
+    with pytest.raises(Exception, match="it says that the key is not revoked") as raised:
         task(client, name="deploy", state="absent")
     assert isinstance(raised.value.__cause__, UnexpectedResponse)
 
 
 @one_key
-def test_a_revocation_whose_answer_was_lost_is_found_out(sandbox: Sandbox, clock: FakeClock) -> None:
+def test_unconfirmed_revocation_succeeds_when_the_key_is_gone(sandbox: Sandbox, clock: FakeClock) -> None:
     client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=0), clock.clock)
     sandbox.fault("lost_answer", method="DELETE")
     [key] = sandbox.keys("deploy")

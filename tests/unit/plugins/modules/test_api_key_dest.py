@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key with dest: a secret in a file."""
+"""api_key with dest: the secret is written to a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure as key_states
+from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import KeyLost
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import SecretUnavailable
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
@@ -35,19 +35,19 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 )
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-LOST = pytest.mark.parametrize(
+UNAVAILABLE = pytest.mark.parametrize(
     "content",
     [None, "", " \n", REVOKED_SECRET, f"{REVOKED_SECRET}\nsecond line", "Schlüssel", b"\xff\xfe"],
     ids=["missing", "empty", "blank", "refused with 401", "several lines", "not ASCII", "not UTF-8"],
 )
 
 
-def put(dest: Path, content: str | bytes | None) -> None:
+def write(dest: Path, content: str | bytes | None) -> None:
     if content is not None:
         dest.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_file_holds_only_the_secret_with_mode_0600(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     result = task(client, name="deploy", dest=dest)
 
@@ -61,7 +61,7 @@ def test_holds_exactly_the_secret_and_only_its_owner_reads_it(sandbox: Sandbox, 
     assert secret not in str(result)
 
 
-def test_the_folder_is_held_from_the_first_look_until_the_secret_is_written(
+def test_folder_is_locked_from_the_first_request_until_the_secret_is_written(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -71,18 +71,18 @@ def test_the_folder_is_held_from_the_first_look_until_the_secret_is_written(
     @contextmanager
     def noted(file: SecretFile) -> Iterator[None]:
         with held(file):
-            steps.append("held")
+            steps.append("locked")
             yield
             steps.append("written" if Path(file.path).exists() else "not written")
 
     monkeypatch.setattr(SecretFile, "held", noted)
     task(client, name="deploy", dest=tmp_path / "deploy.key")
-    assert steps == ["held", "listed", "written"]
+    assert steps == ["locked", "listed", "written"]
     task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
     assert len(steps) == 3
 
 
-def test_a_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     first = task(client, name="deploy", dest=dest)
     secret = dest.read_text()
@@ -93,7 +93,7 @@ def test_a_second_run_changes_nothing(sandbox: Sandbox, client: Client, tmp_path
 
 
 @one_key
-def test_a_file_with_other_attributes_gets_those_of_the_options(client: Client, tmp_path: Path) -> None:
+def test_attributes_of_an_existing_file_are_changed(client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
     dest.chmod(0o644)
@@ -104,12 +104,8 @@ def test_a_file_with_other_attributes_gets_those_of_the_options(client: Client, 
 
 @one_key
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
-@pytest.mark.parametrize(
-    "content", [OLD_SECRET, f"\n  {OLD_SECRET}\n"], ids=["the secret", "the secret among white space"]
-)
-def test_a_secret_that_the_service_takes_is_kept(
-    sandbox: Sandbox, client: Client, tmp_path: Path, content: str, regenerate: str
-) -> None:
+@pytest.mark.parametrize("content", [OLD_SECRET, f"\n  {OLD_SECRET}\n"], ids=["secret", "surrounding white space"])
+def test_valid_secret_is_kept(sandbox: Sandbox, client: Client, tmp_path: Path, content: str, regenerate: str) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(content)
     dest.chmod(0o600)
@@ -119,7 +115,7 @@ def test_a_secret_that_the_service_takes_is_kept(
 
 
 @one_key
-def test_always_replaces_a_secret_that_the_service_takes(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_always_replaces_a_valid_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
     assert task(client, name="deploy", dest=dest, regenerate="always")["changed"]
@@ -129,14 +125,14 @@ def test_always_replaces_a_secret_that_the_service_takes(sandbox: Sandbox, clien
 
 
 @one_key
-@LOST
-def test_a_lost_secret_fails_with_never(
+@UNAVAILABLE
+def test_unavailable_secret_fails_with_never(
     sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None
 ) -> None:
     [key] = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
-    put(dest, content)
-    with pytest.raises(KeyLost) as error:
+    write(dest, content)
+    with pytest.raises(SecretUnavailable) as error:
         task(client, name="deploy", dest=dest)
     assert f"id {key['id']}" in str(error.value)
     assert "regenerate: if_lost" in str(error.value)
@@ -147,14 +143,14 @@ def test_a_lost_secret_fails_with_never(
 
 
 @one_key
-@LOST
+@UNAVAILABLE
 @pytest.mark.parametrize("regenerate", ["if_lost", "always"])
-def test_a_lost_secret_is_replaced(
+def test_unavailable_secret_is_replaced(
     sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes | None, regenerate: str
 ) -> None:
     [old] = sandbox.keys("deploy")
     dest = tmp_path / "deploy.key"
-    put(dest, content)
+    write(dest, content)
     result = task(client, name="deploy", dest=dest, regenerate=regenerate)
     assert result["changed"]
     assert "key" not in result
@@ -165,7 +161,7 @@ def test_a_lost_secret_is_replaced(
 
 
 @one_key
-def test_the_new_secret_is_in_place_before_the_old_key_is_revoked(
+def test_new_secret_is_written_before_the_old_key_is_revoked(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [old] = sandbox.keys("deploy")
@@ -183,7 +179,7 @@ def test_the_new_secret_is_in_place_before_the_old_key_is_revoked(
 
 
 @one_key
-def test_a_service_in_trouble_is_no_lost_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_service_error_does_not_make_the_secret_unavailable(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
     sandbox.fault("status", status=403, skip=1)
@@ -200,7 +196,7 @@ def test_a_service_in_trouble_is_no_lost_secret(sandbox: Sandbox, client: Client
     ("place", "problem"),
     [("nowhere/deploy.key", "no folder"), (".", "is a folder"), ("a-file/deploy.key", "no folder")],
 )
-def test_a_place_for_no_file_fails_before_any_request(
+def test_impossible_path_fails_before_any_request(
     sandbox: Sandbox, client: Client, tmp_path: Path, place: str, problem: str, check_mode: bool
 ) -> None:
     (tmp_path / "a-file").touch()
@@ -209,7 +205,7 @@ def test_a_place_for_no_file_fails_before_any_request(
     assert sandbox.sent() == []
 
 
-def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(
+def test_unwritable_folder_fails_before_the_key_is_created(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "mkstemp", no_space)
@@ -219,9 +215,7 @@ def test_a_folder_that_takes_no_file_fails_before_the_key_is_created(
 
 
 @one_key
-def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(
-    sandbox: Sandbox, client: Client, tmp_path: Path
-) -> None:
+def test_unreadable_file_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     loop = tmp_path / "deploy.key"
     loop.symlink_to(loop)
     with pytest.raises(SecretFileError, match=r"^dest: .*can't be read"):
@@ -231,7 +225,7 @@ def test_a_file_that_cannot_be_read_fails_before_the_key_is_created(
 
 @one_key
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_when_writing_fails_the_new_key_is_revoked(
+def test_failed_write_revokes_the_new_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     old = sandbox.keys("deploy")
@@ -246,7 +240,7 @@ def test_when_writing_fails_the_new_key_is_revoked(
     assert os.listdir(tmp_path) == ["deploy.key"]
 
 
-def test_when_writing_and_revoking_fail_the_message_names_the_key(
+def test_failed_write_and_failed_revocation_name_the_orphaned_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "replace", no_space)
@@ -261,7 +255,7 @@ def test_when_writing_and_revoking_fail_the_message_names_the_key(
     assert os.listdir(tmp_path) == []
 
 
-def test_an_interrupt_while_writing_leaves_no_key(
+def test_interrupt_while_writing_revokes_the_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*paths: str) -> None:
@@ -275,7 +269,7 @@ def test_an_interrupt_while_writing_leaves_no_key(
 
 
 @one_key
-def test_a_folder_that_cannot_be_synced_does_not_undo_the_rename(
+def test_failed_sync_of_the_folder_is_ignored(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsync = os.fsync
@@ -292,13 +286,13 @@ def test_a_folder_that_cannot_be_synced_does_not_undo_the_rename(
     assert sandbox.accepts(dest.read_text())
 
 
-def test_a_path_that_can_not_be_is_refused_before_anything_is_asked(sandbox: Sandbox, client: Client) -> None:
+def test_path_with_nul_fails_before_any_request(sandbox: Sandbox, client: Client) -> None:
     with pytest.raises(InvalidOption, match="dest: a path holds no NUL"):
         task(client, name="deploy", dest="/tmp/a\0b")
     assert not sandbox.sent()
 
 
-def test_a_folder_that_takes_no_file_is_known_in_check_mode_too(
+def test_check_mode_fails_for_an_unwritable_folder(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
@@ -307,13 +301,13 @@ def test_a_folder_that_takes_no_file_is_known_in_check_mode_too(
     assert not sandbox.sent()
 
 
-def test_an_interrupt_before_the_secret_is_written_revokes_the_key(
+def test_interrupt_before_writing_revokes_the_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(key_states, "first_created", interrupted)
+    monkeypatch.setattr(ensure, "earliest_new_key", interrupted)
     with pytest.raises(KeyboardInterrupt):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert not sandbox.keys("deploy")
@@ -321,7 +315,7 @@ def test_an_interrupt_before_the_secret_is_written_revokes_the_key(
 
 
 @pytest.mark.parametrize("regenerate", ["never", "if_lost"])
-def test_tasks_that_share_a_file_go_one_after_the_other(
+def test_tasks_that_share_a_file_create_one_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, regenerate: str
 ) -> None:
     dest = tmp_path / "deploy.key"
@@ -334,7 +328,7 @@ def test_tasks_that_share_a_file_go_one_after_the_other(
 
 
 @pytest.mark.parametrize("unsafe_writes", [False, True])
-def test_a_file_that_can_not_be_replaced_is_written_into_only_where_that_is_allowed(
+def test_busy_file_is_written_in_place_only_with_unsafe_writes(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
 ) -> None:
     def busy(source: str, target: str) -> None:

@@ -20,7 +20,7 @@ def seed() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_returns_every_key_the_earliest_first(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+def test_returns_all_keys_sorted_by_creation_time(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     result = api_key_info.run({"name": None}, client, check_mode)
     assert not result["changed"]
     assert [key["name"] for key in result["api_keys"]] == ["ci", "deploy", "deploy", "sandbox"]
@@ -31,13 +31,13 @@ def test_returns_every_key_the_earliest_first(sandbox: Sandbox, client: Client, 
     assert created == sorted(created)
 
 
-def test_name_selects_exactly(sandbox: Sandbox, client: Client) -> None:
+def test_name_is_matched_exactly(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     assert api_key_info.run({"name": "deploy"}, client, False)["api_keys"] == [earlier, later]
     assert api_key_info.run({"name": "dep"}, client, False)["api_keys"] == []
 
 
-def test_a_revoked_key_is_not_listed(sandbox: Sandbox, client: Client) -> None:
+def test_revoked_key_is_not_listed(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("ci")
     sandbox.api("DELETE", f"/api_keys/{key['id']}")
     assert api_key_info.run({"name": "ci"}, client, False)["api_keys"] == []

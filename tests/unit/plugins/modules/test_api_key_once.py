@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key when answers get lost, other hosts create the same key, or a replacement stops half-way: never a key too many or a secret lost."""
+"""api_key creates exactly one key and keeps its secret: lost responses, many hosts at once, interrupted replacements."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-SURELY_NOT_DONE = [423, 429, 503]
-PERHAPS_DONE = [500, 502, 504]
+REFUSED = [423, 429, 503]
+AMBIGUOUS = [500, 502, 504]
 
 
 @pytest.mark.parametrize("kind", ["lost_answer", "truncate", "malformed"])
-def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(
+def test_lost_response_is_not_retried_and_the_orphaned_key_is_named(
     sandbox: Sandbox, client: Client, kind: str
 ) -> None:
     sandbox.fault(kind, method="POST")
@@ -41,29 +41,28 @@ def test_an_unreadable_answer_is_not_asked_for_again_and_the_orphan_is_named(
         task(client, name="deploy")
     [orphan] = sandbox.keys("deploy")
     assert writes(sandbox) == ["POST /api_keys"]
-    way_out = f"revoke it with state=absent and id={orphan['id']}, then run the task again"
-    assert str(error.value).endswith(
-        f"; since then there is a new key of that name; unless another host made it, nobody has its secret: {way_out}"
-    )
+    assert (
+        f"Key {orphan['id']} is new, and nobody has its secret unless another host created it. "
+        f"Revoke it with state=absent and id={orphan['id']}, then run the task again."
+    ) in str(error.value)
     assert error.value.details["key_ids"] == [orphan["id"]]
 
 
-def test_of_an_orphan_and_the_key_of_another_host_both_are_named(
+def test_orphaned_key_and_the_key_of_another_host_are_both_named(
     sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     sandbox.fault("lost_answer", method="POST", skip=1)
-    with pytest.raises(
-        OrphanedKey,
-        match="there are new keys of that name, those of other hosts and perhaps this task's: revoke the one",
-    ) as error:
+    with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
-    assert f"whose secret nobody has, with state=absent and id={theirs} or id={ours}, then" in str(error.value)
+    assert f"Keys {theirs} and {ours} are new" in str(error.value)
+    assert "Revoke that one with state=absent and its id, then run the task again." in str(error.value)
+    assert error.value.details["key_ids"] == [theirs, ours]
 
 
 @one_key
-def test_of_several_keys_only_the_orphan_is_named(sandbox: Sandbox, client: Client) -> None:
+def test_older_keys_are_not_named_as_orphaned(sandbox: Sandbox, client: Client) -> None:
     [old] = sandbox.keys("deploy")
     sandbox.fault("lost_answer", method="POST")
     with pytest.raises(OrphanedKey) as error:
@@ -73,7 +72,7 @@ def test_of_several_keys_only_the_orphan_is_named(sandbox: Sandbox, client: Clie
     assert writes(sandbox) == ["POST /api_keys"]
 
 
-def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_lost_response_leaves_no_temporary_file(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     sandbox.fault("lost_answer", method="POST")
     with pytest.raises(OrphanedKey):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
@@ -82,16 +81,12 @@ def test_no_file_is_left_when_the_answer_was_lost(sandbox: Sandbox, client: Clie
 
 @pytest.mark.parametrize(
     "fault",
-    [*({"kind": "status", "status": status} for status in PERHAPS_DONE), {"kind": "html"}, {"kind": "reset"}],
-    ids=[*map(str, PERHAPS_DONE), "html", "reset"],
+    [*({"kind": "status", "status": status} for status in AMBIGUOUS), {"kind": "html"}, {"kind": "reset"}],
+    ids=[*map(str, AMBIGUOUS), "html", "reset"],
 )
-def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(
-    sandbox: Sandbox, client: Client, fault: dict[str, Any]
-) -> None:
+def test_ambiguous_error_is_not_retried(sandbox: Sandbox, client: Client, fault: dict[str, Any]) -> None:
     sandbox.fault(method="POST", **fault)
-    with pytest.raises(
-        OrphanedKey, match="could have made a second key; no new key of that name is to be seen: run the task again$"
-    ) as error:
+    with pytest.raises(OrphanedKey, match=r"lists no new key of that name\. Run the task again\.") as error:
         task(client, name="deploy")
     assert error.value.details["key_ids"] == []
     assert writes(sandbox) == ["POST /api_keys"]
@@ -101,26 +96,24 @@ def test_a_failure_that_perhaps_created_a_key_is_not_repeated_either(
 @pytest.mark.parametrize(
     "body", [{"id": 7}, {"key": "secret"}, {"id": "7", "key": "secret"}, {"id": True, "key": "secret"}, [], "Created"]
 )
-def test_an_answer_without_a_key_is_as_good_as_none(sandbox: Sandbox, client: Client, body: Any) -> None:
+def test_malformed_creation_result_is_not_retried(sandbox: Sandbox, client: Client, body: Any) -> None:
     sandbox.fault("status", method="POST", status=200, body=body)
-    with pytest.raises(OrphanedKey, match="no usable answer"):
+    with pytest.raises(OrphanedKey, match="no usable response"):
         task(client, name="deploy")
     assert writes(sandbox) == ["POST /api_keys"]
 
 
-def test_when_the_keys_cannot_be_listed_again_the_message_says_what_to_look_for(
-    sandbox: Sandbox, client: Client
-) -> None:
+def test_lost_response_and_failed_list_say_how_to_find_the_key(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("lost_answer", method="POST")
     sandbox.fault("status", method="GET", status=500, skip=1, times=None)
-    with pytest.raises(OrphanedKey, match="look for a new key of that name and revoke it by its id") as error:
+    with pytest.raises(OrphanedKey, match="revoke a new key of that name by its id") as error:
         task(client, name="deploy")
     assert error.value.details["key_ids"] == []
     assert writes(sandbox) == ["POST /api_keys"]
 
 
-@pytest.mark.parametrize("status", SURELY_NOT_DONE)
-def test_a_refused_creation_is_sent_again_and_makes_one_key(
+@pytest.mark.parametrize("status", REFUSED)
+def test_refused_creation_is_retried_and_creates_one_key(
     sandbox: Sandbox, client: Client, clock: FakeClock, status: int
 ) -> None:
     sandbox.fault("status", method="POST", status=status, retry_after=7, times=2)
@@ -130,8 +123,8 @@ def test_a_refused_creation_is_sent_again_and_makes_one_key(
     assert (len(clock.pauses), min(clock.pauses)) == (2, 7)
 
 
-@pytest.mark.parametrize("status", [*SURELY_NOT_DONE, 400, 403])
-def test_a_creation_that_stays_refused_is_a_plain_failure(
+@pytest.mark.parametrize("status", [*REFUSED, 400, 403])
+def test_creation_refused_at_every_attempt_fails_without_a_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, status: int
 ) -> None:
     sandbox.fault("status", method="POST", status=status, times=None)
@@ -142,7 +135,7 @@ def test_a_creation_that_stays_refused_is_a_plain_failure(
     assert os.listdir(tmp_path) == []
 
 
-def test_the_later_creator_takes_its_key_back(
+def test_later_creator_rolls_its_key_back(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
@@ -151,23 +144,25 @@ def test_the_later_creator_takes_its_key_back(
 
     [theirs] = sandbox.keys("deploy")
     assert (result["changed"], result["api_key"]) == (False, theirs)
-    yielded = f"Key {theirs['id']} of the same name was created a moment earlier by somebody else; key {theirs['id'] + 1}, made by this task"
-    assert result["warnings"] == [f"{yielded}, was revoked again and {dest} was not written."]
+    assert result["warnings"] == [
+        f"Key {theirs['id']} of the same name was created a moment earlier by another host or task, which has its secret. "
+        f"Key {theirs['id'] + 1}, which this task had created, was revoked. {dest} was not written."
+    ]
     assert os.listdir(tmp_path) == []
     assert writes(sandbox)[1:] == [f"DELETE /api_keys/{theirs['id'] + 1}"]
 
 
-def test_the_later_creator_returns_no_secret(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_creator_returns_no_secret(sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
     result = task(client, name="deploy")
     assert "key" not in result
     assert result["revoked"] == []
     assert len(sandbox.keys("deploy")) == 1
     [warning] = result["warnings"]
-    assert warning.endswith(", made by this task, was revoked again.")
+    assert warning.endswith(", which this task had created, was revoked.")
 
 
-def test_the_earlier_creator_keeps_its_key(
+def test_earlier_creator_keeps_its_key(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     after(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
@@ -179,7 +174,7 @@ def test_the_earlier_creator_keeps_its_key(
 
 
 @one_key
-def test_the_later_of_two_replacements_revokes_only_its_own_key(
+def test_later_of_two_replacements_revokes_only_its_own_key(
     sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [old] = sandbox.keys("deploy")
@@ -189,7 +184,7 @@ def test_the_later_of_two_replacements_revokes_only_its_own_key(
     assert ids(sandbox.keys("deploy")) == [old["id"], result["api_key"]["id"]]
 
 
-def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(
+def test_failed_roll_back_of_the_later_creator_names_the_key(
     sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before(monkeypatch, client, "post", lambda: sandbox.api("POST", "/api_keys", {"key_name": "deploy"}))
@@ -197,12 +192,13 @@ def test_when_the_later_creator_cannot_take_its_key_back_the_message_names_it(
     with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
-    assert f"key {theirs} of the same name was created earlier" in str(error.value)
+    assert f"Key {theirs} of the same name was created a moment earlier" in str(error.value)
+    assert f"Key {ours}, which this task had created, could not be revoked." in str(error.value)
     assert error.value.details["key_ids"] == [ours]
 
 
 @pytest.mark.parametrize("to_file", [False, True], ids=["result", "dest"])
-def test_without_the_second_list_the_secret_is_not_lost(
+def test_failed_second_list_keeps_the_key_and_warns(
     sandbox: Sandbox, client: Client, tmp_path: Path, to_file: bool
 ) -> None:
     sandbox.fault("status", method="GET", path="/api_keys", status=500, skip=1, times=6)
@@ -218,9 +214,7 @@ def test_without_the_second_list_the_secret_is_not_lost(
     assert secret not in warning
 
 
-def test_of_eight_hosts_one_changes_something_and_one_key_stays(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_eight_hosts_create_one_key_and_one_reports_changed(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     all_have_listed = Barrier(8)
     results: list[dict[str, Any]] = []
 
@@ -246,24 +240,25 @@ def test_of_eight_hosts_one_changes_something_and_one_key_stays(
 
 
 @two_keys
-def test_the_failure_still_holds_the_new_secret(sandbox: Sandbox, client: Client) -> None:
+def test_failed_replacement_returns_the_new_secret(sandbox: Sandbox, client: Client) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
     sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
     with pytest.raises(OrphanedKey) as error:
         task(client, name="deploy", regenerate="always")
-    told = error.value.as_result()
-    new = told["api_key"]["id"]
-    assert told["changed"] is True
-    assert sandbox.accepts(told["key"])
-    assert told["key"] not in told["msg"]
-    assert f"the new key {new} is in use, but these keys may still be valid: {later}" in told["msg"]
-    assert ids(told["revoked"]) == [earlier]
-    assert told["failure"]["key_ids"] == [later]
+    result = error.value.as_result()
+    new = result["api_key"]["id"]
+    assert result["changed"] is True
+    assert sandbox.accepts(result["key"])
+    assert result["key"] not in result["msg"]
+    assert f"The new key {new} is in use. Key {later} may still be valid" in result["msg"]
+    assert "Revoke it with state=absent and id." in result["msg"]
+    assert ids(result["revoked"]) == [earlier]
+    assert result["failure"]["key_ids"] == [later]
     assert sorted(ids(sandbox.keys("deploy"))) == sorted([later, new])
 
 
 @one_key
-def test_the_file_still_holds_the_new_secret(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+def test_failed_replacement_leaves_the_new_secret_in_dest(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
     sandbox.fault("reset", method="DELETE", times=None)
     dest = tmp_path / "deploy.key"
     with pytest.raises(OrphanedKey) as error:
@@ -273,7 +268,7 @@ def test_the_file_still_holds_the_new_secret(sandbox: Sandbox, client: Client, t
 
 
 @one_key
-def test_an_old_key_that_is_gone_already_is_not_listed_as_revoked(
+def test_older_key_that_is_already_gone_is_not_listed_as_revoked(
     sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [old] = sandbox.keys("deploy")

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real main() of api_key with dest: what AnsibleModule adds, which is owner, group, mode, diff and hidden secrets."""
+"""main() of api_key with dest: file attributes, diff mode and censored output, as AnsibleModule does them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def options(sandbox: Sandbox, dest: Path) -> dict[str, Any]:
     return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy", "dest": str(dest)}
 
 
-def test_file_attributes_are_set_once_the_file_is_in_its_place(
+def test_file_attributes_are_set_after_the_rename(
     options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[tuple[str, dict[str, Any]]] = []
@@ -58,7 +58,7 @@ def test_file_attributes_are_set_once_the_file_is_in_its_place(
     assert not run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
 
 
-def test_the_secret_is_in_the_file_and_nowhere_else(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
+def test_secret_is_in_the_file_only(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
     ended = run_main(api_key, options, diff=True)
     assert not ended.failed, ended.printed
     assert sandbox.accepts(dest.read_text())
@@ -69,13 +69,13 @@ def test_the_secret_is_in_the_file_and_nowhere_else(sandbox: Sandbox, options: d
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("0640", 0o640), ("u=rw,g=r,o=", 0o640), ("0400", 0o400)])
-def test_mode_is_that_of_the_option_and_stays(options: dict[str, Any], dest: Path, mode: str, expected: int) -> None:
+def test_mode_is_set_and_idempotent(options: dict[str, Any], dest: Path, mode: str, expected: int) -> None:
     assert run_main(api_key, {**options, "mode": mode}).result["changed"]
     assert mode_of(dest) == expected
     assert not run_main(api_key, {**options, "mode": mode}).result["changed"]
 
 
-def test_owner_and_group_are_those_of_the_options(options: dict[str, Any], dest: Path) -> None:
+def test_owner_and_group_are_set(options: dict[str, Any], dest: Path) -> None:
     owner, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
     assert run_main(api_key, {**options, "owner": owner, "group": group}).success["changed"]
     assert (dest.stat().st_uid, dest.stat().st_gid) == (os.getuid(), os.getgid())
@@ -84,7 +84,7 @@ def test_owner_and_group_are_those_of_the_options(options: dict[str, Any], dest:
 @pytest.mark.parametrize(
     "wrong", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "very private"}], ids=str
 )
-def test_owner_group_and_mode_are_tried_before_the_key_is_created(
+def test_invalid_owner_group_or_mode_fails_before_the_key_is_created(
     sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, wrong: dict[str, str]
 ) -> None:
     ended = run_main(api_key, {**options, **wrong})
@@ -95,7 +95,7 @@ def test_owner_group_and_mode_are_tried_before_the_key_is_created(
 
 @one_key
 @pytest.mark.parametrize("check_mode", [True, False], ids=["check mode", "real"])
-def test_a_kept_file_gets_the_mode_of_the_option(options: dict[str, Any], dest: Path, check_mode: bool) -> None:
+def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path, check_mode: bool) -> None:
     dest.write_text(OLD_SECRET)
     dest.chmod(0o644)
     assert run_main(api_key, options, check_mode).success["changed"]
@@ -103,7 +103,7 @@ def test_a_kept_file_gets_the_mode_of_the_option(options: dict[str, Any], dest: 
 
 
 @one_key
-def test_the_secret_of_a_kept_file_stays_hidden(options: dict[str, Any], dest: Path) -> None:
+def test_secret_of_an_existing_file_is_not_shown(options: dict[str, Any], dest: Path) -> None:
     dest.write_text(OLD_SECRET)
     ended = run_main(api_key, options, diff=True)
     assert not ended.failed, ended.printed
@@ -111,19 +111,19 @@ def test_the_secret_of_a_kept_file_stays_hidden(options: dict[str, Any], dest: P
 
 
 @one_key
-def test_a_lost_secret_fails_with_the_way_out(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
+def test_unavailable_secret_fails_and_says_what_to_do(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
     [key] = sandbox.keys("deploy")
     ended = run_main(api_key, options)
-    assert ended.failure == {"kind": "key_lost", "key_ids": [key["id"]]}
+    assert ended.failure == {"kind": "secret_unavailable", "key_ids": [key["id"]]}
     assert ended.result["msg"] == (
-        f"a key named 'deploy' exists (id {key['id']}), but its secret is lost: {dest} does not exist. "
-        "A secret is shown only once; set regenerate: if_lost to replace the key"
+        f"A key named 'deploy' exists (id {key['id']}), but its secret is no longer available. {dest} does not exist. "
+        "The service shows a secret only once. Set regenerate: if_lost to replace the key."
     )
 
 
 @pytest.mark.parametrize("diff", [False, True], ids=["no diff", "diff"])
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_the_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_mode: bool, diff: bool) -> None:
+def test_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_mode: bool, diff: bool) -> None:
     result = run_main(api_key, options, check_mode, diff).success
     assert ("diff" in result) is diff
     if diff:
@@ -131,7 +131,7 @@ def test_the_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_m
         assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
 
 
-def test_a_full_disk_leaves_neither_key_nor_file(
+def test_full_disk_leaves_neither_key_nor_file(
     sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "replace", no_space)
@@ -143,9 +143,7 @@ def test_a_full_disk_leaves_neither_key_nor_file(
 
 
 @one_key
-def test_a_replacement_that_stops_half_way_hands_the_secret_out_in_the_failure(
-    sandbox: Sandbox, options: dict[str, Any]
-) -> None:
+def test_failed_replacement_returns_the_new_secret(sandbox: Sandbox, options: dict[str, Any]) -> None:
     sandbox.fault("status", method="DELETE", status=500, times=None)
     ended = run_main(api_key, {**options, "dest": None, "regenerate": "always"})
     assert ended.failure["kind"] == "orphaned_key"
@@ -154,10 +152,10 @@ def test_a_replacement_that_stops_half_way_hands_the_secret_out_in_the_failure(
     assert ended.result["key"] not in ended.result["msg"]
 
 
-def test_an_orphan_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
+def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
     sandbox.fault("lost_answer", method="POST")
     ended = run_main(api_key, options)
     [orphan] = sandbox.keys("deploy")
     assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
     assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
-    assert f"revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]
+    assert f"Revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]

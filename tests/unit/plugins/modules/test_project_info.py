@@ -66,18 +66,18 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
 
 
 @pytest.mark.parametrize("seed", [{}], ids=["no projects"])
-def test_an_empty_account_has_no_projects(client: Client) -> None:
+def test_empty_account_has_no_projects(client: Client) -> None:
     assert task(client)["projects"] == []
 
 
-def test_keeps_fields_unknown_today(sandbox: Sandbox, client: Client) -> None:
+def test_unknown_fields_are_kept(sandbox: Sandbox, client: Client) -> None:
     project = {"id": "p", "temperature": {"unit": "K", "value": 4.2}, "name": None}
     sandbox.fault("status", status=200, body={"projects": [project]})
     assert task(client)["projects"] == [project]
 
 
 @large_account
-def test_reads_all_pages_however_short_they_are(sandbox: Sandbox, client: Client) -> None:
+def test_short_pages_do_not_end_the_list(sandbox: Sandbox, client: Client) -> None:
     expected = sandbox.api("GET", "/projects?limit=400")["projects"]
     sandbox.fault("page_limit", items=7, times=None)
     assert task(client, page_size=50)["projects"] == expected
@@ -85,7 +85,7 @@ def test_reads_all_pages_however_short_they_are(sandbox: Sandbox, client: Client
 
 
 @large_account
-def test_without_page_size_the_service_decides(sandbox: Sandbox, client: Client) -> None:
+def test_limit_is_not_sent_without_page_size(sandbox: Sandbox, client: Client) -> None:
     assert len(task(client)["projects"]) == 120
     assert len(queries(sandbox)) >= 12
     assert not any("limit" in query for query in queries(sandbox))
@@ -99,7 +99,7 @@ def test_page_size_is_sent_with_each_request(sandbox: Sandbox, client: Client) -
 
 
 @large_account
-def test_a_page_that_fails_for_good_fails_the_task(sandbox: Sandbox, client: Client) -> None:
+def test_permanent_error_of_a_page_fails_the_task(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", path="/projects", status=500, skip=2, times=None)
     with pytest.raises(StatusError) as error:
         task(client, page_size=50)
@@ -107,7 +107,7 @@ def test_a_page_that_fails_for_good_fails_the_task(sandbox: Sandbox, client: Cli
 
 
 @large_account
-def test_a_page_that_fails_for_a_moment_is_read_again(sandbox: Sandbox, client: Client) -> None:
+def test_transient_error_of_a_page_is_retried(sandbox: Sandbox, client: Client) -> None:
     for kind in ("reset", "truncate", "lost_answer"):
         sandbox.fault(kind, path="/projects", skip=1)
     assert len(set(ids(task(client, page_size=50)))) == 120
@@ -127,7 +127,9 @@ def test_a_page_that_fails_for_a_moment_is_read_again(sandbox: Sandbox, client: 
     ],
     ids=str,
 )
-def test_filters_are_exact_and_combine(client: Client, options: dict[str, Any], expected: list[dict[str, str]]) -> None:
+def test_filters_are_exact_and_combined_with_and(
+    client: Client, options: dict[str, Any], expected: list[dict[str, str]]
+) -> None:
     assert ids(task(client, **options)) == [project["id"] for project in expected]
 
 
@@ -140,13 +142,11 @@ def test_filters_are_exact_and_combine(client: Client, options: dict[str, Any], 
         ({}, [BLOG, SHOP_TWO, SHOP]),
     ],
 )
-def test_the_service_selects_by_the_query(
-    client: Client, query: dict[str, str], expected: list[dict[str, str]]
-) -> None:
+def test_query_selects_on_the_service(client: Client, query: dict[str, str], expected: list[dict[str, str]]) -> None:
     assert ids(task(client, query=query)) == [project["id"] for project in expected]
 
 
-def test_the_query_goes_with_each_page_encoded(sandbox: Sandbox, client: Client) -> None:
+def test_query_is_sent_encoded_with_each_page(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=1, times=None)
     query = {"org_id": "org-a", "note": "a&b=c/ü +", "tags": ["x", 2], "limit_to": 7, "share": 0.5, "verbose": True}
     assert len(task(client, query=query)["projects"]) == 2
@@ -165,25 +165,25 @@ def test_the_query_goes_with_each_page_encoded(sandbox: Sandbox, client: Client)
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "message"),
     [
-        ({"limit": 5}, "must not hold limit; use page_size"),
-        ({"cursor": "x"}, "must not hold cursor"),
-        ({"search": None}, "the value of search must be a string or a number"),
-        ({"search": {"a": 1}}, "the value of search must be a string or a number"),
-        ({"search": ["a", None]}, "the value of search must be a string or a number"),
+        ({"limit": 5}, "must not contain limit. Use page_size instead"),
+        ({"cursor": "x"}, "must not contain cursor"),
+        ({"search": None}, "the value of search must be a string, a number"),
+        ({"search": {"a": 1}}, "the value of search must be a string, a number"),
+        ({"search": ["a", None]}, "the value of search must be a string, a number"),
     ],
     ids=str,
 )
-def test_a_query_that_cannot_be_sent_is_refused(
-    sandbox: Sandbox, client: Client, query: dict[str, Any], says: str
+def test_invalid_query_fails_before_any_request(
+    sandbox: Sandbox, client: Client, query: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidOption, match=f"^query: {says}"):
+    with pytest.raises(InvalidOption, match=f"^query: {message}"):
         task(client, query=query)
     assert sandbox.sent() == []
 
 
-def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client: Client) -> None:
+def test_projects_missing_from_the_list_are_named_in_a_warning(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=1, times=None)
     sandbox.fault("unavailable_projects", ids=[SHOP["id"], "lost-sea-45678901"], times=None)
     result = task(client)
@@ -208,7 +208,7 @@ def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client
     ],
     ids=str,
 )
-def test_an_answer_of_another_shape_is_an_error(sandbox: Sandbox, client: Client, body: Any) -> None:
+def test_malformed_response_raises(sandbox: Sandbox, client: Client, body: Any) -> None:
     sandbox.fault("status", status=200, body=body)
-    with pytest.raises(UnexpectedResponse, match="the service's answer to GET /projects is not understood: "):
+    with pytest.raises(UnexpectedResponse, match="GET /projects"):
         task(client)

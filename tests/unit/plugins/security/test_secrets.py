@@ -72,7 +72,7 @@ def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
         return quoting(session, request) if request.method == "POST" else response
 
     monkeypatch.setattr(requests.Session, "send", crash_after_post)
-    with pytest.raises(OrphanedKey, match="revoke it with state=absent and id=7"):
+    with pytest.raises(OrphanedKey, match="Revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
 
 

@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a command and kills it with all of its processes some time after it has sent its POST: C(SECONDS REQUESTS_URL COMMAND...).
+"""Runs a command and kills all of its processes some time after it has sent a POST: C(SECONDS REQUESTS_URL COMMAND...).
 
-Prints how many processes were killed: none when the command came to its end.
+Prints the number of killed processes: 0 if the command ended before.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pathlib import Path
 
 def has_posted(requests_url: str) -> bool:
     request = urllib.request.Request(requests_url, headers={"Authorization": f"Bearer {os.environ['CLOUDDB_API_KEY']}"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return any(sent["method"] == "POST" for sent in json.load(answer)["requests"])
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return any(sent["method"] == "POST" for sent in json.load(response)["requests"])
 
 
-def family(process_id: int) -> list[int]:
-    """The process and all that it has started, as far as these have parents."""
+def process_tree(process_id: int) -> list[int]:
+    """The process and its descendants."""
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -48,8 +48,8 @@ def main() -> None:
         time.sleep(float(seconds))
         killed = []
         while process.poll() is None:
-            # Those that were started meanwhile are found the next time.
-            killed = family(process.pid)
+            # Processes that are started in the meantime are found in the next iteration.
+            killed = process_tree(process.pid)
             for process_id in reversed(killed):
                 with suppress(ProcessLookupError):
                     os.kill(process_id, signal.SIGKILL)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints what a browser would make of a report's page, as JSON: read_page.py PATH"""
+"""Prints the elements, attributes and texts of a report's page as JSON: read_page.py PATH"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Page(HTMLParser):
-    """Elements, attributes and texts, and the numbers in the places that are checked."""
+    """Collects elements, attributes and texts, and the numbers that the test checks."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

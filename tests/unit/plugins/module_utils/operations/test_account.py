@@ -86,7 +86,7 @@ def test_a_project_that_goes_between_two_pages_is_left_out_as_a_whole(serve: Ser
 
 def test_projects_that_the_service_could_not_list_are_told(serve: Serve) -> None:
     found = list_account_operations(serve(projects(unavailable_project_ids=["lost-1"])).client, Selection(), 100, 4)
-    assert found.warnings == ["The service's project list is incomplete; it could not include: lost-1."]
+    assert found.warnings == ["The project list is incomplete. The service could not include: lost-1. Try again later."]
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])

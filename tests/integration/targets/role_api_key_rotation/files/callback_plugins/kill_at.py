@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kills ansible-playbook where KILL_AT says: "TASK" when it starts, "TASK on HOST" when it is done there."""
+"""Kills ansible-playbook at the task in KILL_AT: "TASK" when the task starts, "TASK on HOST" when it has finished on the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ name: kill_at
 type: aggregate
 short_description: Kills ansible-playbook at a task
 description:
-  - Kills ansible-playbook where E(KILL_AT) says.
+  - Kills ansible-playbook at the task that E(KILL_AT) names.
 """
 
 
