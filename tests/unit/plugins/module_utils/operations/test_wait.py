@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for many operations, in many projects, and with a service that takes its time."""
+"""Waits for many operations in many projects, with slow services, and in several runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     Limits,
-    Part,
-    Unfinished,
     Wait,
-    WaitFailed,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import Target
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
+    OperationRef,
+    UnfinishedOperations,
+    WaitState,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 API_TIMEOUT = 30.0
-LIMITS = Limits(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
+TIMEOUT = 60.0
+LIMITS = Limits(interval=5.0, failed_grace=0.0, workers=4)
 
 
 class Service:
@@ -42,8 +45,8 @@ class Service:
         operations: int = 1,
         seconds: float = 0.0,
     ):
-        self.targets = [
-            Target(f"project-{project}", f"p{project}-op{number}")
+        self.refs = [
+            OperationRef(f"project-{project}", f"p{project}-op{number}")
             for project in range(projects)
             for number in range(operations)
         ]
@@ -51,7 +54,7 @@ class Service:
         self.unlisted: set[str] = set()
         self.deleted: set[str] = set()
         self.refuse: Callable[[str], None] = lambda path: None
-        self.seconds_left: Callable[[], float] = lambda: 1e9
+        self.remaining: Callable[[], float] = lambda: 1e9
         self._clock = clock
         self._status = status
         self._seconds = seconds
@@ -62,15 +65,13 @@ class Service:
         with self._lock:
             self.requests.append(path)
         self.refuse(path)
-        limit = min(API_TIMEOUT, max(self.seconds_left(), 0.001))
+        limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
         if self._seconds > limit:
             self._clock.elapsed += limit
             raise ServiceUnreachable("no answer within api_timeout", "GET", path, 1, "", sent=True, transient=True)
         self._clock.elapsed += self._seconds
         operations = [
-            self._operation(target)
-            for target in self.targets
-            if target.project_id == segments[1] and target.id not in self.deleted
+            self._operation(ref) for ref in self.refs if ref.project_id == segments[1] and ref.id not in self.deleted
         ]
         if segments[-1] != "operations":
             operation = next((operation for operation in operations if operation["id"] == segments[-1]), None)
@@ -83,9 +84,9 @@ class Service:
         listed = [operation for operation in operations[begin:end] if operation["id"] not in self.unlisted]
         return Response({"operations": listed, **pagination}, "GET", path, 1, "")
 
-    def _operation(self, target: Target) -> dict[str, Any]:
-        status = self._status(target.id, self._clock.elapsed)
-        return {**target._asdict(), "action": "start_compute", "status": status, "created_at": "2026-11-21T08:00:00Z"}
+    def _operation(self, ref: OperationRef) -> dict[str, Any]:
+        status = self._status(ref.id, self._clock.elapsed)
+        return {**ref._asdict(), "action": "start_compute", "status": status, "created_at": "2026-11-21T08:00:00Z"}
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         service = Service(clock, status, **details)
 
         def until(client: Client, deadline: Deadline) -> Client:
-            service.seconds_left = deadline.remaining
+            service.remaining = deadline.remaining
             return client
 
         monkeypatch.setattr(Client, "get", lambda client, *segments, query=None: service.get(*segments, query=query))
@@ -114,6 +115,18 @@ def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return service
 
     return make
+
+
+def wait_for(
+    client: Client, wanted: list[OperationRef] | UnfinishedOperations, limits: Limits = LIMITS, timeout: float = TIMEOUT
+) -> Wait:
+    return Wait(client, limits, new_state(client, wanted, timeout))
+
+
+def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations, timeout: float = TIMEOUT) -> WaitState:
+    if isinstance(wanted, UnfinishedOperations):
+        return WaitState(client.clock, timeout, to_list=wanted)
+    return WaitState(client.clock, timeout, wanted)
 
 
 def running(name: str, elapsed: float) -> str:
@@ -134,9 +147,11 @@ def statuses(result: dict[str, Any]) -> Counter[str]:
 
 def test_each_look_is_one_request_for_each_project(client: Client, service_of: Callable[..., Service]) -> None:
     service = service_of(finished_after(20), projects=10, operations=30)
-    result = Wait(client, service.targets, LIMITS).until_ended()
+    result = wait_for(client, service.refs).run()
     assert statuses(result) == {"finished": 300}
-    assert [Target(operation["project_id"], operation["id"]) for operation in result["operations"]] == service.targets
+    assert [
+        OperationRef(operation["project_id"], operation["id"]) for operation in result["operations"]
+    ] == service.refs
     assert Counter(service.requests) == {
         f"/projects/project-{number}/operations": result["polls"] for number in range(10)
     }
@@ -146,7 +161,7 @@ def test_more_operations_than_a_page_holds_are_read_page_by_page(
     client: Client, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(finished_after(0), operations=250)
-    assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 250}
+    assert statuses(wait_for(client, service.refs).run()) == {"finished": 250}
     assert service.requests == ["/projects/project-0/operations"] * 3
 
 
@@ -154,7 +169,7 @@ def test_operations_far_down_the_list_are_fetched_one_by_one(
     client: Client, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(finished_after(0), operations=1000)
-    Wait(client, service.targets[-3:], LIMITS).until_ended()
+    wait_for(client, service.refs[-3:]).run()
     assert service.requests == [
         "/projects/project-0/operations",
         *(f"/projects/project-0/operations/p0-op{number}" for number in (997, 998, 999)),
@@ -166,14 +181,14 @@ def test_an_operation_that_the_list_does_not_show_yet_is_fetched(
 ) -> None:
     service = service_of(finished_after(0), operations=3)
     service.unlisted.add("p0-op1")
-    assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 3}
+    assert statuses(wait_for(client, service.refs).run()) == {"finished": 3}
     assert service.requests == ["/projects/project-0/operations", "/projects/project-0/operations/p0-op1"]
 
 
 def test_of_many_failures_the_message_tells_twenty(client: Client, service_of: Callable[..., Service]) -> None:
     service = service_of(failed, operations=27)
     with pytest.raises(WaitFailed) as error:
-        Wait(client, service.targets, LIMITS).until_ended()
+        wait_for(client, service.refs).run()
     message = str(error.value)
     assert message.startswith("27 of 27 operations failed: start_compute p0-op0 of project-0 is failed; ")
     assert message.count("is failed") == 20
@@ -184,7 +199,7 @@ def test_of_many_failures_the_message_tells_twenty(client: Client, service_of: C
 def test_of_many_unfinished_ones_the_message_tells_twenty(client: Client, service_of: Callable[..., Service]) -> None:
     service = service_of(running, projects=3, operations=7)
     with pytest.raises(WaitFailed) as error:
-        Wait(client, service.targets, LIMITS).until_ended()
+        wait_for(client, service.refs).run()
     message = str(error.value)
     assert message.startswith("timed out after 60 s: 21 of 21 operations unfinished: ")
     assert message.count("is running") == 20
@@ -200,7 +215,7 @@ def test_as_many_projects_as_workers_are_looked_at_together(client: Client, serv
         return "finished"
 
     service = service_of(status, projects=4)
-    assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 4}
+    assert statuses(wait_for(client, service.refs).run()) == {"finished": 4}
 
 
 def test_the_pause_never_runs_past_the_deadline(
@@ -208,7 +223,7 @@ def test_the_pause_never_runs_past_the_deadline(
 ) -> None:
     service = service_of(running)
     with pytest.raises(WaitFailed):
-        Wait(client, service.targets, LIMITS._replace(timeout=7.0, interval=1000.0)).until_ended()
+        wait_for(client, service.refs, LIMITS._replace(interval=1000.0), timeout=7.0).run()
     assert clock.elapsed == pytest.approx(7)
     assert len(clock.pauses) < 15
 
@@ -220,14 +235,14 @@ def test_answers_that_take_long_do_not_push_the_deadline(
 ) -> None:
     service = service_of(running, operations=operations, seconds=seconds)
     with pytest.raises(WaitFailed) as error:
-        Wait(client, service.targets, LIMITS).until_ended()
+        wait_for(client, service.refs).run()
     assert 60 <= clock.elapsed <= 61.001
     assert len(error.value.result["pending_ids"]) == operations
 
 
 def test_what_ends_during_the_last_look_is_seen(client: Client, service_of: Callable[..., Service]) -> None:
     service = service_of(finished_after(60.05), seconds=0.1)
-    assert statuses(Wait(client, service.targets, LIMITS).until_ended()) == {"finished": 1}
+    assert statuses(wait_for(client, service.refs).run()) == {"finished": 1}
 
 
 def test_what_failed_in_the_end_has_failed_though_its_grace_goes_on(
@@ -235,7 +250,7 @@ def test_what_failed_in_the_end_has_failed_though_its_grace_goes_on(
 ) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 60 else "running")
     with pytest.raises(WaitFailed, match="^timed out after 60 s") as error:
-        Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
+        wait_for(client, service.refs, LIMITS._replace(failed_grace=30.0)).run()
     assert (error.value.result["failed_ids"], error.value.result["pending_ids"]) == (["p0-op0"], [])
 
 
@@ -261,7 +276,7 @@ def test_parts_of_a_wait_come_to_the_same_as_the_whole(
     service = service_of(
         lambda name, elapsed: "finished" if elapsed >= (5 if name == "p0-op0" else 33) else "dreaming", operations=2
     )
-    changes, result = in_parts(client, clock, service.targets, LIMITS)
+    changes, result = in_parts(client, clock, service.refs, LIMITS)
     assert [(change["id"], change["previous_status"], change["status"]) for change in changes] == [
         ("p0-op0", "dreaming", "finished"),
         ("p0-op1", "dreaming", "finished"),
@@ -270,7 +285,7 @@ def test_parts_of_a_wait_come_to_the_same_as_the_whole(
     assert 5 <= first <= 10 and 33 <= second <= 38
     assert first == round(first, 3) != round(first)  # to the millisecond
     clock.elapsed, pauses = 0.0, len(clock.pauses)
-    whole = Wait(client, service.targets, LIMITS).until_ended()
+    whole = wait_for(client, service.refs).run()
     assert {**result, "elapsed": None} == {**whole, "elapsed": None, "polls": result["polls"]}
     assert 0 <= result["polls"] - whole["polls"] <= 10
     assert pauses <= len(clock.pauses)
@@ -281,7 +296,7 @@ def test_parts_share_the_deadline_and_the_grace(
 ) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 5 else "running")
     with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
-        in_parts(client, clock, service.targets, LIMITS._replace(failed_grace=25.0))
+        in_parts(client, clock, service.refs, LIMITS._replace(failed_grace=25.0))
     assert 30 <= clock.elapsed <= 36
 
 
@@ -291,7 +306,7 @@ def test_parts_look_for_the_unfinished_ones_once(
     service = service_of(
         lambda name, elapsed: "finished" if elapsed >= 30 or name != "p0-op1" else "running", operations=3
     )
-    _changes, result = in_parts(client, clock, Unfinished("project-0", 0), LIMITS)
+    _changes, result = in_parts(client, clock, UnfinishedOperations("project-0", 0), LIMITS)
     assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
     assert service.requests[0] == "/projects/project-0/operations"
     assert set(service.requests[1:]) == {"/projects/project-0/operations/p0-op1"}
@@ -303,7 +318,7 @@ def test_many_projects_do_not_push_the_deadline(
 ) -> None:
     service = service_of(running, projects=40, seconds=seconds)
     with pytest.raises(WaitFailed):
-        Wait(client, service.targets, LIMITS._replace(workers=1)).until_ended()
+        wait_for(client, service.refs, LIMITS._replace(workers=1)).run()
     assert clock.elapsed <= 61.001 + 0.001 * 40
 
 
@@ -313,7 +328,7 @@ def test_operations_far_down_the_list_do_not_push_the_deadline(
 ) -> None:
     service = service_of(running, operations=1000, seconds=seconds)
     with pytest.raises(WaitFailed):
-        Wait(client, service.targets[-40:], LIMITS).until_ended()
+        wait_for(client, service.refs[-40:]).run()
     assert clock.elapsed <= 61.001
 
 
@@ -322,7 +337,7 @@ def test_a_long_history_does_not_push_the_deadline(
 ) -> None:
     service_of(running, operations=20000, seconds=0.9)
     with pytest.raises(WaitFailed):
-        Wait(client, Unfinished("project-0", 0), LIMITS).until_ended()
+        wait_for(client, UnfinishedOperations("project-0", 0)).run()
     assert clock.elapsed <= 61.001
 
 
@@ -351,9 +366,9 @@ def test_under_a_rate_limit_each_project_has_its_turn(
     limits = LIMITS._replace(workers=1)
     with pytest.raises(WaitFailed) as error:
         if parts:
-            in_parts(client, clock, service.targets, limits)
+            in_parts(client, clock, service.refs, limits)
         else:
-            Wait(client, service.targets, limits).until_ended()
+            wait_for(client, service.refs, limits).run()
     assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
 
 
@@ -363,7 +378,7 @@ def test_after_a_refusal_for_the_rate_limit_the_rest_of_the_look_is_not_sent(
     service = service_of(running, projects=10, operations=2)
     rate_limited(service, clock, requests=3)
     with pytest.raises(WaitFailed, match="the last answer was a fault: the service answered 429") as error:
-        Wait(client, service.targets, LIMITS._replace(workers=1)).until_ended()
+        wait_for(client, service.refs, LIMITS._replace(workers=1)).run()
     assert len(service.requests) == 4 * error.value.result["polls"]
     assert {operation["status"] for operation in error.value.result["operations"]} == {"running"}
 
@@ -373,7 +388,7 @@ def test_a_part_ends_under_a_rate_limit_too_after_the_pause_that_is_asked_for(
 ) -> None:
     service = service_of(running, projects=10)
     rate_limited(service, clock, requests=3)
-    result = Wait(client, service.targets, LIMITS._replace(workers=1), Part(at_least=2.0, at_most=2.0)).until_ended()
+    result = Wait(client, service.refs, LIMITS._replace(workers=1), Part(at_least=2.0, at_most=2.0)).until_ended()
     assert result["_left"]["looked_at"].keys() == {f"project-{number}" for number in range(9)}
     assert clock.pauses == [1.0, 1.0, 1.0]
 
@@ -390,7 +405,7 @@ def test_an_operation_that_is_deleted_during_the_wait_ends_it(
     with pytest.raises(
         WaitFailed, match="ended by a fault: the service answered 404 .*/projects/project-0/operations/p0-op1$"
     ) as error:
-        Wait(client, service.targets, LIMITS._replace(failed_grace=30.0)).until_ended()
+        wait_for(client, service.refs, LIMITS._replace(failed_grace=30.0)).run()
     assert 10 < clock.elapsed < 17
     assert error.value.as_result()["failure"]["kind"] == "not_found"
     assert error.value.result["failed_ids"] == []
@@ -416,11 +431,7 @@ def test_statuses_may_come_in_any_order(
     """An operation has ended once it was seen to; each step takes longer than a pause."""
     service = service_of(lambda name, elapsed: course[min(int(elapsed / 6), len(course) - 1)])
     limits = LIMITS._replace(failed_grace=8.0)
-    result = (
-        in_parts(client, clock, service.targets, limits)[1]
-        if parts
-        else Wait(client, service.targets, limits).until_ended()
-    )
+    result = in_parts(client, clock, service.refs, limits)[1] if parts else wait_for(client, service.refs, limits).run()
     assert [operation["status"] for operation in result["operations"]] == [
         next(status for status in course if status in ("finished", "skipped"))
     ]
