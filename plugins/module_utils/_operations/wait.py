@@ -90,7 +90,7 @@ class Wait:
             if state.next_poll_at > state.elapsed():
                 clock.sleep(state.next_poll_at - state.elapsed())
             errors = self._poll(client)
-            if not state.has_succeeded() and not state.remaining():
+            if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
                 raise timed_out(state, errors[-1] if errors else None)
             retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
             pause = max(poll_interval(state.polls, self._limits.interval), retry_after)

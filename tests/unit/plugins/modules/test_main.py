@@ -108,7 +108,7 @@ def test_a_wait_that_fails_tells_all_it_knows(sandbox: Sandbox) -> None:
 def test_a_wait_that_times_out_tells_all_it_knows(sandbox: Sandbox) -> None:
     ended = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
     assert (ended.result["failed_ids"], ended.result["pending_ids"]) == ([], ["going"])
-    assert ended.result["msg"].startswith("timed out after 20 s: 1 of 1 operation unfinished")
+    assert ended.result["msg"].startswith("Timed out after 20 s with 1 of 1 operation unfinished: ")
 
 
 def test_warnings_are_the_tasks_own(sandbox: Sandbox) -> None:
