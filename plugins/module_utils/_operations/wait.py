@@ -87,14 +87,15 @@ class Wait:
         # The next poll is the retry, whatever api_retries says, so that the deadline holds.
         client = self._client.until(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - started))
         while not state.has_succeeded():
-            if state.next_poll_at > state.elapsed():
-                clock.sleep(state.next_poll_at - state.elapsed())
+            pause = state.next_poll_at - state.elapsed()
+            if pause > 0:
+                clock.sleep(pause)
             errors = self._poll(client)
             if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
                 raise timed_out(state, errors[-1] if errors else None)
             retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
-            pause = max(poll_interval(state.polls, self._limits.interval), retry_after)
-            state.next_poll_at = min(state.elapsed() + pause, state.timeout)
+            interval = max(poll_interval(state.polls, self._limits.interval), retry_after)
+            state.next_poll_at = min(state.elapsed() + interval, state.timeout)
             if stop_when and self._should_stop(stop_when, state.elapsed() - started):
                 return
 

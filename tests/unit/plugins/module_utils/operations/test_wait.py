@@ -285,6 +285,21 @@ def test_retry_after_can_only_lengthen_an_interval(
     assert sum(clock.pauses) == pytest.approx(60)
 
 
+def test_time_that_passes_between_two_readings_of_the_clock_is_never_slept_negatively(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(finished_after(20))
+
+    def monotonic() -> float:
+        clock.elapsed += 0.15
+        return clock.elapsed
+
+    client.clock = clock.clock._replace(monotonic=monotonic)
+    wait_for(client, service.refs, LIMITS._replace(interval=0.2)).run()
+    assert len(service.requests) > 10
+    assert min(clock.pauses, default=0.0) >= 0
+
+
 # The deadline
 
 
