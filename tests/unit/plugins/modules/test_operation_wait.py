@@ -263,7 +263,11 @@ def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, cloc
 def test_a_timeout_within_failed_grace_distinguishes_failed_and_unfinished(client: Client) -> None:
     failure = failing(client, names=["fails", "endless"], timeout=20.0, failed_grace=100.0)
     assert (failure["failed_ids"], failure["pending_ids"]) == (["fails"], ["endless"])
-    assert "no capacity left" in failure["msg"]
+    assert failure["msg"] == (
+        f"Timed out after 20 s with 1 of 2 operations unfinished and 1 failed: start_compute fails of {SHOP} is failed "
+        f"(failures_count 1): no capacity left; start_compute endless of {SHOP} is scheduling (failures_count 0). "
+        "Unfinished operations continue on the service. Wait for them again, or increase timeout."
+    )
 
 
 def test_the_last_poll_at_the_deadline_sees_what_has_just_finished(client: Client, clock: FakeClock) -> None:
@@ -440,6 +444,7 @@ def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) 
     failure = failing(client, check_mode=True, names=["quick"])
     assert (failure["failure"]["status"], failure["failure"]["attempts"]) == (503, 6)
     assert failure["pending_ids"] == ["quick"]
+    assert failure["msg"].startswith("The operations could not be polled: ")
 
 
 def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:
