@@ -13,9 +13,11 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
+    API_TIMEOUT,
+    Service,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-
-from .simulated_service import API_TIMEOUT, Service
 
 
 @pytest.fixture

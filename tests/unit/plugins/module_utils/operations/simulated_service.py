@@ -82,30 +82,36 @@ class Service:
 
 
 def running(name: str, elapsed: float) -> str:
+    """Every operation is running for ever."""
     return "running"
 
 
 def failed(name: str, elapsed: float) -> str:
+    """Every operation has failed."""
     return "failed"
 
 
 def finished_after(seconds: float) -> Callable[[str, float], str]:
+    """Every operation finishes after C(seconds)."""
     return lambda name, elapsed: "finished" if elapsed >= seconds else "running"
 
 
 def wait_for(
     client: Client, wanted: list[OperationRef] | UnfinishedOperations, limits: Limits = LIMITS, timeout: float = TIMEOUT
 ) -> Wait:
+    """A wait that has not begun."""
     return Wait(client, limits, new_state(client, wanted, timeout))
 
 
 def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations, timeout: float = TIMEOUT) -> WaitState:
+    """The state of a wait that begins now."""
     if isinstance(wanted, UnfinishedOperations):
         return WaitState(client.clock, timeout, to_list=wanted)
     return WaitState(client.clock, timeout, wanted)
 
 
 def statuses(result: dict[str, Any]) -> Counter[str]:
+    """The number of operations in each status."""
     return Counter(operation["status"] for operation in result["operations"])
 
 
