@@ -1,10 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows on the controller how the module operation_wait gets on, which still runs where the task runs.
+"""Shows the progress of a wait on the controller, while the module still runs where the task runs.
 
-The module is run for one part of the wait after the other. Each leaves to the next what it knows, so the wait's deadline,
-its pauses and its result are those of a single run; and each ends by itself when there is something to tell.
+The module runs several times. Each run returns after a status change or a minute of silence; its result has the status
+changes, and the state from which the next run resumes the wait.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from ansible.utils.display import Display
 
 from ..module_utils._operations.status import SUCCEEDED
 
-# Starting the module costs a moment in which it does not look, so the parts grow longer as the wait does.
-FIRST_PART = 2.0
-GROWTH = 1.5
-MAX_PART = 20.0
-HEARTBEAT = 60.0
-
-DEFAULT_TIMEOUT = 300.0
-RECONNECTION_PAUSE = 5.0
+# No polls are sent while the module starts, so its runs become longer, and starts rarer, as the wait goes on.
+FIRST_RUN_SECONDS = 2.0
+RUN_GROWTH = 1.5
+MAX_RUN_SECONDS = 20.0
+HEARTBEAT_SECONDS = 60.0
+RECONNECT_INTERVAL = 5.0
 
 display = Display()
 
 
 class ActionModule(ActionBase):
-    """Runs the module, in parts where somebody is to be told how it goes."""
+    """Runs the module, several times if the progress is to be shown."""
 
     _requires_connection = True
     _supports_check_mode = True
@@ -41,60 +39,71 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        if self._task.async_val or self._task.check_mode or not self._is_wanted(task_vars or {}):
+        if self._task.async_val or self._task.check_mode or not self._shows_progress(task_vars or {}):
             return {**result, **self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val)}
-        return {**result, **self._wait(task_vars)}
+        return {**result, **self._run_with_progress(task_vars or {})}
 
-    def _is_wanted(self, task_vars: dict[str, Any]) -> bool:
+    def _shows_progress(self, task_vars: dict[str, Any]) -> bool:
         if self._task.no_log:
             return False
-        wanted = self._task.args.get("progress")
-        if wanted is None:
-            wanted = self._templar.template(task_vars.get("clouddb_progress", True))
-        return bool(boolean(wanted, strict=False))
+        progress = self._task.args.get("progress")
+        if progress is None:
+            progress = self._templar.template(task_vars.get("clouddb_progress", True))
+        return bool(boolean(progress, strict=False))
 
-    def _wait(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        self._told = started = time.monotonic()
-        at_least = FIRST_PART
-        left: dict[str, Any] | None = None
+    def _run_with_progress(self, task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Run the module until it returns no state to resume from; its last result."""
+        self._shown_at = time.monotonic()
+        state: dict[str, Any] | None = None
+        min_seconds = FIRST_RUN_SECONDS
         while True:
-            part = {"at_least": at_least, "at_most": HEARTBEAT, "elapsed": time.monotonic() - started, "left": left}
-            # One task is one line in the target's syslog, without what its parts hand on.
-            variables = task_vars if left is None else {**(task_vars or {}), "ansible_no_target_syslog": True}
+            result = self._run_module(state, min_seconds, task_vars)
+            state, changes = result.pop("_state", None), result.pop("_changes", [])
             try:
-                result: dict[str, Any] = self._execute_module(
-                    module_args={**self._task.args, "_part": part}, task_vars=variables
-                )
-            except AnsibleConnectionFailure:
-                if left is None or time.monotonic() - started > float(self._task.args.get("timeout", DEFAULT_TIMEOUT)):
-                    raise
-                # What is known so far is here, so the wait can go on once the host is reached again.
-                time.sleep(RECONNECTION_PAUSE)
-                continue
-            result.get("invocation", {}).get("module_args", {}).pop("_part", None)
-            left = result.pop("_left", None)
-            changes = result.pop("_changes", [])
-            try:
-                self._tell(result, changes, started, ended=left is None)
+                self._show(result, changes, is_over=state is None)
             except Exception as error:  # pylint: disable=broad-except
-                # Whatever goes wrong with the telling, the wait goes on.
-                display.vvv(f"clouddb: the progress of the wait can't be shown: {error!r}")
-            if left is None:
+                # The wait goes on even if its progress cannot be shown.
+                display.vvv(f"clouddb: the progress of the wait cannot be shown: {error!r}")
+            if state is None:
                 return result
-            at_least = min(at_least * GROWTH, MAX_PART)
+            min_seconds = min(min_seconds * RUN_GROWTH, MAX_RUN_SECONDS)
 
-    def _tell(self, result: dict[str, Any], changes: list[dict[str, Any]], started: float, ended: bool) -> None:
+    def _run_module(
+        self, state: dict[str, Any] | None, min_seconds: float, task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The result of one run. While the host is unreachable, a wait with a state is retried until its deadline."""
+        arguments = {**self._task.args, "_stop_when": {"min_seconds": min_seconds, "max_seconds": HEARTBEAT_SECONDS}}
+        retry_until = time.monotonic()
+        if state is not None:
+            arguments["_state"] = state
+            retry_until += state["remaining"]
+            # Only the first run is logged on the target: a task is one line there, without the state.
+            task_vars = {**task_vars, "ansible_no_target_syslog": True}
+        while True:
+            try:
+                result: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars)
+            except AnsibleConnectionFailure:
+                if time.monotonic() >= retry_until:
+                    raise
+                time.sleep(RECONNECT_INTERVAL)
+            else:
+                for internal in ("_state", "_stop_when"):
+                    result.get("invocation", {}).get("module_args", {}).pop(internal, None)
+                return result
+
+    def _show(self, result: dict[str, Any], changes: list[dict[str, Any]], is_over: bool) -> None:
+        """Show a line for each change, or that the wait goes on if nothing was shown for a while."""
         lines = progress_lines(result.get("operations", []), changes)
-        now = time.monotonic()
-        if not lines and not ended and now - self._told >= HEARTBEAT:
-            lines = [heartbeat_line(result["operations"], now - started)]
+        if not lines and not is_over and time.monotonic() - self._shown_at >= HEARTBEAT_SECONDS:
+            lines = [heartbeat_line(result["operations"], result["elapsed"])]
         for line in lines:
-            display.display(line)
-            self._told = now
+            # What the service sends must not control the terminal.
+            display.display("".join(character if character.isprintable() else "?" for character in line))
+            self._shown_at = time.monotonic()
 
 
 def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any]]) -> list[str]:
-    """A line for each change of a status, for example
+    """A line for each status change, for example
     C(clouddb: proj-1 create_branch 3f2a running → finished (12 s) · 2 of 3 done).
     """
     done = sum(operation["status"] in SUCCEEDED for operation in operations) - sum(
@@ -110,12 +119,14 @@ def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any
 
 
 def heartbeat_line(operations: list[dict[str, Any]], elapsed: float) -> str:
-    """A line that says that the wait goes on, and for what."""
-    going = [operation for operation in operations if operation["status"] not in SUCCEEDED]
-    text = f"clouddb: waiting for {len(going)} of {len(operations)} operations ({elapsed:.0f} s)"
-    return f"{text}, among them {_name(going[0])} {going[0]['status'] or 'not seen yet'}" if going else text
+    """A line that says that the wait goes on, and names one of the operations that it waits for."""
+    if not operations:
+        return f"clouddb: waiting for the list of unfinished operations ({elapsed:.0f} s)"
+    pending = [operation for operation in operations if operation["status"] not in SUCCEEDED]
+    noun = "operation" if len(operations) == 1 else "operations"
+    status = pending[0]["status"] or "not polled yet"
+    return f"clouddb: waiting for {len(pending)} of {len(operations)} {noun} ({elapsed:.0f} s), including {_name(pending[0])} {status}"
 
 
 def _name(operation: dict[str, Any]) -> str:
-    name = f"{operation['project_id']} {operation.get('action', 'operation')} {operation['id'][:8]}"
-    return "".join(character if character.isprintable() else "?" for character in name)
+    return f"{operation['project_id']} {operation.get('action', 'operation')} {operation['id'][:8]}"

@@ -13,7 +13,7 @@ short_description: List operations of the control plane
 version_added: 1.0.0
 description:
   - Lists operations of one project, or of all projects of the account, newest first, with a summary.
-  - Reads as many pages as the options ask for and no more. A page that can't be had fails the task.
+  - Fetches only the pages that the options need. If a page cannot be fetched, the task fails.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -23,48 +23,48 @@ extends_documentation_fragment:
 options:
   project_id:
     description:
-      - Project whose operations to list. If not set, those of every project of the account.
+      - Project whose operations to list. If not set, the operations of all projects of the account are listed.
     type: str
   operation_id:
     description:
-      - Return only this operation; an empty list if there is none. Needs O(project_id), and can't be combined with the options that select
-        among several.
+      - Id of the only operation to return. The list is empty if the project has no such operation.
+      - Requires O(project_id), and cannot be combined with the options that filter operations.
     type: str
   status:
     description:
-      - Return only operations with one of these statuses, such as V(scheduling), V(running), V(finished) or V(failed).
+      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
     type: list
     elements: str
   action:
     description:
-      - Return only operations with one of these actions, such as V(create_branch) or V(start_compute).
+      - Actions of the operations to return, such as V(create_branch) or V(start_compute).
     type: list
     elements: str
   branch_id:
     description:
-      - Return only operations on this branch.
+      - Branch of the operations to return.
     type: str
   endpoint_id:
     description:
-      - Return only operations on this compute.
+      - Compute of the operations to return.
     type: str
   created_after:
     description:
-      - Return only operations created at this time or later, given as an ISO 8601 timestamp (UTC if it has no offset), or as an age
-        by the service's clock such as V(90s), V(30m), V(24h), V(7d) or V(2w).
+      - Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
+        service's clock such as V(90s), V(30m), V(24h), V(7d) or V(2w).
     type: str
   max_results:
     description:
-      - Return at most so many operations, the newest.
+      - Maximum number of operations to return, newest first.
     type: int
   page_size:
     description:
-      - Number of operations to ask for with each request.
+      - Number of operations to request per page.
     type: int
     default: 100
   workers:
     description:
-      - How many projects to read at the same time when O(project_id) is not set, at most 32.
+      - Maximum number of projects to list in parallel when O(project_id) is not set, from 1 to 32.
     type: int
     default: 4
 seealso:
@@ -74,25 +74,25 @@ seealso:
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: List what failed in the account during the last day
+- name: List the operations of the account that failed during the last day
   clouddb.control.operation_info:
     status: [failed]
     created_after: 24h
   register: failed
 
-- name: Show it
+- name: Show them
   ansible.builtin.debug:
     msg: "{{ item.project_id }}: {{ item.action }} failed at {{ item.updated_at }}"
   loop: "{{ failed.operations }}"
   loop_control:
     label: "{{ item.id }}"
 
-- name: Look at the ten newest operations of a project
+- name: List the ten newest operations of a project
   clouddb.control.operation_info:
     project_id: wispy-lake-12345678
     max_results: 10
 
-- name: Look at one operation
+- name: Get one operation
   clouddb.control.operation_info:
     project_id: wispy-lake-12345678
     operation_id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 operations:
-  description: The operations, newest first, with all fields that the service sent.
+  description: Operations, newest first, with all fields that the service sent.
   returned: success
   type: list
   elements: dict
@@ -115,7 +115,7 @@ operations:
       created_at: "2026-11-21T09:15:07.123456Z"
       updated_at: "2026-11-21T09:15:08.654321Z"
 summary:
-  description: How many operations RV(operations) holds.
+  description: Numbers of the returned operations.
   returned: success
   type: dict
   contains:
@@ -125,21 +125,21 @@ summary:
       returned: success
       sample: 12
     by_status:
-      description: Number of operations by their status.
+      description: Number of operations by status.
       type: dict
       returned: success
       sample:
         finished: 11
         failed: 1
     by_action:
-      description: Number of operations by their action.
+      description: Number of operations by action.
       type: dict
       returned: success
       sample:
         create_branch: 4
         start_compute: 8
 failure:
-  description: What went wrong, for programs. C(status), C(message), C(code) and C(request_id) are the service's.
+  description: Machine-readable cause of the failure. C(status), C(message), C(code) and C(request_id) are those of the response.
   returned: failure
   type: dict
   sample:
@@ -202,8 +202,8 @@ def main() -> None:
         ),
         required_by={"operation_id": "project_id"},
         mutually_exclusive=[
-            ("operation_id", selecting)
-            for selecting in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
+            ("operation_id", option)
+            for option in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
         ],
         supports_check_mode=True,
     )

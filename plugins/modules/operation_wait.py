@@ -3,22 +3,23 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits until operations have ended."""
+"""Waits until operations have succeeded."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: operation_wait
-short_description: Wait until operations have ended
+short_description: Wait until operations have succeeded
 version_added: 1.0.0
 description:
-  - Waits until all given operations have ended well, by a hard deadline, and fails as soon as one of them has ended badly.
-  - The operations are those of a response, or some of a project by their ids, or all of a project that are unfinished.
-  - V(finished) and V(skipped) are good ends, V(failed), V(error) and V(cancelled) are bad ones. Any other status is taken as still going.
-  - The first looks follow each other quickly, then the pauses grow to O(interval). Several operations of one project share a request.
-  - Faults of the network or of the service, the rate limit among them, do not end the wait. Only the deadline does, or an answer that will not
-    change, such as 401, 403 or 404.
-  - While it waits, the controller shows a line for each change of a status, and one a minute when nothing changes.
+  - Waits until all given operations have succeeded. Fails as soon as one of them has failed, or when O(timeout) is over.
+  - Takes the operations of a response, or operations of a project by their ids, or all unfinished operations of a project.
+  - The statuses V(finished) and V(skipped) count as succeeded; V(failed), V(error) and V(cancelled) count as failed. Any other status is
+    treated as unfinished.
+  - Polls are frequent at first; then the interval between them grows to O(interval). Operations of the same project share a request.
+  - Transient errors of the network or of the service, including rate limits, are retried until O(timeout). Errors that retrying cannot fix,
+    such as 401, 403 or 404, abort the wait.
+  - While the module waits, the controller shows a line for each status change, and a line a minute when nothing changes.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -28,61 +29,64 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - In check mode the module looks once and does not wait. Unfinished operations are no failure then, failed ones are.
+      - In check mode the module polls once and does not wait. It then fails for failed operations, but not for unfinished ones.
 options:
   operations:
     description:
-      - Operations to wait for, each a dictionary with C(id) and C(project_id), as the C(operations) of a response have them. Further keys are fine.
-      - With an empty list there is nothing to wait for, and the task ends at once.
+      - Operations to wait for, each a dictionary with C(id) and C(project_id), as in the C(operations) of a response. Other keys are ignored.
+      - With an empty list the task returns at once.
     type: list
     elements: dict
   project_id:
     description:
-      - Project of the operations in O(operation_id). Without these, the wait is for all operations of the project that are unfinished at the call
-        and not older than O(lookback).
+      - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
+        unfinished at the call and were created within O(lookback).
     type: str
   operation_id:
     description:
-      - Ids of the operations to wait for. Needs O(project_id).
-      - With an empty list there is nothing to wait for, and the task ends at once.
+      - Ids of the operations to wait for. Requires O(project_id).
+      - With an empty list the task returns at once.
     type: list
     elements: str
   lookback:
     description:
-      - How old, in seconds by the service's clock, an unfinished operation may be to be waited for when only O(project_id) is given.
-      - V(0) looks through all of the project's history.
+      - Maximum age of the operations to wait for when only O(project_id) is set, in seconds by the service's clock.
+      - V(0) includes the whole history of the project.
     type: float
     default: 86400
   timeout:
     description:
-      - Seconds until the task fails if operations are still unfinished. V(0) looks once.
-      - The timeout of a single request is O(api_timeout), cut to what is left of this one. O(api_retries) does not matter here, as every look
-        is a new try.
+      - Seconds after which the task fails if operations are still unfinished. V(0) polls once.
+      - O(api_timeout) applies to each request as well. O(api_retries) has no effect, because the next poll is the retry.
     type: float
     default: 300
   interval:
     description:
-      - The longest pause between two looks, in seconds.
+      - Maximum interval between polls, in seconds.
     type: float
     default: 5
   failed_grace:
     description:
-      - How many seconds a V(failed) operation is given to be retried by the platform before it counts as failed.
+      - Seconds that the platform has to retry a V(failed) operation before it counts as failed.
     type: float
     default: 0
   workers:
     description:
-      - How many projects to look at at the same time, at most 32.
+      - Maximum number of projects to poll in parallel, from 1 to 32.
     type: int
     default: 4
   progress:
     description:
-      - Whether the controller shows how the wait goes. The variable C(clouddb_progress) is the default for all tasks.
-      - Nothing is shown in check mode and by tasks with C(async).
+      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
+      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
     type: bool
-  _part:
+  _state:
     description:
-      - What the controller hands to the module to be told how the wait goes. Not for playbooks.
+      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
+    type: dict
+  _stop_when:
+    description:
+      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
     type: dict
 seealso:
   - module: clouddb.control.operation_info
@@ -104,7 +108,7 @@ EXAMPLES = r"""
     status_code: [200, 201]
   register: created
 
-- name: Wait until the branch is there and its compute has started
+- name: Wait until the branch exists and its compute has started
   clouddb.control.operation_wait:
     operations: "{{ created.json.operations }}"
 
@@ -116,28 +120,28 @@ EXAMPLES = r"""
       - d8ac46eb-a757-42b1-9907-f78322ee394e
     timeout: 600
 
-- name: Wait until nothing is going on in a project
+- name: Wait for all unfinished operations of a project
   clouddb.control.operation_wait:
     project_id: wispy-lake-12345678
 
-- name: Tell a failure from a timeout
+- name: Distinguish a failure from a timeout
   block:
-    - name: Wait, and let the platform retry for a minute
+    - name: Wait, and give the platform a minute to retry failed operations
       clouddb.control.operation_wait:
         project_id: wispy-lake-12345678
         failed_grace: 60
       register: waited
   rescue:
-    - name: Say what happened
+    - name: Show which operations failed and which are unfinished
       ansible.builtin.debug:
-        msg: "failed: {{ waited.failed_ids }}, still going: {{ waited.pending_ids }}"
+        msg: "failed: {{ waited.failed_ids }}, unfinished: {{ waited.pending_ids }}"
 """
 
 RETURN = r"""
 operations:
   description:
-    - The last known state of each operation, with all fields that the service sent.
-    - One that could not be looked at has its C(id) and C(project_id), and a C(status) of V(null).
+    - Last known state of each operation, with all fields that the service sent.
+    - An operation that could not be polled has only C(id), C(project_id) and a C(status) of V(null).
   returned: success, and when the wait failed
   type: list
   elements: dict
@@ -151,23 +155,23 @@ operations:
       created_at: "2026-11-21T09:15:07.123456Z"
       updated_at: "2026-11-21T09:15:08.654321Z"
 elapsed:
-  description: Seconds that the wait took.
+  description: Duration of the wait, in seconds.
   returned: success, and when the wait failed
   type: float
   sample: 1.914
 polls:
-  description: How many times the operations were looked at.
+  description: Number of polls.
   returned: success, and when the wait failed
   type: int
   sample: 5
 failed_ids:
-  description: Ids of the operations that have ended badly.
+  description: Ids of the failed operations.
   returned: when the wait failed
   type: list
   elements: str
   sample: []
 pending_ids:
-  description: Ids of the operations that had not ended.
+  description: Ids of the unfinished operations.
   returned: when the wait failed
   type: list
   elements: str
@@ -175,8 +179,8 @@ pending_ids:
     - a07f8772-1877-4da9-a939-3a3ae62d1d8d
 failure:
   description:
-    - What went wrong, for programs. C(kind) is V(wait_failed) when an operation failed or the deadline came.
-    - C(status), C(message), C(code) and C(request_id) are the service's, when one of its answers was the cause.
+    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out.
+    - If an error response was the cause, C(status), C(message), C(code) and C(request_id) are those of the response.
   returned: failure
   type: dict
   sample:
@@ -188,46 +192,49 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._clock import Clock
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
-from ..module_utils._operations.wait import Limits, Part, Unfinished, Wait
-from ..module_utils._operations.wait_state import Target
+from ..module_utils._operations.wait import Limits, StopWhen, Wait
+from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import integer, is_path_segment, path_segment, seconds
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """The task's result; in check mode after a single look."""
+    """The task's result; in check mode after a single poll."""
     limits = Limits(
-        timeout=seconds(params, "timeout"),
         interval=seconds(params, "interval", zero=False),
         failed_grace=seconds(params, "failed_grace"),
         workers=integer(params, "workers", 1, MAX_WORKERS),
     )
-    part = params.get("_part")
-    wait = Wait(client, wanted(params), limits, Part(**part) if part else None)
-    return {"changed": False, **(wait.once() if check_mode else wait.until_ended())}
+    saved, stop_when = params.get("_state"), params.get("_stop_when")
+    state = WaitState.from_json(client.clock, saved) if saved else initial_state(params, client.clock)
+    wait = Wait(client, limits, state)
+    result = wait.poll_once() if check_mode else wait.run(StopWhen(**stop_when) if stop_when else None)
+    return {"changed": False, **result}
 
 
-def wanted(params: Mapping[str, Any]) -> list[Target] | Unfinished:
-    """What to wait for. Raises InvalidOption."""
-    lookback = seconds(params, "lookback")
+def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
+    """The state of a wait that begins now, for the operations in the options. Raises InvalidOption."""
+    timeout, lookback = seconds(params, "timeout"), seconds(params, "lookback")
     project_id, operation_ids = path_segment(params, "project_id"), path_segment(params, "operation_id")
     if params["operations"] is not None:
-        return [_target(position, operation) for position, operation in enumerate(params["operations"])]
+        refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
+        return WaitState(clock, timeout, refs)
     if operation_ids is not None:
-        return [Target(project_id, operation_id) for operation_id in operation_ids]
-    return Unfinished(project_id, lookback)
+        return WaitState(clock, timeout, [OperationRef(project_id, operation_id) for operation_id in operation_ids])
+    return WaitState(clock, timeout, to_list=UnfinishedOperations(project_id, lookback))
 
 
-def _target(position: int, operation: Mapping[str, Any]) -> Target:
+def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
     for field in ("id", "project_id"):
         if not isinstance(operation.get(field), str) or not is_path_segment(operation[field]):
             raise InvalidOption(
                 "operations",
                 f"entry {position} has no {field}; each needs id and project_id, as the operations of a response have them",
             )
-    return Target(operation["project_id"], operation["id"])
+    return OperationRef(operation["project_id"], operation["id"])
 
 
 def main() -> None:
@@ -242,7 +249,8 @@ def main() -> None:
             failed_grace={"type": "float", "default": 0},
             workers={"type": "int", "default": 4},
             progress={"type": "bool"},
-            _part={"type": "dict"},
+            _state={"type": "dict"},
+            _stop_when={"type": "dict"},
         ),
         required_one_of=[("operations", "project_id")],
         mutually_exclusive=[("operations", "project_id")],

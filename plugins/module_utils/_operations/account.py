@@ -24,26 +24,25 @@ class AccountOperations(NamedTuple):
 
 
 def list_account_operations(client: Client, selection: Selection, page_size: int, workers: int) -> AccountOperations:
-    """The selected operations of all projects, read from C(workers) projects at a time.
+    """The selected operations of all projects, fetched from C(workers) projects in parallel.
 
-    A project that is deleted meanwhile is left out with a warning; any other fault is raised.
+    A project that is deleted meanwhile is left out with a warning; any other error is raised.
     """
     found = list_projects(client)
     ids = [project["id"] for project in found.projects]
-    lists = in_parallel(partial(_operations_or_none, client, selection, page_size), ids, workers)
-    gone = [project_id for project_id, operations in zip(ids, lists) if operations is None]
+    lists = in_parallel(partial(_list_or_none, client, selection, page_size), ids, workers)
+    deleted = [project_id for project_id, operations in zip(ids, lists) if operations is None]
     warnings = found.warnings()
-    if gone:
+    if deleted:
         warnings.append(
-            f"These projects answered 404 when their operations were read, as projects do that were just deleted: {', '.join(gone)}."
+            f"The operations of these projects are missing, because the service returned 404 for them. "
+            f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
         )
     operations = newest_first(chain.from_iterable(operations or [] for operations in lists), selection.max_results)
     return AccountOperations(operations, warnings)
 
 
-def _operations_or_none(
-    client: Client, selection: Selection, page_size: int, project_id: str
-) -> list[Operation] | None:
+def _list_or_none(client: Client, selection: Selection, page_size: int, project_id: str) -> list[Operation] | None:
     try:
         return list_operations(client, project_id, selection, page_size)
     except NotFound:

@@ -17,14 +17,14 @@ from .._http.response import Response
 from .._timestamps import parse_timestamp
 
 Operation = dict[str, Any]
-# A point in time, or an age counted back from the service's present.
+# A point in time, or an age before the current time of the service.
 Moment = Union[datetime, timedelta]
 PAGE_SIZE = 100
 BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
 
 class Selection(NamedTuple):
-    """Which operations are wanted; what is None or empty selects all."""
+    """The operations to return; a field that is None or empty selects all."""
 
     statuses: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
@@ -33,8 +33,8 @@ class Selection(NamedTuple):
     created_after: Moment | None = None
     max_results: int | None = None
 
-    def admits(self, operation: Operation) -> bool:
-        """Whether status, action, branch and compute are wanted ones."""
+    def matches(self, operation: Operation) -> bool:
+        """Whether status, action, branch and compute are selected; C(created_after) is not compared."""
         return (
             (not self.statuses or operation.get("status") in self.statuses)
             and (not self.actions or operation.get("action") in self.actions)
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
         )
 
     def oldest(self, now: datetime) -> datetime | None:
-        """The point in time before which nothing is wanted; None: everything is."""
+        """The earliest C(created_at) that is selected; None: any."""
         if self.created_after is None or isinstance(self.created_after, datetime):
             return self.created_after
         try:
@@ -57,7 +57,7 @@ def list_operations(
 ) -> list[Operation]:
     """A project's selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
-    Reads no page further than the selection needs. Raises NotFound for an unknown project.
+    Fetches no more pages than the selection needs. Raises NotFound for an unknown project.
     """
     selected: list[Operation] = []
     for page in operation_pages(client, project_id, page_size):
@@ -65,7 +65,7 @@ def list_operations(
         recent = [
             operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
         ]
-        selected += [operation for operation in recent if selection.admits(operation)]
+        selected += [operation for operation in recent if selection.matches(operation)]
         if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
             break
     return newest_first(selected, selection.max_results)
@@ -84,7 +84,7 @@ def _created_at(operation: Operation, response: Response) -> datetime:
 
 
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
-    """The operations by C(created_at), newest first, and no more than C(max_results)."""
+    """The operations by C(created_at), newest first, at most C(max_results) of them."""
     return sorted(operations, key=_order, reverse=True)[:max_results]
 
 
@@ -105,17 +105,17 @@ def get_operation(client: Client, project_id: str, operation_id: str) -> Operati
 
 
 def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:
-    """The operation in a list, which is empty when the project has none of this id. Raises NotFound for an unknown project."""
+    """The operation in a list, which is empty if the project has none of this id. Raises NotFound for an unknown project."""
     try:
         return [get_operation(client, project_id, operation_id)]
     except NotFound:
-        # A wrong address answers 404 as well, so see whether there is such a project at all.
+        # A wrong base_url or project_id leads to a 404 as well, so check that the project exists.
         next(operation_pages(client, project_id, page_size=1))
         return []
 
 
 def summary(operations: list[Operation]) -> dict[str, Any]:
-    """How many operations there are: C(total), C(by_status), C(by_action)."""
+    """Numbers of operations: C(total), C(by_status), C(by_action)."""
     return {
         "total": len(operations),
         "by_status": dict(Counter(str(operation.get("status")) for operation in operations)),

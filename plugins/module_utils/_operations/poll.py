@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds out the states of a project's operations with as few requests as can be."""
+"""Fetches the states of a project's operations with few requests."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .api import (
 )
 from .status import FAILED, SUCCEEDED
 
-SMALLEST_PAGE = 20
+MIN_PAGE_SIZE = 20
 
 
 def unfinished_operations(
     client: Client, project_id: str, lookback: float, failed_within: float | None = None
 ) -> list[Operation]:
-    """The project's operations that are still going, or have ended badly within the last C(failed_within) seconds, newest first.
+    """The project's operations that are unfinished, or have failed within the last C(failed_within) seconds, newest first.
 
-    Only those created within C(lookback) seconds; 0 stands for all. Both are by the service's clock.
+    Only those created within C(lookback) seconds; 0 means all. Both are measured by the service's clock.
     """
     selection = Selection(created_after=timedelta(seconds=lookback) if lookback else None)
     operations = list_operations(client, project_id, selection)
@@ -49,36 +49,39 @@ def _has_failed_since(operation: Operation, since: datetime | None) -> bool:
 
 
 def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:
-    """The present state of these operations of one project, one after the other as they are seen.
+    """The current state of each of these operations of one project, yielded as it is fetched.
 
-    Several are read from the operation list, newest first, as long as its pages show any of them; the rest one by
-    one. Raises NotFound when one does not exist, and a transient fault once the others have been seen.
+    Several operations are read from the operation list, newest first, for as long as each page has one of them; the
+    rest are fetched one by one. Raises NotFound for an operation that does not exist, and a transient error after the
+    other operations have been yielded.
     """
-    wanted = dict.fromkeys(operation_ids)
-    fault: RequestFailed | None = None
-    if len(wanted) > 1:
-        page_size = min(PAGE_SIZE, max(SMALLEST_PAGE, 2 * len(wanted)))
+    missing = dict.fromkeys(operation_ids)
+    transient_error: RequestFailed | None = None
+    if len(missing) > 1:
+        page_size = min(PAGE_SIZE, max(MIN_PAGE_SIZE, 2 * len(missing)))
         try:
             for page in operation_pages(client, project_id, page_size):
-                shown = [operation for operation in page.items if operation["id"] in wanted]
-                for operation in shown:
-                    del wanted[operation["id"]]
-                yield from shown
-                if not shown or not wanted:
+                found = [operation for operation in page.items if operation["id"] in missing]
+                for operation in found:
+                    del missing[operation["id"]]
+                yield from found
+                if not found or not missing:
                     break
         except StatusError as error:
-            fault = _passing(error)
-    for operation_id in wanted:
+            if not _is_worth_another_request(error):
+                raise
+            transient_error = error
+    for operation_id in missing:
         try:
             yield get_operation(client, project_id, operation_id)
         except StatusError as error:
-            fault = fault or _passing(error)
-    if fault:
-        raise fault
+            if not _is_worth_another_request(error):
+                raise
+            transient_error = transient_error or error
+    if transient_error:
+        raise transient_error
 
 
-def _passing(fault: StatusError) -> StatusError:
-    """The fault, if the next request may do better; one that says to leave the service alone is raised."""
-    if not fault.transient or fault.status in REFUSED_STATUSES:
-        raise fault
-    return fault
+def _is_worth_another_request(error: StatusError) -> bool:
+    """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
+    return error.transient and error.status not in REFUSED_STATUSES

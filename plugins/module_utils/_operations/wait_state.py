@@ -1,106 +1,161 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a wait knows of its operations."""
+"""The state of a wait. It has a JSON form, so that one process can resume the wait that another one has begun."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from .._clock import Clock
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
 
-class Target(NamedTuple):
-    """One operation to wait for."""
+class OperationRef(NamedTuple):
+    """Identifies one operation."""
 
     project_id: str
     id: str
 
 
-class WaitState:
-    """The last known state of each operation, in the order asked for, and what has led there.
+class UnfinishedOperations(NamedTuple):
+    """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever)."""
 
-    C(elapsed) always means seconds since the wait began. C(changes) holds one dictionary for each change of a status.
+    project_id: str
+    lookback: float
+
+
+class WaitState:
+    """All that a wait knows and that changes while it lasts. Times are seconds since the wait began.
+
+    - C(operations): the last known state of each operation, in the order asked for; None until it has been polled.
+    - C(to_list): the unfinished operations that have still to be listed; None once they have been.
+    - C(failed_since): when an operation was first seen C(failed).
+    - C(polled_at): when a project was last polled completely.
+    - C(polls), C(next_poll_at): number of polls so far, and when the next one is due.
+    - C(changes): status changes that this process has seen, each the operation with C(previous_status) and C(elapsed).
     """
 
-    def __init__(self, targets: Iterable[Target] = ()):
-        self.operations: dict[Target, Operation | None] = dict.fromkeys(targets)
-        self.failed_since: dict[Target, float] = {}
+    def __init__(
+        self,
+        clock: Clock,
+        timeout: float,
+        operations: Iterable[OperationRef] = (),
+        to_list: UnfinishedOperations | None = None,
+        elapsed: float = 0.0,
+    ):
+        self.timeout = timeout
+        self.operations: dict[OperationRef, Operation | None] = dict.fromkeys(operations)
+        self.to_list = to_list
+        self.failed_since: dict[OperationRef, float] = {}
+        self.polled_at: dict[str, float] = {}
         self.unknown_statuses: set[str] = set()
         self.polls = 0
+        self.next_poll_at = 0.0
         self.changes: list[dict[str, Any]] = []
+        self._clock = clock
+        self._started = clock.monotonic() - elapsed
 
-    def note(self, target: Target, operation: Operation, elapsed: float) -> None:
-        """Take in what a look has shown of one operation."""
-        before = self.operations.get(target)
-        self.operations[target] = operation
-        status = operation["status"]
-        if before and before["status"] != status:
+    def elapsed(self) -> float:
+        """Seconds since the wait began, those between two processes included."""
+        return self._clock.monotonic() - self._started
+
+    def remaining(self) -> float:
+        """Seconds until the deadline; 0 once it has passed."""
+        return max(0.0, self.timeout - self.elapsed())
+
+    def record(self, ref: OperationRef, operation: Operation) -> None:
+        """Store the state of an operation that a poll has returned."""
+        previous = self.operations.get(ref)
+        status, elapsed = operation["status"], self.elapsed()
+        self.operations[ref] = operation
+        if previous and previous["status"] != status:
             self.changes.append(
-                {**operation, **target._asdict(), "previous_status": before["status"], "elapsed": round(elapsed, 3)}
+                {**operation, **ref._asdict(), "previous_status": previous["status"], "elapsed": round(elapsed, 3)}
             )
         if status == "failed":
-            self.failed_since.setdefault(target, elapsed)
+            self.failed_since.setdefault(ref, elapsed)
         else:
-            self.failed_since.pop(target, None)
+            self.failed_since.pop(ref, None)
         if status not in SUCCEEDED | FAILED | PENDING:
             self.unknown_statuses.add(status)
 
-    def has_seen_any(self) -> bool:
-        """Whether any operation was looked at with success."""
+    def has_succeeded(self) -> bool:
+        """Whether all operations are known and have succeeded."""
+        return self.to_list is None and not self.not_succeeded()
+
+    def has_polled_any(self) -> bool:
+        """Whether the state of any operation has been fetched."""
         return any(self.operations.values())
 
-    def pending(self) -> list[Target]:
-        """The operations that have not ended well."""
+    def not_succeeded(self) -> list[OperationRef]:
+        """The operations that are unfinished, failed, or not polled yet."""
         return [
-            target
-            for target, operation in self.operations.items()
+            ref
+            for ref, operation in self.operations.items()
             if operation is None or operation["status"] not in SUCCEEDED
         ]
 
-    def failed(self, grace: float, elapsed: float) -> list[Target]:
-        """The operations that have ended badly; one that is C(failed) counts once it has been so for C(grace) seconds."""
-        bad = [target for target, operation in self.operations.items() if operation and operation["status"] in FAILED]
+    def failed(self, grace: float) -> list[OperationRef]:
+        """The operations that count as failed; for one in C(failed), after C(grace) seconds in that status."""
         return [
-            target for target in bad if target not in self.failed_since or elapsed - self.failed_since[target] >= grace
+            ref
+            for ref, operation in self.operations.items()
+            if operation
+            and operation["status"] in FAILED
+            and (ref not in self.failed_since or self.elapsed() - self.failed_since[ref] >= grace)
         ]
 
-    def warnings(self) -> list[str]:
-        """One warning for each status that this collection does not know."""
-        return [
-            f"'{status}' is an operation status unknown to this collection; it is taken as still going."
-            for status in sorted(self.unknown_statuses)
-        ]
+    def to_poll(self) -> list[tuple[str, list[str]]]:
+        """The ids of the operations to poll, by project; the project that was polled longest ago comes first."""
+        ids: dict[str, list[str]] = {}
+        for ref in self.not_succeeded():
+            ids.setdefault(ref.project_id, []).append(ref.id)
+        return sorted(ids.items(), key=lambda project: self.polled_at.get(project[0], -1.0))
 
-    def tell(self, target: Target) -> str:
-        """One operation in words: action, id, project, status, failures_count and the service's error text."""
-        operation = self.operations[target] or {}
-        text = f"{operation.get('action', 'operation')} {target.id} of {target.project_id} is {operation.get('status', 'not known')}"
-        if "failures_count" in operation:
-            text += f" (failures_count {operation['failures_count']})"
-        return text + (f": {operation['error']}" if operation.get("error") else "")
-
-    def as_json(self) -> dict[str, Any]:
-        """All but the changes, for a wait that another process goes on with."""
+    def result(self) -> dict[str, Any]:
+        """The task's result: C(operations), C(elapsed), C(polls) and C(warnings)."""
         return {
-            "operations": [[*target, operation] for target, operation in self.operations.items()],
-            "failed_since": [[*target, since] for target, since in self.failed_since.items()],
+            "operations": [
+                operation or {**ref._asdict(), "status": None} for ref, operation in self.operations.items()
+            ],
+            "elapsed": round(self.elapsed(), 3),
+            "polls": self.polls,
+            "warnings": [
+                f"The operation status '{status}' is unknown to this collection. It is treated as unfinished."
+                for status in sorted(self.unknown_statuses)
+            ],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the changes, for another process of the same machine. C(remaining) is for whoever starts that process."""
+        return {
+            "timeout": self.timeout,
+            "elapsed": self.elapsed(),
+            "remaining": self.remaining(),
+            "saved_at": self._clock.monotonic(),
+            "operations": [[*ref, operation] for ref, operation in self.operations.items()],
+            "to_list": self.to_list,
+            "failed_since": [[*ref, since] for ref, since in self.failed_since.items()],
+            "polled_at": self.polled_at,
             "unknown_statuses": sorted(self.unknown_statuses),
             "polls": self.polls,
+            "next_poll_at": self.next_poll_at,
         }
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> WaitState:
-        """What as_json() has saved."""
-        state = cls()
-        state.operations = {
-            Target(project_id, operation_id): operation for project_id, operation_id, operation in saved["operations"]
-        }
-        state.failed_since = {
-            Target(project_id, operation_id): since for project_id, operation_id, since in saved["failed_since"]
-        }
+    def from_json(cls, clock: Clock, saved: Mapping[str, Any]) -> WaitState:
+        """What to_json() returned; the time since then counts."""
+        # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
+        elapsed = saved["elapsed"] + max(0.0, clock.monotonic() - saved["saved_at"])
+        to_list = UnfinishedOperations(*saved["to_list"]) if saved["to_list"] else None
+        state = cls(clock, saved["timeout"], to_list=to_list, elapsed=elapsed)
+        state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
+        state.failed_since = {OperationRef(*ref): since for *ref, since in saved["failed_since"]}
+        state.polled_at = dict(saved["polled_at"])
         state.unknown_statuses = set(saved["unknown_statuses"])
         state.polls = saved["polls"]
+        state.next_poll_at = saved["next_poll_at"]
         return state

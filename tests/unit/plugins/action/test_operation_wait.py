@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin, with a stand-in for the module; its integration target has the real one."""
+"""The action plugin with a fake module. The integration target operation_wait runs the real one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def operation(name: str, status: str | None, **fields: Any) -> dict[str, Any]:
     return {"id": f"{name}-0123456789", "project_id": "proj-1", "action": "create_branch", "status": status, **fields}
 
 
-def test_each_change_is_a_line_that_counts_what_is_done() -> None:
+def test_each_status_change_is_a_line_that_counts_what_is_done() -> None:
     operations = [operation("a", "finished"), operation("b", "finished"), operation("c", "running")]
     changes = [
         operation("c", "running", previous_status="scheduling", elapsed=2.2),
@@ -37,22 +37,26 @@ def test_each_change_is_a_line_that_counts_what_is_done() -> None:
     ]
 
 
-def test_no_change_is_no_line() -> None:
+def test_without_changes_there_are_no_lines() -> None:
     assert not progress_lines([operation("a", "running")], [])
 
 
-def test_a_heartbeat_names_what_is_waited_for() -> None:
+def test_a_heartbeat_names_an_operation_that_is_waited_for() -> None:
     operations = [operation("a", "finished"), operation("b", None), operation("c", "running")]
 
     assert (
         heartbeat_line(operations, 60.4)
-        == "clouddb: waiting for 2 of 3 operations (60 s), among them proj-1 create_branch b-012345 not seen yet"
+        == "clouddb: waiting for 2 of 3 operations (60 s), including proj-1 create_branch b-012345 not polled yet"
     )
-    assert heartbeat_line([], 60.4) == "clouddb: waiting for 0 of 0 operations (60 s)"
+    assert (
+        heartbeat_line(operations[2:], 60.4)
+        == "clouddb: waiting for 1 of 1 operation (60 s), including proj-1 create_branch c-012345 running"
+    )
+    assert heartbeat_line([], 60.4) == "clouddb: waiting for the list of unfinished operations (60 s)"
 
 
-class Watch:
-    """The plugin in a task, on a clock that sleeping moves: each run of the module takes a minute and comes to the next outcome."""
+class Task:
+    """A task with the plugin, on a fake clock: each run of the module takes a minute and has the next outcome."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: Any, **task: Any):
         self.now = 0.0
@@ -90,45 +94,53 @@ class Watch:
         return dict(outcome)
 
 
-PENDING = {"operations": [operation("a", "running")], "_left": {"state": 1}, "_changes": []}
+STATE = {"remaining": 240.0, "anything": [1]}
+PENDING = {"operations": [operation("a", "running")], "elapsed": 120, "_state": STATE, "_changes": []}
 CHANGED = {
     **PENDING,
     "_changes": [operation("a", "running", previous_status="scheduling", elapsed=1)],
-    "invocation": {"module_args": {"_part": {}, "x": 1}},
+    "invocation": {"module_args": {"_state": {}, "_stop_when": {}, "x": 1}},
 }
-ENDED = {
+FINISHED = {
     "operations": [operation("a", "finished")],
     "elapsed": 1,
     "_changes": [operation("a", "finished", previous_status="running", elapsed=2)],
+    "invocation": {"module_args": {"_state": {}, "_stop_when": {}, "x": 1}},
 }
+RESULT = {"operations": FINISHED["operations"], "elapsed": 1, "invocation": {"module_args": {"x": 1}}}
 
 
-def test_parts_go_on_where_the_last_one_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, CHANGED, PENDING, ENDED)
+def test_each_run_resumes_from_the_state_of_the_previous_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    later_state = {**STATE, "anything": [2]}
+    task = Task(monkeypatch, CHANGED, {**PENDING, "_state": later_state}, FINISHED)
 
-    assert watch.run() == {"operations": ENDED["operations"], "elapsed": 1}
-    parts = [call["args"]["_part"] for call in watch.calls]
-    assert [part["left"] for part in parts] == [None, {"state": 1}, {"state": 1}]
-    assert [part["elapsed"] for part in parts] == [0, 60, 120]
-    assert parts[0]["at_least"] < parts[1]["at_least"] < parts[2]["at_least"]
-    assert watch.shown == [
+    assert task.run() == RESULT
+    arguments = [dict(call["args"]) for call in task.calls]
+    min_seconds = [each.pop("_stop_when")["min_seconds"] for each in arguments]
+    assert min_seconds == sorted(set(min_seconds))
+    assert arguments == [
+        {"project_id": "proj-1"},
+        {"project_id": "proj-1", "_state": STATE},
+        {"project_id": "proj-1", "_state": later_state},
+    ]
+    assert task.shown == [
         "clouddb: proj-1 create_branch a-012345 scheduling → running (1 s) · 0 of 1 done",
-        "clouddb: waiting for 1 of 1 operations (120 s), among them proj-1 create_branch a-012345 running",
+        "clouddb: waiting for 1 of 1 operation (120 s), including proj-1 create_branch a-012345 running",
         "clouddb: proj-1 create_branch a-012345 running → finished (2 s) · 1 of 1 done",
     ]
 
 
-def test_only_the_first_part_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, PENDING, PENDING, ENDED)
+def test_only_the_first_run_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, PENDING, PENDING, FINISHED)
 
-    watch.run(colour="blue")
+    task.run(colour="blue")
     unlogged = {"colour": "blue", "ansible_no_target_syslog": True}
-    assert [call["variables"] for call in watch.calls] == [{"colour": "blue"}, unlogged, unlogged]
+    assert [call["variables"] for call in task.calls] == [{"colour": "blue"}, unlogged, unlogged]
 
 
-def test_the_module_s_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_the_module_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "timeout: must be a number", "failure": {"kind": "invalid_option"}}
-    assert Watch(monkeypatch, failed).run() == failed
+    assert Task(monkeypatch, failed).run() == failed
 
 
 @pytest.mark.parametrize(
@@ -142,47 +154,56 @@ def test_the_module_s_failure_is_the_result(monkeypatch: pytest.MonkeyPatch) -> 
     ],
     ids=["async", "check mode", "no_log", "option", "variable"],
 )
-def test_where_nothing_is_to_be_shown_the_module_waits_by_itself(
+def test_without_progress_the_module_runs_once(
     monkeypatch: pytest.MonkeyPatch, task: dict[str, Any], task_vars: dict[str, Any]
 ) -> None:
-    watch = Watch(monkeypatch, {"operations": []}, **task)
-    assert watch.run(**task_vars) == {"operations": []}
-    [call] = watch.calls
+    quiet = Task(monkeypatch, {"operations": []}, **task)
+    assert quiet.run(**task_vars) == {"operations": []}
+    [call] = quiet.calls
     assert (call["args"], call["async"]) == (None, task.get("async_val", 0))
-    assert not watch.shown
+    assert not quiet.shown
 
 
-def test_the_option_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, ENDED, args={"progress": True})
-    watch.run(clouddb_progress=False)
-    assert len(watch.shown) == 1
+def test_the_option_takes_precedence_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, FINISHED, args={"progress": True})
+    task.run(clouddb_progress=False)
+    assert len(task.shown) == 1
 
 
-def test_a_host_that_is_lost_for_a_moment_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch, PENDING, AnsibleConnectionFailure("lost"), ENDED)
-    assert watch.run()["operations"] == ENDED["operations"]
-    assert watch.calls[2]["args"]["_part"]["left"] == {"state": 1}
+def test_an_unreachable_host_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, PENDING, AnsibleConnectionFailure("lost"), FINISHED)
+    assert task.run() == RESULT
+    assert [call["args"].get("_state") for call in task.calls] == [None, STATE, STATE]
 
 
-@pytest.mark.parametrize(
-    "outcomes",
-    [[AnsibleConnectionFailure("lost")], [PENDING, *[AnsibleConnectionFailure("lost")] * 20]],
-    ids=["at the start", "until the deadline"],
-)
-def test_a_host_that_stays_lost_does(monkeypatch: pytest.MonkeyPatch, outcomes: list[Any]) -> None:
+def test_a_host_that_is_unreachable_at_the_start_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, AnsibleConnectionFailure("lost"))
     with pytest.raises(AnsibleConnectionFailure):
-        Watch(monkeypatch, *outcomes).run()
+        task.run()
+    assert len(task.calls) == 1
 
 
-def test_a_wait_ends_right_when_nothing_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_stays_unreachable_fails_the_task_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, PENDING, *[AnsibleConnectionFailure("lost")] * 20)
+    with pytest.raises(AnsibleConnectionFailure):
+        task.run()
+    first_run = 60
+    assert first_run + STATE["remaining"] <= task.now < first_run + STATE["remaining"] + 65
+
+
+def test_a_display_that_fails_does_not_fail_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(line: str) -> None:
         raise BrokenPipeError
 
-    watch = Watch(monkeypatch, CHANGED, ENDED)
+    task = Task(monkeypatch, CHANGED, FINISHED)
     monkeypatch.setattr(operation_wait.display, "display", broken)
-    assert watch.run() == {"operations": ENDED["operations"], "elapsed": 1}
+    assert task.run() == RESULT
 
 
-def test_what_the_service_sends_can_not_write_elsewhere_on_the_screen() -> None:
-    line = heartbeat_line([{**operation("a", "running"), "action": "x\x1b[2J\ny"}], 60)
-    assert line.isprintable()
+@pytest.mark.parametrize("field", ["action", "status", "project_id", "previous_status"])
+def test_values_of_the_service_cannot_control_the_terminal(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    change = {**operation("a", "running", previous_status="scheduling", elapsed=1), field: "x\x1b[2J\ny"}
+    task = Task(monkeypatch, {**PENDING, "_changes": [change]}, FINISHED)
+    task.run()
+    assert len(task.shown) == 2
+    assert all(line.isprintable() for line in task.shown)

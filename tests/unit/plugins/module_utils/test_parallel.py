@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Independent calls side by side, held together by barriers instead of the time they take."""
+"""Parallel calls, synchronized by barriers instead of sleeps."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_without_arguments_there_are_no_results() -> None:
     assert in_parallel(str, [], 4) == []
 
 
-def test_as_many_calls_as_workers_are_under_way_together() -> None:
+def test_as_many_calls_as_workers_run_in_parallel() -> None:
     barrier = threading.Barrier(3)
     in_parallel(lambda _number: barrier.wait(10), range(3), 3)
 
 
-def test_no_more_calls_than_workers_are_under_way_together() -> None:
+def test_no_more_calls_than_workers_run_in_parallel() -> None:
     threads = in_parallel(lambda _number: threading.current_thread(), range(50), 2)
     assert len(set(threads)) <= 2
     assert threading.current_thread() not in threads
@@ -42,7 +42,7 @@ def test_a_single_call_at_a_time_needs_no_thread(workers: int, arguments: int) -
     assert set(threads) == {threading.current_thread()}
 
 
-def test_an_error_of_a_call_is_raised_after_those_under_way_have_ended() -> None:
+def test_an_error_is_raised_after_the_running_calls_have_ended() -> None:
     both_begun, failing, ended = threading.Barrier(2), [], []
 
     def call(number: int) -> None:
@@ -60,7 +60,7 @@ def test_an_error_of_a_call_is_raised_after_those_under_way_have_ended() -> None
     assert ended == [1]
 
 
-def test_the_error_of_a_single_worker_ends_the_rest() -> None:
+def test_with_one_worker_an_error_drops_the_remaining_calls() -> None:
     called: list[int] = []
 
     def call(number: int) -> None:

@@ -108,7 +108,7 @@ def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
 def test_timed_out_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     ended = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
     assert (ended.result["failed_ids"], ended.result["pending_ids"]) == ([], ["going"])
-    assert ended.result["msg"].startswith("timed out after 20 s: 1 of 1 operation unfinished")
+    assert ended.result["msg"].startswith("Timed out after 20 s with 1 of 1 operation unfinished: ")
 
 
 def test_warnings_are_reported(sandbox: Sandbox) -> None:

@@ -98,7 +98,7 @@ def test_returns_a_projects_operations_as_the_service_sends_them(
     assert operations[1]["error"] == "no capacity"
 
 
-def test_keeps_fields_and_statuses_unknown_today(sandbox: Sandbox, client: Client) -> None:
+def test_keeps_unknown_fields_and_statuses(sandbox: Sandbox, client: Client) -> None:
     unknown = {"id": "o", "status": "dreaming", "action": "think", "mood": ["fine"], "created_at": None}
     sandbox.fault("status", status=200, body={"operations": [unknown]})
     result = task(client, project_id=SHOP)
@@ -110,7 +110,7 @@ def test_a_project_without_operations_has_an_empty_list(client: Client) -> None:
     assert task(client, project_id="calm-hill-23456789")["summary"] == {"total": 0, "by_status": {}, "by_action": {}}
 
 
-def test_without_project_id_all_projects_are_read_newest_first(client: Client) -> None:
+def test_without_project_id_all_projects_are_listed_newest_first(client: Client) -> None:
     assert ids(task(client)) == ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]
 
 
@@ -145,7 +145,7 @@ def test_selects_in_one_project(client: Client, options: dict[str, Any], expecte
     assert ids(task(client, project_id=SHOP, **options)) == [name for name in expected if name.startswith("shop")]
 
 
-def test_created_after_takes_a_timestamp_and_means_it_or_later(sandbox: Sandbox, client: Client) -> None:
+def test_created_after_accepts_a_timestamp_and_includes_it(sandbox: Sandbox, client: Client) -> None:
     created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]["created_at"]
     moment = datetime.fromisoformat(created_at.replace("Z", "+00:00"))
     for exactly in (
@@ -158,14 +158,14 @@ def test_created_after_takes_a_timestamp_and_means_it_or_later(sandbox: Sandbox,
     assert ids(task(client, project_id=SHOP, created_after=just_after)) == ["shop-4"]
 
 
-def test_an_age_is_counted_by_the_services_clock(sandbox: Sandbox, client: Client) -> None:
+def test_an_age_is_measured_by_the_clock_of_the_service(sandbox: Sandbox, client: Client) -> None:
     # The client's own clock is another one altogether: it stands at 2026-11-21.
     sandbox.advance(3600)
     assert ids(task(client, project_id=SHOP, created_after="80m")) == []
     assert ids(task(client, project_id=SHOP, created_after="100m")) == ["shop-4"]
 
 
-def test_an_age_beyond_all_time_selects_everything(client: Client) -> None:
+def test_an_age_beyond_the_year_1_selects_everything(client: Client) -> None:
     assert len(ids(task(client, project_id=SHOP, created_after="500000w"))) == 4
 
 
@@ -194,7 +194,7 @@ def test_reads_all_pages(sandbox: Sandbox, client: Client) -> None:
     ],
     ids=str,
 )
-def test_paging_stops_when_enough_is_known(
+def test_paging_stops_when_the_selection_is_complete(
     sandbox: Sandbox, client: Client, options: dict[str, Any], number: int, requests: int
 ) -> None:
     assert len(ids(task(client, project_id=SHOP, page_size=10, **options))) == number
@@ -202,7 +202,7 @@ def test_paging_stops_when_enough_is_known(
 
 
 @long_history
-def test_a_page_that_fails_for_good_fails_the_task(sandbox: Sandbox, client: Client) -> None:
+def test_a_page_that_cannot_be_fetched_fails_the_task(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", path="*/operations", status=502, skip=3, times=None)
     with pytest.raises(StatusError) as error:
         task(client, project_id=SHOP, page_size=10)
@@ -223,7 +223,7 @@ def test_an_unknown_operation_is_an_empty_list(client: Client, project_id: str, 
     assert task(client, project_id=project_id, operation_id=operation_id)["operations"] == []
 
 
-def test_another_operation_than_asked_for_is_an_error(sandbox: Sandbox, client: Client) -> None:
+def test_a_response_about_another_operation_is_an_error(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=200, body={"operation": {"id": "other", "status": "finished"}})
     with pytest.raises(UnexpectedResponse, match="another operation, other"):
         task(client, project_id=SHOP, operation_id="shop-3")
@@ -251,7 +251,7 @@ def test_a_project_deleted_meanwhile_is_left_out_with_a_warning(sandbox: Sandbox
     assert BLOG in warning
 
 
-def test_a_project_that_cannot_be_read_fails_the_task(sandbox: Sandbox, client: Client) -> None:
+def test_a_project_that_cannot_be_listed_fails_the_task(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", path=f"/projects/{BLOG}/operations", status=403)
     with pytest.raises(StatusError) as error:
         task(client)
@@ -272,7 +272,7 @@ several_projects = pytest.mark.parametrize(
 
 
 @several_projects
-def test_as_many_projects_as_workers_are_read_at_the_same_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_projects_as_workers_are_listed_in_parallel(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     together = Barrier(4)
     get = client.get
 
@@ -287,7 +287,7 @@ def test_as_many_projects_as_workers_are_read_at_the_same_time(client: Client, m
 
 @several_projects
 @pytest.mark.parametrize("workers", [1, 3])
-def test_never_more_projects_than_workers_are_read_at_the_same_time(
+def test_no_more_projects_than_workers_are_listed_in_parallel(
     client: Client, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     lock = Lock()

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -71,7 +71,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
 
 
 def failing(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    """The result of the module that fails with these options."""
+    """The result of the module when it fails with these options."""
     with pytest.raises(WaitFailed) as error:
         task(client, check_mode, **options)
     return error.value.as_result()
@@ -113,26 +113,26 @@ def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client
     assert clock.elapsed >= 1.5
 
 
-def test_waits_for_ids_of_a_project(client: Client, clock: FakeClock) -> None:
+def test_waits_for_operations_by_their_ids(client: Client, clock: FakeClock) -> None:
     result = task(client, project_id=SHOP, operation_id=["slow", "quick"])
     assert statuses(result) == {"slow": "finished", "quick": "finished"}
     assert [operation["id"] for operation in result["operations"]] == ["slow", "quick"]
     assert 100 <= clock.elapsed <= 105
 
 
-def test_looks_quickly_at_first_and_then_every_interval(client: Client, clock: FakeClock) -> None:
+def test_polls_quickly_at_first_and_then_every_interval(client: Client, clock: FakeClock) -> None:
     task(client, names=["slow"], interval=4.0)
     assert clock.pauses[0] < 0.5
     assert clock.pauses == sorted(clock.pauses)
     assert clock.pauses[-1] == clock.pauses[-2] == 4.0
 
 
-def test_an_operation_that_has_ended_needs_one_look(client: Client, clock: FakeClock) -> None:
+def test_a_finished_operation_needs_one_poll(client: Client, clock: FakeClock) -> None:
     result = task(client, project_id=BLOG, operation_id=["old"])
     assert (result["polls"], clock.pauses) == (1, [])
 
 
-def test_the_same_operation_twice_is_one(client: Client) -> None:
+def test_an_operation_given_twice_is_returned_once(client: Client) -> None:
     assert len(task(client, names=["quick", "quick"])["operations"]) == 1
 
 
@@ -140,7 +140,7 @@ def test_the_same_operation_twice_is_one(client: Client) -> None:
 @pytest.mark.parametrize(
     "options", [{"operations": []}, {"project_id": SHOP, "operation_id": []}], ids=["operations", "operation_id"]
 )
-def test_an_empty_list_is_nothing_to_wait_for(
+def test_an_empty_list_returns_at_once(
     sandbox: Sandbox, client: Client, options: dict[str, Any], check_mode: bool
 ) -> None:
     assert task(client, check_mode, **options) == {
@@ -153,7 +153,7 @@ def test_an_empty_list_is_nothing_to_wait_for(
     assert sandbox.sent() == []
 
 
-def test_a_project_alone_means_what_is_unfinished_within_a_day(client: Client) -> None:
+def test_a_project_alone_means_its_unfinished_operations_of_the_last_day(client: Client) -> None:
     assert statuses(task(client, project_id=BLOG)) == {"young": "finished"}
 
 
@@ -162,7 +162,7 @@ def test_lookback_limits_the_age(client: Client) -> None:
     assert statuses(task(client, project_id=BLOG, lookback=150.0)) == {"young": "finished"}
 
 
-def test_lookback_0_reaches_all_history(sandbox: Sandbox, client: Client) -> None:
+def test_lookback_0_includes_the_whole_history(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=1, times=None)
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
 
@@ -188,37 +188,37 @@ def test_operations_that_begin_during_the_wait_are_not_waited_for(
     }
 
 
-def test_skipped_is_a_good_end(client: Client) -> None:
+def test_skipped_counts_as_succeeded(client: Client) -> None:
     assert statuses(task(client, names=["skipped"])) == {"skipped": "skipped"}
 
 
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])
-def test_a_bad_end_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
-    told = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
-    assert (told["failed_ids"], told["pending_ids"]) == ([name], ["endless"])
-    assert statuses(told) == {"endless": "scheduling", name: status, "skipped": "skipped"}
-    assert told["failure"]["kind"] == "wait_failed"
-    assert set(told) == {"operations", "elapsed", "polls", "warnings", "failed_ids", "pending_ids", "msg", "failure"}
-    assert told["msg"].startswith("1 of 3 operations failed: ")
+def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
+    failure = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
+    assert (failure["failed_ids"], failure["pending_ids"]) == ([name], ["endless"])
+    assert statuses(failure) == {"endless": "scheduling", name: status, "skipped": "skipped"}
+    assert failure["failure"]["kind"] == "wait_failed"
+    assert set(failure) == {"operations", "elapsed", "polls", "warnings", "failed_ids", "pending_ids", "msg", "failure"}
+    assert failure["msg"].startswith("1 of 3 operations failed: ")
     assert clock.elapsed < 5
 
 
-def test_a_failure_is_told_with_action_status_count_and_error_text(client: Client) -> None:
-    told = failing(client, names=["fails", "breaks"])
-    assert told["msg"] == (
+def test_the_message_has_action_status_failures_count_and_error_text(client: Client) -> None:
+    failure = failing(client, names=["fails", "breaks"])
+    assert failure["msg"] == (
         f"2 of 2 operations failed: start_compute fails of {SHOP} is failed (failures_count 1): no capacity left; "
-        f"start_compute breaks of {SHOP} is error (failures_count 0): out of disk"
+        f"start_compute breaks of {SHOP} is error (failures_count 0): out of disk."
     )
 
 
-def test_within_failed_grace_a_failed_operation_may_come_back(client: Client, clock: FakeClock) -> None:
+def test_within_failed_grace_a_failed_operation_may_be_retried(client: Client, clock: FakeClock) -> None:
     assert statuses(task(client, names=["retried"], failed_grace=10.0)) == {"retried": "finished"}
     assert clock.elapsed >= 12
 
 
-def test_after_failed_grace_a_failed_operation_has_failed(client: Client, clock: FakeClock) -> None:
-    told = failing(client, names=["fails"], failed_grace=30.0)
-    assert told["failed_ids"] == ["fails"]
+def test_after_failed_grace_a_failed_operation_counts_as_failed(client: Client, clock: FakeClock) -> None:
+    failure = failing(client, names=["fails"], failed_grace=30.0)
+    assert failure["failed_ids"] == ["fails"]
     assert 30 <= clock.elapsed - 3 < 40
 
 
@@ -241,36 +241,41 @@ def test_each_failure_has_a_grace_of_its_own(sandbox: Sandbox, client: Client) -
 
 
 @pytest.mark.parametrize("name", ["breaks", "cancelled"])
-def test_failed_grace_is_for_failed_only(client: Client, clock: FakeClock, name: str) -> None:
+def test_failed_grace_applies_to_failed_only(client: Client, clock: FakeClock, name: str) -> None:
     assert failing(client, names=[name], failed_grace=200.0)["failed_ids"] == [name]
     assert clock.elapsed < 10
 
 
-def test_on_a_timeout_the_last_state_of_each_is_known(client: Client, clock: FakeClock) -> None:
-    told = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
+def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, clock: FakeClock) -> None:
+    failure = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
     assert clock.elapsed == pytest.approx(60)
-    assert (told["failed_ids"], told["pending_ids"]) == ([], ["slow", "endless"])
-    assert statuses(told) == {"quick": "finished", "slow": "running", "endless": "scheduling"}
-    assert told["elapsed"] == pytest.approx(60)
-    assert told["failure"] == {"kind": "wait_failed"}
-    assert told["msg"] == (
-        f"timed out after 60 s: 2 of 3 operations unfinished: start_compute slow of {SHOP} is running (failures_count 0); "
-        f"start_compute endless of {SHOP} is scheduling (failures_count 0)"
+    assert (failure["failed_ids"], failure["pending_ids"]) == ([], ["slow", "endless"])
+    assert statuses(failure) == {"quick": "finished", "slow": "running", "endless": "scheduling"}
+    assert failure["elapsed"] == pytest.approx(60)
+    assert failure["failure"] == {"kind": "wait_failed"}
+    assert failure["msg"] == (
+        f"Timed out after 60 s with 2 of 3 operations unfinished: start_compute slow of {SHOP} is running (failures_count 0); "
+        f"start_compute endless of {SHOP} is scheduling (failures_count 0). "
+        "Unfinished operations continue on the service. Wait for them again, or increase timeout."
     )
 
 
-def test_on_a_timeout_within_failed_grace_the_failed_ones_are_told_apart(client: Client) -> None:
-    told = failing(client, names=["fails", "endless"], timeout=20.0, failed_grace=100.0)
-    assert (told["failed_ids"], told["pending_ids"]) == (["fails"], ["endless"])
-    assert "no capacity left" in told["msg"]
+def test_a_timeout_within_failed_grace_distinguishes_failed_and_unfinished(client: Client) -> None:
+    failure = failing(client, names=["fails", "endless"], timeout=20.0, failed_grace=100.0)
+    assert (failure["failed_ids"], failure["pending_ids"]) == (["fails"], ["endless"])
+    assert failure["msg"] == (
+        f"Timed out after 20 s with 1 of 2 operations unfinished and 1 failed: start_compute fails of {SHOP} is failed "
+        f"(failures_count 1): no capacity left; start_compute endless of {SHOP} is scheduling (failures_count 0). "
+        "Unfinished operations continue on the service. Wait for them again, or increase timeout."
+    )
 
 
-def test_a_last_look_at_the_deadline_sees_what_has_just_ended(client: Client, clock: FakeClock) -> None:
+def test_the_last_poll_at_the_deadline_sees_what_has_just_finished(client: Client, clock: FakeClock) -> None:
     assert statuses(task(client, names=["slow"], timeout=100.0)) == {"slow": "finished"}
     assert clock.elapsed == pytest.approx(100)
 
 
-def test_timeout_0_looks_once(client: Client, clock: FakeClock) -> None:
+def test_timeout_0_polls_once(client: Client, clock: FakeClock) -> None:
     assert failing(client, names=["endless"], timeout=0.0)["polls"] == 1
     assert clock.pauses == []
     assert task(client, project_id=BLOG, operation_id=["old"], timeout=0.0)["polls"] == 1
@@ -290,7 +295,7 @@ TRANSIENT: list[dict[str, Any]] = [
     [{"project_id": SHOP, "operation_id": ["quick"]}, {"project_id": BLOG}],
     ids=["an operation", "a project"],
 )
-def test_transient_faults_are_ridden_out(
+def test_transient_errors_are_retried(
     sandbox: Sandbox, client: Client, fault: dict[str, Any], options: dict[str, Any]
 ) -> None:
     sandbox.fault(**fault, times=3)
@@ -299,41 +304,41 @@ def test_transient_faults_are_ridden_out(
     assert result["polls"] >= 4
 
 
-def test_a_fault_of_one_project_does_not_keep_the_others_from_being_seen(sandbox: Sandbox, client: Client) -> None:
+def test_an_error_of_one_project_does_not_affect_the_others(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", path=f"/projects/{BLOG}/*", status=503, times=None)
-    told = failing(
+    failure = failing(
         client, operations=[{"id": "young", "project_id": BLOG}, {"id": "quick", "project_id": SHOP}], timeout=30.0
     )
-    assert statuses(told) == {"young": None, "quick": "finished"}
-    assert told["operations"][0] == {"id": "young", "project_id": BLOG, "status": None}
-    assert told["pending_ids"] == ["young"]
-    assert f"operation young of {BLOG} is not known" in told["msg"]
-    assert "the last answer was a fault: the service answered 503" in told["msg"]
-    assert (told["failure"]["kind"], told["failure"]["status"]) == ("http_status", 503)
+    assert statuses(failure) == {"young": None, "quick": "finished"}
+    assert failure["operations"][0] == {"id": "young", "project_id": BLOG, "status": None}
+    assert failure["pending_ids"] == ["young"]
+    assert f"operation young of {BLOG} could not be polled. " in failure["msg"]
+    assert "The last poll met an error: " in failure["msg"]
+    assert (failure["failure"]["kind"], failure["failure"]["status"]) == ("http_status", 503)
 
 
-def test_retry_after_makes_a_pause_longer_than_interval(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_retry_after_may_exceed_interval(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("status", status=429, retry_after=17)
     task(client, names=["quick"], interval=2.0)
     assert clock.pauses == [17.0]
 
 
-def test_retry_after_does_not_push_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_retry_after_does_not_delay_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("status", status=429, retry_after=45, times=None)
-    told = failing(client, names=["quick"], timeout=60.0)
+    failure = failing(client, names=["quick"], timeout=60.0)
     assert clock.elapsed == pytest.approx(60)
-    assert told["pending_ids"] == ["quick"]
-    assert told["failure"]["status"] == 429
+    assert failure["pending_ids"] == ["quick"]
+    assert failure["failure"]["status"] == 429
 
 
-def test_api_retries_do_not_add_to_the_looks(sandbox: Sandbox, clock: FakeClock) -> None:
+def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -> None:
     sandbox.fault("status", status=503, times=None)
     client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=50), clock.clock)
-    told = failing(client, names=["quick"], timeout=10.0)
-    assert len(sandbox.sent()) == told["polls"]
+    failure = failing(client, names=["quick"], timeout=10.0)
+    assert len(sandbox.sent()) == failure["polls"]
 
 
-def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox) -> None:
+def test_a_key_revoked_during_the_wait_aborts_it(sandbox: Sandbox) -> None:
     [own] = sandbox.keys("own")
     pauses: list[float] = []
 
@@ -344,12 +349,12 @@ def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox) -> None:
             sandbox.api("DELETE", f"/api_keys/{own['id']}")
 
     revoking = FakeClock(on_sleep=revoke)
-    told = failing(Client(Connection(sandbox.base_url, OWN_KEY), revoking.clock), names=["endless"])
+    failure = failing(Client(Connection(sandbox.base_url, OWN_KEY), revoking.clock), names=["endless"])
     assert len(pauses) == 3
-    assert (told["failure"]["kind"], told["failure"]["status"]) == ("unauthorized", 401)
-    assert statuses(told) == {"endless": "scheduling"}
-    assert (told["failed_ids"], told["pending_ids"]) == ([], ["endless"])
-    assert OWN_KEY not in str(told)
+    assert (failure["failure"]["kind"], failure["failure"]["status"]) == ("unauthorized", 401)
+    assert statuses(failure) == {"endless": "scheduling"}
+    assert (failure["failed_ids"], failure["pending_ids"]) == ([], ["endless"])
+    assert OWN_KEY not in str(failure)
 
 
 @pytest.mark.parametrize(
@@ -362,15 +367,15 @@ def test_a_key_revoked_during_the_wait_ends_it(sandbox: Sandbox) -> None:
     ],
     ids=["401", "403", "404", "400"],
 )
-def test_an_answer_that_will_not_change_ends_the_wait(
+def test_an_error_that_retrying_cannot_fix_aborts_the_wait(
     sandbox: Sandbox, client: Client, clock: FakeClock, fault: dict[str, Any], kind: str
 ) -> None:
     sandbox.fault(**fault, skip=2, times=None)
-    told = failing(client, names=["endless"])
-    assert (told["polls"], len(clock.pauses)) == (3, 2)
-    assert (told["failure"]["kind"], told["failure"]["status"]) == (kind, fault["status"])
-    assert statuses(told) == {"endless": "scheduling"}
-    assert told["msg"].startswith("the wait was ended by a fault: the service answered")
+    failure = failing(client, names=["endless"])
+    assert (failure["polls"], len(clock.pauses)) == (3, 2)
+    assert (failure["failure"]["kind"], failure["failure"]["status"]) == (kind, fault["status"])
+    assert statuses(failure) == {"endless": "scheduling"}
+    assert failure["msg"].startswith("The wait was aborted by an error that retrying cannot fix: ")
 
 
 @pytest.mark.parametrize(
@@ -383,22 +388,24 @@ def test_an_answer_that_will_not_change_ends_the_wait(
     ],
     ids=["an operation", "one of two", "a project", "an operation of no project"],
 )
-def test_what_does_not_exist_ends_the_wait(client: Client, clock: FakeClock, options: dict[str, Any]) -> None:
-    told = failing(client, **options)
-    assert told["failure"]["kind"] == "not_found"
+def test_an_unknown_operation_or_project_aborts_the_wait(
+    client: Client, clock: FakeClock, options: dict[str, Any]
+) -> None:
+    failure = failing(client, **options)
+    assert failure["failure"]["kind"] == "not_found"
     assert clock.pauses == []
 
 
 def test_several_operations_of_a_project_share_one_request(sandbox: Sandbox, client: Client) -> None:
     result = task(client, names=["quick", "slow", "skipped"])
-    # The last looks are for the slow one alone, which is then fetched by its id.
+    # The last polls are for the slow one alone, which is then fetched by its id.
     together = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations"]
     alone = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations/slow"]
     assert (len(together) + len(alone), len(sandbox.sent())) == (result["polls"], result["polls"])
     assert len(together) >= 3
 
 
-def test_operations_beyond_the_page_are_fetched_too(sandbox: Sandbox, client: Client) -> None:
+def test_operations_beyond_the_first_page_are_fetched(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=2, times=None)
     names = ["quick", "slow", "skipped", "retried"]
     assert set(statuses(task(client, names=names, failed_grace=60.0)).values()) == {"finished", "skipped"}
@@ -418,7 +425,7 @@ def test_operations_of_several_projects_take_one_request_each(sandbox: Sandbox, 
     ],
     ids=["operations", "project"],
 )
-def test_check_mode_looks_once_and_takes_unfinished_ones_as_they_are(
+def test_check_mode_polls_once_and_accepts_unfinished_operations(
     client: Client, clock: FakeClock, options: dict[str, Any], expected: dict[str, str]
 ) -> None:
     result = task(client, check_mode=True, **options)
@@ -427,34 +434,35 @@ def test_check_mode_looks_once_and_takes_unfinished_ones_as_they_are(
     assert set(result) == {"changed", "operations", "elapsed", "polls", "warnings"}
 
 
-def test_check_mode_fails_for_what_has_failed(sandbox: Sandbox, client: Client) -> None:
+def test_check_mode_fails_for_failed_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.advance(5)
     assert failing(client, check_mode=True, names=["fails", "endless"])["failed_ids"] == ["fails"]
 
 
-def test_check_mode_fails_when_it_cannot_look(sandbox: Sandbox, client: Client) -> None:
+def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, times=None)
-    told = failing(client, check_mode=True, names=["quick"])
-    assert (told["failure"]["status"], told["failure"]["attempts"]) == (503, 6)
-    assert told["pending_ids"] == ["quick"]
+    failure = failing(client, check_mode=True, names=["quick"])
+    assert (failure["failure"]["status"], failure["failure"]["attempts"]) == (503, 6)
+    assert failure["pending_ids"] == ["quick"]
+    assert failure["msg"].startswith("The operations could not be polled: ")
 
 
-def test_an_unknown_status_is_still_going_and_warned_of_once(sandbox: Sandbox, client: Client) -> None:
+def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:
     dreaming = {"operation": {"id": "quick", "project_id": SHOP, "status": "dreaming"}}
     sandbox.fault("status", status=200, body=dreaming, times=4)
     result = task(client, names=["quick"])
     assert statuses(result) == {"quick": "finished"}
     assert result["polls"] >= 5
     assert result["warnings"] == [
-        "'dreaming' is an operation status unknown to this collection; it is taken as still going."
+        "The operation status 'dreaming' is unknown to this collection. It is treated as unfinished."
     ]
 
 
-def test_an_unknown_status_is_told_on_a_timeout(sandbox: Sandbox, client: Client) -> None:
+def test_a_timeout_message_has_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=200, body={"operation": {"id": "quick", "status": "dreaming"}}, times=None)
-    told = failing(client, names=["quick"], timeout=10.0)
-    assert "quick of wispy-lake-12345678 is dreaming" in told["msg"]
-    assert len(told["warnings"]) == 1
+    failure = failing(client, names=["quick"], timeout=10.0)
+    assert "quick of wispy-lake-12345678 is dreaming" in failure["msg"]
+    assert len(failure["warnings"]) == 1
 
 
 def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
@@ -464,7 +472,7 @@ def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: 
     assert statuses(task(client, project_id=SHOP)) == {"quick": "finished"}
 
 
-def test_what_fails_while_the_service_cannot_be_asked_is_not_forgotten(sandbox: Sandbox, client: Client) -> None:
+def test_an_operation_that_fails_while_the_service_is_unavailable_is_reported(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (1, "failed"), action="create_timeline")
     project = sandbox.api("POST", "/projects", {"project": {"name": "x"}})["project"]["id"]
     sandbox.fault("status", status=503, times=6)
@@ -472,15 +480,13 @@ def test_what_fails_while_the_service_cannot_be_asked_is_not_forgotten(sandbox: 
 
 
 @pytest.mark.parametrize("kind", ["malformed", "html"])
-def test_an_answer_that_is_not_understood_does_not_end_a_wait_that_was_going_well(
-    sandbox: Sandbox, client: Client, kind: str
-) -> None:
+def test_an_invalid_response_after_a_valid_one_is_retried(sandbox: Sandbox, client: Client, kind: str) -> None:
     operations = create_branch(sandbox)
     sandbox.fault(kind, skip=1, times=2)
     assert set(statuses(task(client, operations=operations)).values()) == {"finished"}
 
 
-def test_a_fault_of_one_operation_does_not_hide_the_others(sandbox: Sandbox, client: Client) -> None:
+def test_an_error_of_one_operation_does_not_affect_the_others(sandbox: Sandbox, client: Client) -> None:
     operations = create_branch(sandbox)
     first, _second = (f"/projects/*/operations/{operation['id']}" for operation in operations)
     sandbox.fault("status", status=500, times=None, path="/projects/*/operations")
@@ -488,9 +494,12 @@ def test_a_fault_of_one_operation_does_not_hide_the_others(sandbox: Sandbox, cli
     result = failing(client, operations=operations, timeout=20)
     assert result["pending_ids"] == [operations[0]["id"]]
     assert statuses(result)[operations[1]["id"]] == "finished"
-    assert "the last answer was a fault" in result["msg"]
+    assert "The last poll met an error: " in result["msg"]
 
 
-def test_a_project_that_could_never_be_listed_is_told(sandbox: Sandbox, client: Client) -> None:
+def test_a_timeout_message_says_that_a_project_could_not_be_listed(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, times=None)
-    assert "operations of shop could not be listed" in failing(client, project_id="shop", timeout=2)["msg"]
+    assert (
+        "before the unfinished operations of shop could be listed. The last poll met an error: "
+        in failing(client, project_id="shop", timeout=2)["msg"]
+    )

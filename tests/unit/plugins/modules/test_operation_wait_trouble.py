@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operation_wait against the sandbox when times are bad: a service that is down, a clock that is wrong, very many operations."""
+"""operation_wait against the sandbox with a service that is down, with wrong clocks, with many operations, and in several runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -69,9 +69,7 @@ A_PROJECT = {"project_id": SHOP}
     ],
     ids=["reset", "reset after a while", "503", "502 after a while", "truncated"],
 )
-def test_a_service_that_is_down_for_a_minute_is_waited_for(
-    sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]
-) -> None:
+def test_an_outage_of_a_minute_is_retried(sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]) -> None:
     def go_on(seconds: float) -> None:
         sandbox.advance(seconds)
         if clock.elapsed >= SECONDS_DOWN:
@@ -84,8 +82,10 @@ def test_a_service_that_is_down_for_a_minute_is_waited_for(
 
     assert statuses(result) == {"finished": 1}
     assert 100 <= clock.elapsed <= 105
-    unanswered = [request for request in sandbox.requests() if request["status"] != 200 or fault["kind"] == "truncate"]
-    assert 10 < len(unanswered) < 40
+    unsuccessful = [
+        request for request in sandbox.requests() if request["status"] != 200 or fault["kind"] == "truncate"
+    ]
+    assert 10 < len(unsuccessful) < 40
 
 
 FAILING = {
@@ -100,28 +100,36 @@ FAILING = {
 
 
 @pytest.mark.parametrize("seed", [FAILING], ids=["two that fail"])
-@pytest.mark.parametrize("unanswered", [1, 6], ids=["one look in vain", "several looks in vain"])
-def test_what_has_failed_before_the_project_could_be_read_was_unfinished_at_the_call(
-    sandbox: Sandbox, unanswered: int
+@pytest.mark.parametrize("failed_polls", [1, 6], ids=["one failed poll", "several failed polls"])
+def test_operations_that_failed_before_the_first_list_but_after_the_call_are_reported(
+    sandbox: Sandbox, failed_polls: int
 ) -> None:
-    sandbox.fault("status", status=502, times=unanswered)
+    sandbox.fault("status", status=502, times=failed_polls)
     clock = FakeClock(on_sleep=sandbox.advance)
     with pytest.raises(WaitFailed, match="1 of 1 operation failed") as error:
         task(Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock), project_id=SHOP)
-    # The other one had failed before anybody asked.
+    # The other one had failed before the call.
     assert error.value.result["failed_ids"] == ["during"]
 
 
-def test_a_part_of_a_wait_leaves_the_rest_to_the_next(sandbox: Sandbox, client: Client) -> None:
-    part = {"at_least": 2.0, "at_most": 60.0, "elapsed": 0.0, "left": None}
-    first = task(client, **AN_OPERATION, _part=part)
-    assert first["elapsed"] >= 60 and statuses(first) == {"scheduling": 1}
-    # It has changed by the next look, so the next part does not last so long.
-    second = task(client, **AN_OPERATION, _part={**part, "elapsed": first["elapsed"], "left": first["_left"]})
+def test_a_run_returns_the_state_from_which_the_next_one_resumes(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    options = {**AN_OPERATION, "_stop_when": {"min_seconds": 2.0, "max_seconds": 60.0}}
+    first = task(client, **options)
+    assert 60 <= first["elapsed"] <= 65 and statuses(first) == {"scheduling": 1}
+    assert first["_changes"] == []
+    # The time until the next run counts.
+    clock.sleep(20)
+    # The status changes before max_seconds are over.
+    second = task(client, **options, _state=first["_state"])
     assert [(change["previous_status"], change["status"]) for change in second["_changes"]] == [
         ("scheduling", "running")
     ]
     assert 90 <= second["elapsed"] <= 96
+    last = task(client, **options, _state=second["_state"])
+    assert "_state" not in last and statuses(last) == {"finished": 1}
+    assert last["polls"] > second["polls"] > first["polls"]
 
 
 def off_by(clock: FakeClock, hours: Callable[[], float]) -> Clock:
@@ -136,12 +144,14 @@ class TestControllerWhoseClockIsOff:
         operations = [course("old", (10_000, "finished"), age=7200), course("young", (110, "finished"), age=100)]
         return {"projects": [{"id": SHOP, "compute": False, "operations": operations}]}
 
-    def test_lookback_is_by_the_service_s_clock(self, sandbox: Sandbox, clock: FakeClock, hours: float) -> None:
+    def test_lookback_is_measured_by_the_clock_of_the_service(
+        self, sandbox: Sandbox, clock: FakeClock, hours: float
+    ) -> None:
         client = Client(Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours))
         result = task(client, project_id=SHOP, lookback=3600.0)
         assert [operation["id"] for operation in result["operations"]] == ["young"]
 
-    def test_a_clock_that_is_set_during_the_wait_changes_nothing(
+    def test_setting_the_clock_during_the_wait_has_no_effect(
         self, sandbox: Sandbox, clock: FakeClock, hours: float
     ) -> None:
         client = Client(
@@ -170,7 +180,7 @@ class TestFiveHundredOperations:
             ]
         }
 
-    def test_one_request_for_each_project_and_look(self, sandbox: Sandbox, client: Client) -> None:
+    def test_each_poll_is_one_request_per_project(self, sandbox: Sandbox, client: Client) -> None:
         operations = [
             {"id": f"p{p}-{number}", "project_id": f"project-{p}"}
             for number in range(OPERATIONS)

@@ -75,33 +75,33 @@ def test_a_project_that_is_deleted_meanwhile_is_left_out_with_a_warning(serve: S
     assert [each["id"] for each in found.operations] == ["b:02", "a:01"]
     [warning] = found.warnings
     assert "404" in warning
-    assert warning.endswith("just deleted: gone-1, gone-2.")
+    assert warning.endswith("deleted while they were listed: gone-1, gone-2.")
 
 
-def test_a_project_that_goes_between_two_pages_is_left_out_as_a_whole(serve: Serve) -> None:
+def test_a_project_that_is_deleted_between_two_pages_is_left_out(serve: Serve) -> None:
     served = serve(projects("a"), operations("a:01", cursor="1"), reply({}, 404))
     found = list_account_operations(served.client, Selection(), 100, 1)
     assert (found.operations, len(found.warnings)) == ([], 1)
 
 
-def test_projects_that_the_service_could_not_list_are_told(serve: Serve) -> None:
+def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) -> None:
     found = list_account_operations(serve(projects(unavailable_project_ids=["lost-1"])).client, Selection(), 100, 4)
     assert found.warnings == ["The project list is incomplete. The service could not include: lost-1. Try again later."]
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])
-def test_any_other_fault_fails_the_whole_list(serve: Serve, status: int) -> None:
+def test_any_other_error_fails_the_whole_list(serve: Serve, status: int) -> None:
     served = serve(projects("a", "b"), operations("a:01"), reply({}, status), api_retries=0)
     with pytest.raises(StatusError):
         listed(served.client)
 
 
-def test_a_project_list_that_is_not_there_is_a_fault(serve: Serve) -> None:
+def test_a_missing_project_list_is_an_error(serve: Serve) -> None:
     with pytest.raises(NotFound):
         listed(serve(reply({}, 404)).client)
 
 
-def test_as_many_projects_as_workers_are_read_together(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_projects_as_workers_are_listed_in_parallel(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(3)
 
     def get(*segments: str, query: Any = None) -> Response:

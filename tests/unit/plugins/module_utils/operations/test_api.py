@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A project's operations: newest first, and no page read that the selection does not need."""
+"""A project's operations: newest first, and no page fetched that the selection does not need."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
     assert listed(serve, operations(2, 1, cursor="1"), operations(1, 3, 2.5)) == ["1h", "2h", "2.5h", "3h"]
 
 
-def test_an_operation_without_a_readable_time_comes_last() -> None:
+def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
     ordered = newest_first(
         [{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}, operation(5)]
     )
     assert [each["id"] for each in ordered] == ["5h", "none", "null", "bad"]
 
 
-def test_times_with_other_offsets_and_fractions_are_compared_as_times() -> None:
+def test_timestamps_with_other_offsets_and_fractions_are_compared_as_times() -> None:
     times = [
         "2026-11-21T08:00:00Z",
         "2026-11-21T09:30:00+02:00",
@@ -111,16 +111,16 @@ CANDIDATES = [
     ],
     ids=str,
 )
-def test_selects_what_is_wanted(serve: Serve, selection: dict[str, Any], expected: str) -> None:
+def test_returns_the_selected_operations(serve: Serve, selection: dict[str, Any], expected: str) -> None:
     assert "".join(listed(serve, page("operations", CANDIDATES), **selection)) == expected
 
 
-def test_filters_do_not_end_the_reading(serve: Serve) -> None:
+def test_filters_do_not_end_the_paging(serve: Serve) -> None:
     script = operations(1, cursor="1"), operations(2, cursor="2"), operations(3, status="failed")
     assert listed(serve, *script, statuses=("failed",)) == ["3h"]
 
 
-def test_reads_no_page_further_than_max_results(serve: Serve) -> None:
+def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
     # The script has no third page: the service would answer 599 to a third request.
     assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == [
         "1h",
@@ -129,23 +129,23 @@ def test_reads_no_page_further_than_max_results(serve: Serve) -> None:
     ]
 
 
-def test_a_page_that_just_fills_max_results_is_the_last(serve: Serve) -> None:
+def test_a_page_that_completes_max_results_is_the_last(serve: Serve) -> None:
     assert listed(serve, operations(1, 2, cursor="1"), max_results=2) == ["1h", "2h"]
 
 
 @pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)], ids=["age", "time"])
-def test_reads_no_page_further_than_created_after(serve: Serve, created_after: Any) -> None:
+def test_fetches_no_more_pages_than_created_after_needs(serve: Serve, created_after: Any) -> None:
     script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
     assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
 
 
-def test_goes_on_while_pages_are_new_enough(serve: Serve) -> None:
+def test_fetches_the_next_page_while_pages_are_new_enough(serve: Serve) -> None:
     script = operations(1, 2, cursor="1"), operations(3, cursor="2"), operations()
     assert listed(serve, *script, created_after=timedelta(hours=3)) == ["1h", "2h", "3h"]
 
 
 @pytest.mark.parametrize("hours_off", [-7, -1, 1, 7])
-def test_an_age_counts_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
+def test_an_age_is_measured_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
     service_time = EPOCH + timedelta(hours=hours_off)
     ages = (-hours_off + 0.5, -hours_off + 1.5, -hours_off + 2.5)
     response = page(
@@ -154,28 +154,28 @@ def test_an_age_counts_by_the_clock_of_the_service(serve: Serve, hours_off: int)
     assert listed(serve, response, created_after=timedelta(hours=2)) == [f"{age}h" for age in ages[:2]]
 
 
-def test_a_time_does_not_depend_on_any_clock(serve: Serve) -> None:
+def test_a_timestamp_does_not_depend_on_any_clock(serve: Serve) -> None:
     response = page("operations", [operation(1), operation(3)], Date="Sat, 21 Nov 2099 08:00:00 GMT")
     assert listed(serve, response, created_after=EPOCH - timedelta(hours=2)) == ["1h"]
 
 
-def test_an_age_from_before_time_selects_everything(serve: Serve) -> None:
+def test_an_age_beyond_the_year_1_selects_everything(serve: Serve) -> None:
     assert listed(serve, operations(1, 24 * 365 * 100), created_after=timedelta.max) == ["1h", "876000h"]
 
 
-def test_a_time_with_another_offset_is_the_same_time(serve: Serve) -> None:
+def test_a_timestamp_with_another_offset_is_the_same_time(serve: Serve) -> None:
     created_after = datetime(2026, 11, 21, 16, 30, tzinfo=timezone(timedelta(hours=10)))
     assert listed(serve, operations(1, 2), created_after=created_after) == ["1h"]
 
 
 @pytest.mark.parametrize("created_at", [None, "", "soon", 1763712000], ids=repr)
-def test_with_created_after_an_unreadable_time_is_an_error_and_no_silent_gap(serve: Serve, created_at: Any) -> None:
+def test_with_created_after_an_unreadable_timestamp_is_an_error(serve: Serve, created_at: Any) -> None:
     response = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
     with pytest.raises(UnexpectedResponse, match="created_at"):
         listed(serve, response, created_after=timedelta(hours=24))
 
 
-def test_without_created_after_an_unreadable_time_does_not_matter(serve: Serve) -> None:
+def test_without_created_after_an_unreadable_timestamp_is_accepted(serve: Serve) -> None:
     assert listed(serve, page("operations", [operation(2, id="odd", created_at="soon"), operation(1)])) == ["1h", "odd"]
 
 
@@ -185,7 +185,7 @@ def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) ->
         listed(serve, operations(1, status=status))
 
 
-def test_a_project_that_is_not_there_is_told(serve: Serve) -> None:
+def test_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound) as error:
         listed(serve, reply({"message": "project not found"}, 404))
     assert error.value.details["path"] == "/projects/p%2F1/operations"
@@ -222,7 +222,7 @@ def test_fetches_one_operation(serve: Serve) -> None:
     ],
     ids=str,
 )
-def test_an_answer_about_something_else_is_an_error(serve: Serve, body: Any) -> None:
+def test_a_response_about_another_operation_is_an_error(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse):
         get_operation(serve(reply(body)).client, "p", "o")
 
@@ -233,7 +233,7 @@ def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) 
     assert served.requests[1].query == [("limit", "1")]
 
 
-def test_an_operation_of_an_unknown_project_is_no_empty_list(serve: Serve) -> None:
+def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound, match="or base_url is wrong"):
         find_operation(serve(reply({}, 404), reply({}, 404)).client, "p", "o")
 
@@ -244,7 +244,7 @@ def test_a_known_operation_is_a_list_of_one(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
-def test_a_fault_is_not_taken_for_an_unknown_operation(serve: Serve, status: int) -> None:
+def test_another_error_is_not_treated_as_an_unknown_operation(serve: Serve, status: int) -> None:
     with pytest.raises(StatusError):
         find_operation(serve(reply({}, status), api_retries=0).client, "p", "o")
 

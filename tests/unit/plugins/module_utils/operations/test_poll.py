@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The states of a project's operations, found out with as few requests as can be."""
+"""The states of a project's operations, fetched with few requests."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def single(name: str) -> Reply:
     return reply({"operation": operation(name)})
 
 
-def looked_at(served: Scripted, *names: str) -> list[str]:
+def polled(served: Scripted, *names: str) -> list[str]:
     return [each["id"] for each in poll_operations(served.client, "p", names)]
 
 
 def test_one_operation_is_fetched_by_its_id(serve: Serve) -> None:
     served = serve(single("a"))
-    assert looked_at(served, "a") == ["a"]
+    assert polled(served, "a") == ["a"]
     assert served.targets == ["/projects/p/operations/a"]
 
 
-def test_no_operation_is_no_request(serve: Serve) -> None:
+def test_no_operations_need_no_request(serve: Serve) -> None:
     served = serve()
-    assert looked_at(served) == []
+    assert polled(served) == []
     assert served.requests == []
 
 
-def test_several_that_a_page_covers_are_one_request(serve: Serve) -> None:
+def test_several_operations_on_one_page_are_one_request(serve: Serve) -> None:
     served = serve(listing("x", "b", "y", "a", cursor="1"))
-    assert sorted(looked_at(served, "a", "b")) == ["a", "b"]
+    assert sorted(polled(served, "a", "b")) == ["a", "b"]
     assert served.targets == ["/projects/p/operations?limit=20"]
 
 
@@ -59,29 +59,29 @@ def test_several_that_a_page_covers_are_one_request(serve: Serve) -> None:
 def test_the_page_has_room_for_twice_as_many_up_to_a_hundred(serve: Serve, number: int, limit: int) -> None:
     names = [f"o{each}" for each in range(number)]
     served = serve(listing(*names, cursor="1"))
-    assert looked_at(served, *names) == names
+    assert polled(served, *names) == names
     assert served.requests[0].query == [("limit", str(limit))]
 
 
-def test_goes_on_to_the_next_page_while_pages_show_some(serve: Serve) -> None:
+def test_fetches_the_next_page_while_pages_have_some_of_them(serve: Serve) -> None:
     served = serve(listing("a", "x", cursor="1"), listing("b", "c", cursor="2"))
-    assert looked_at(served, "a", "b", "c") == ["a", "b", "c"]
+    assert polled(served, "a", "b", "c") == ["a", "b", "c"]
 
 
-def test_what_the_pages_do_not_show_is_fetched_one_by_one(serve: Serve) -> None:
+def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) -> None:
     served = serve(listing("a", "x", cursor="1"), listing("y", cursor="2"), single("b"), single("c"))
-    assert looked_at(served, "b", "a", "c") == ["a", "b", "c"]
+    assert polled(served, "b", "a", "c") == ["a", "b", "c"]
     assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
 
 
-def test_old_operations_cost_one_request_more_and_not_all_of_the_history(serve: Serve) -> None:
+def test_old_operations_need_one_page_and_not_the_whole_history(serve: Serve) -> None:
     served = serve(listing("x", "y", cursor="1"), single("a"), single("b"))
-    assert looked_at(served, "a", "b") == ["a", "b"]
+    assert polled(served, "a", "b") == ["a", "b"]
 
 
-def test_an_operation_named_twice_is_looked_at_once(serve: Serve) -> None:
+def test_an_operation_named_twice_is_polled_once(serve: Serve) -> None:
     served = serve(single("a"))
-    assert looked_at(served, "a", "a") == ["a"]
+    assert polled(served, "a", "a") == ["a"]
 
 
 def test_keeps_every_field(serve: Serve) -> None:
@@ -89,19 +89,39 @@ def test_keeps_every_field(serve: Serve) -> None:
     assert list(poll_operations(serve(reply({"operation": sent})).client, "p", ["a"])) == [sent]
 
 
-def test_an_operation_that_does_not_exist_is_told(serve: Serve) -> None:
+def test_an_operation_that_does_not_exist_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound):
-        looked_at(serve(listing("a"), reply({}, 404)), "a", "b")
+        polled(serve(listing("a"), reply({}, 404)), "a", "b")
 
 
-def test_a_fault_of_the_list_is_not_hidden_by_fetching_one_by_one(serve: Serve) -> None:
+def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -> None:
     served = serve(reply({}, 403))
     with pytest.raises(StatusError):
-        looked_at(served, "a", "b")
+        polled(served, "a", "b")
     assert len(served.requests) == 1
 
 
-# Unfinished ones
+@pytest.mark.parametrize("status", [401, 403, 429, 503])
+def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve, status: int) -> None:
+    served = serve(reply({}, 500), single("a"), reply({}, status), api_retries=0)
+    names = []
+    with pytest.raises(StatusError) as error:
+        for each in poll_operations(served.client, "p", ["a", "b", "c"]):
+            names.append(each["id"])
+    assert (names, error.value.status, len(served.requests)) == (["a"], status, 3)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serve: Serve, status: int) -> None:
+    served = serve(listing("x"), reply({}, status), single("b"), api_retries=0)
+    names = []
+    with pytest.raises(StatusError) as error:
+        for each in poll_operations(served.client, "p", ["a", "b"]):
+            names.append(each["id"])
+    assert (names, error.value.status) == (["b"], status)
+
+
+# Unfinished operations
 
 
 @pytest.mark.parametrize(
@@ -118,12 +138,14 @@ def test_a_fault_of_the_list_is_not_hidden_by_fetching_one_by_one(serve: Serve) 
         ("cancelled", False),
     ],
 )
-def test_every_status_that_is_no_end_is_unfinished(serve: Serve, status: str, unfinished: bool) -> None:
+def test_every_status_that_is_neither_succeeded_nor_failed_is_unfinished(
+    serve: Serve, status: str, unfinished: bool
+) -> None:
     served = serve(page("operations", [operation("a", status)]))
     assert bool(unfinished_operations(served.client, "p", 0)) is unfinished
 
 
-def test_no_status_means_two_things() -> None:
+def test_every_status_has_one_meaning() -> None:
     assert not (SUCCEEDED & FAILED or SUCCEEDED & PENDING or FAILED & PENDING)
 
 
@@ -131,19 +153,19 @@ def aged(hours: float, status: str = "running") -> dict[str, Any]:
     return operation(f"{hours}h", status, created_at=(EPOCH - timedelta(hours=hours)).isoformat())
 
 
-def test_lookback_ends_the_reading(serve: Serve) -> None:
+def test_no_page_beyond_lookback_is_fetched(serve: Serve) -> None:
     served = serve(
         page("operations", [aged(1), aged(2, "finished")], "1"), page("operations", [aged(3), aged(25)], "2")
     )
     assert [each["id"] for each in unfinished_operations(served.client, "p", 86400)] == ["1h", "3h"]
 
 
-def test_without_lookback_all_of_the_history_counts(serve: Serve) -> None:
+def test_lookback_0_includes_the_whole_history(serve: Serve) -> None:
     served = serve(page("operations", [aged(1)], "1"), page("operations", [aged(9000)]))
     assert [each["id"] for each in unfinished_operations(served.client, "p", 0)] == ["1h", "9000h"]
 
 
-def test_lookback_counts_by_the_clock_of_the_service(serve: Serve) -> None:
+def test_lookback_is_measured_by_the_clock_of_the_service(serve: Serve) -> None:
     response = page(
         "operations", [aged(1), aged(3)], Date=(EPOCH - timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT")
     )

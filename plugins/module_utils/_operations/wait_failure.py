@@ -1,0 +1,98 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ways in which a wait can fail: the message of each, and what the task returns with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._errors import ClouddbError, RequestFailed
+from .wait_state import OperationRef, WaitState
+
+MAX_DESCRIBED = 20
+
+
+class WaitFailed(ClouddbError):
+    """Operations failed, the deadline passed, or an error aborted the wait. C(result) holds the last known states."""
+
+    kind = "wait_failed"
+
+
+def operations_failed(state: WaitState, failed: Sequence[OperationRef]) -> WaitFailed:
+    """At least one operation has failed."""
+    return _wait_failed(f"{_count(failed, state)} failed: {_describe(failed, state)}.", state, failed)
+
+
+def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
+    """The deadline has passed; C(error) is one that the last poll met."""
+    failed = state.failed(grace=0)
+    unfinished = [ref for ref in state.not_succeeded() if ref not in failed]
+    after = f"Timed out after {state.timeout:g} s"
+    if state.to_list:
+        message = f"{after} before the unfinished operations of {state.to_list.project_id} could be listed."
+    elif not unfinished:
+        message = f"{after}, within failed_grace, with {_count(failed, state)} failed: {_describe(failed, state)}."
+    elif not failed:
+        message = f"{after} with {_count(unfinished, state)} unfinished: {_describe(unfinished, state)}."
+    else:
+        described = _describe([*failed, *unfinished], state)
+        message = f"{after} with {_count(unfinished, state)} unfinished and {len(failed)} failed: {described}."
+    if error:
+        message += f" The last poll met an error: {_sentence(error)}"
+    elif unfinished:
+        message += " Unfinished operations continue on the service. Wait for them again, or increase timeout."
+    return _wait_failed(message, state, failed, error)
+
+
+def aborted(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
+    """An error that the next poll would meet again."""
+    return _wait_failed(
+        f"The wait was aborted by an error that retrying cannot fix: {_sentence(error)}", state, failed, error
+    )
+
+
+def poll_failed(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
+    """The only poll met an error."""
+    return _wait_failed(f"The operations could not be polled: {_sentence(error)}", state, failed, error)
+
+
+def _wait_failed(
+    message: str, state: WaitState, failed: Sequence[OperationRef], error: RequestFailed | None = None
+) -> WaitFailed:
+    ids = {
+        "failed_ids": [ref.id for ref in failed],
+        "pending_ids": [ref.id for ref in state.not_succeeded() if ref not in failed],
+    }
+    failure = WaitFailed(message, error.details if error else {}, {**state.result(), **ids})
+    if error:
+        failure.kind = error.kind
+    return failure
+
+
+def _count(refs: Sequence[OperationRef], state: WaitState) -> str:
+    """For example C(2 of 3 operations)."""
+    total = len(state.operations)
+    return f"{len(refs)} of {total} operation{'' if total == 1 else 's'}"
+
+
+def _describe(refs: Sequence[OperationRef], state: WaitState) -> str:
+    """Each operation with its status, its failures_count and the service's error text."""
+    descriptions = [_describe_one(ref, state) for ref in refs[:MAX_DESCRIBED]]
+    if len(refs) > MAX_DESCRIBED:
+        descriptions.append(f"and {len(refs) - MAX_DESCRIBED} more (see operations)")
+    return "; ".join(descriptions)
+
+
+def _describe_one(ref: OperationRef, state: WaitState) -> str:
+    operation = state.operations[ref]
+    if operation is None:
+        return f"operation {ref.id} of {ref.project_id} could not be polled"
+    text = f"{operation.get('action', 'operation')} {ref.id} of {ref.project_id} is {operation['status']}"
+    if "failures_count" in operation:
+        text += f" (failures_count {operation['failures_count']})"
+    return f"{text}: {str(operation['error']).rstrip('.')}" if operation.get("error") else text
+
+
+def _sentence(error: RequestFailed) -> str:
+    return f"{str(error).rstrip('.')}."

@@ -1,0 +1,218 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waits in several runs of the module, each of which resumes from the state of the previous one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
+    Limits,
+    StopWhen,
+    Wait,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
+    OperationRef,
+    UnfinishedOperations,
+    WaitState,
+)
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
+    LIMITS,
+    Service,
+    finished_after,
+    new_state,
+    rate_limited,
+    running,
+    statuses,
+    wait_for,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+
+
+def in_runs(
+    client: Client,
+    clock: FakeClock,
+    wanted: list[OperationRef] | UnfinishedOperations,
+    limits: Limits = LIMITS,
+    start_up: float = 0.0,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Wait in several runs, each as if by a process that takes C(start_up) seconds to start; all changes and the last result."""
+    changes: list[dict[str, Any]] = []
+    state = new_state(client, wanted)
+    while True:
+        result = Wait(client, limits, state).run(StopWhen(min_seconds=2.0, max_seconds=10.0))
+        changes += result.pop("_changes")
+        saved = result.pop("_state", None)
+        if saved is None:
+            return changes, result
+        clock.elapsed += start_up
+        state = WaitState.from_json(client.clock, json.loads(json.dumps(saved)))
+
+
+def test_several_runs_have_the_same_result_as_one(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "finished" if elapsed >= (5 if name == "p0-op0" else 33) else "dreaming", operations=2
+    )
+    changes, result = in_runs(client, clock, service.refs)
+    assert [(change["id"], change["previous_status"], change["status"]) for change in changes] == [
+        ("p0-op0", "dreaming", "finished"),
+        ("p0-op1", "dreaming", "finished"),
+    ]
+    first, second = (change["elapsed"] for change in changes)
+    assert 5 <= first <= 10 and 33 <= second <= 38
+    assert first == round(first, 3) != round(first)  # to the millisecond
+    assert len(result["warnings"]) == 1
+    clock.elapsed = 0.0
+    assert result == wait_for(client, service.refs).run()
+
+
+def test_runs_share_the_deadline_and_failed_grace(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed >= 5 else "running")
+    with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+        in_runs(client, clock, service.refs, LIMITS._replace(failed_grace=25.0))
+    assert 30 <= clock.elapsed <= 36
+
+
+@pytest.mark.parametrize("start_up", [0.0, 1.0, 4.9])
+def test_the_time_between_runs_counts_and_the_last_poll_is_at_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], start_up: float
+) -> None:
+    service = service_of(finished_after(59.5))
+    _changes, result = in_runs(client, clock, service.refs, start_up=start_up)
+    assert statuses(result) == {"finished": 1}
+    service_of(running)
+    clock.elapsed = 0.0
+    with pytest.raises(WaitFailed, match="^Timed out after 60 s with 1 of 1 operation unfinished") as error:
+        in_runs(client, clock, service.refs, start_up=start_up)
+    assert error.value.result["elapsed"] == pytest.approx(60)
+    assert clock.elapsed == pytest.approx(60)
+
+
+def test_a_state_that_is_resumed_after_the_deadline_times_out(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running, seconds=0.1)
+    with pytest.raises(WaitFailed, match="^Timed out after 60 s") as error:
+        in_runs(client, clock, service.refs, start_up=3600.0)
+    assert error.value.result["elapsed"] > 3600
+    assert statuses(error.value.result) == {"running": 1}
+
+
+def test_a_restart_of_the_machine_between_runs_does_not_turn_back_time(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running)
+    saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
+    # The monotonic clock begins anew.
+    clock.elapsed -= 900
+    assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
+
+
+def test_a_saved_state_has_the_remaining_time(client: Client, clock: FakeClock) -> None:
+    state = new_state(client, [])
+    clock.elapsed = 20.0
+    assert state.to_json()["remaining"] == pytest.approx(40)
+    clock.elapsed = 70.0
+    assert state.to_json()["remaining"] == 0
+
+
+def test_the_changes_of_a_failed_run_are_returned(client: Client, service_of: Callable[..., Service]) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed >= 1 else "running")
+    with pytest.raises(WaitFailed) as error:
+        wait_for(client, service.refs).run(StopWhen(2.0, 10.0))
+    assert [change["status"] for change in error.value.result["_changes"]] == ["failed"]
+    assert "_state" not in error.value.result
+
+
+def test_unfinished_operations_are_listed_once(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "finished" if elapsed >= 30 or name != "p0-op1" else "running", operations=3
+    )
+    _changes, result = in_runs(client, clock, UnfinishedOperations("project-0", 0))
+    assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
+    assert service.requests[0] == "/projects/project-0/operations"
+    assert set(service.requests[1:]) == {"/projects/project-0/operations/p0-op1"}
+
+
+def test_operations_that_could_not_be_listed_yet_are_listed_by_a_later_run(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(finished_after(40))
+
+    def refuse(path: str) -> None:
+        if clock.elapsed < 25:
+            raise StatusError("unavailable", "GET", path, 1, "", 503, {})
+
+    service.refuse = refuse
+    _changes, result = in_runs(client, clock, UnfinishedOperations("project-0", 0))
+    assert statuses(result) == {"finished": 1}
+
+
+@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
+def test_under_a_rate_limit_every_project_is_polled_in_turn(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], several_runs: bool
+) -> None:
+    service = service_of(lambda name, elapsed: "running" if name < "p3" else "finished", projects=10)
+    rate_limited(service, clock, requests=3)
+    limits = LIMITS._replace(workers=1)
+    with pytest.raises(WaitFailed) as error:
+        if several_runs:
+            in_runs(client, clock, service.refs, limits)
+        else:
+            wait_for(client, service.refs, limits).run()
+    assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
+
+
+def test_retry_after_is_honoured_by_the_next_run(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running, projects=10)
+    rate_limited(service, clock, requests=3)
+    limits = LIMITS._replace(workers=1)
+    saved = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=2.0, max_seconds=2.0))["_state"]
+    assert saved["polled_at"].keys() == {f"project-{number}" for number in range(9)}
+    assert clock.pauses == [1.0, 1.0]
+    Wait(client, limits, WaitState.from_json(client.clock, saved)).run(StopWhen(0.0, 0.0))
+    assert clock.pauses == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        ["running", "scheduling", "running", "finished"],
+        ["scheduling", "finished", "running", "failed"],
+        ["failed", "scheduling", "failed", "running", "finished"],
+        ["cancelling", "running", "skipped"],
+        ["running", "resting", "scheduling", "finished"],
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
+def test_statuses_may_change_in_any_order(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], course: list[str], several_runs: bool
+) -> None:
+    """An operation has succeeded once a poll says so; each step takes longer than a poll interval."""
+    service = service_of(lambda name, elapsed: course[min(int(elapsed / 6), len(course) - 1)])
+    limits = LIMITS._replace(failed_grace=8.0)
+    result = (
+        in_runs(client, clock, service.refs, limits)[1]
+        if several_runs
+        else wait_for(client, service.refs, limits).run()
+    )
+    assert [operation["status"] for operation in result["operations"]] == [
+        next(status for status in course if status in ("finished", "skipped"))
+    ]
