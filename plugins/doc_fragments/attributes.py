@@ -1,13 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The attributes that all modules have in common."""
+"""The attributes that all modules share."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Platform and action group; check and diff mode are told by each module."""
+    """Platform and action group; each module documents its check and diff mode."""
 
     DOCUMENTATION = r"""
 attributes:

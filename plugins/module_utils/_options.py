@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of single option values; each raises InvalidOption and says what would be right."""
+"""Checks of single option values; each raises InvalidOption, which says what is valid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from ._errors import InvalidOption
 from ._timestamps import parse_age, parse_timestamp
 
-# A year: what sockets and sleeps take on every platform.
+# A year, which sockets and sleeps accept on every platform.
 MAX_SECONDS = 31_536_000
 
 
 def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
-    """The option's whole number, which may be None; from C(smallest) to C(largest)."""
+    """The option's integer, which may be None; from C(smallest) to C(largest)."""
     value = params.get(option)
     if value is not None and (value < smallest or (largest is not None and value > largest)):
         raise InvalidOption(
@@ -41,11 +41,11 @@ def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
 
 
 def not_blank(params: Mapping[str, Any], option: str) -> Any:
-    """The option's text or list of texts, which may be None; none of them empty or only white space."""
+    """The option's text or list of texts, which may be None; none of them empty or blank."""
     value = params.get(option)
     for text in value if isinstance(value, list) else [value]:
         if text is not None and not text.strip():
-            raise InvalidOption(option, "must not be empty; leave the option out if there is nothing to say")
+            raise InvalidOption(option, "must not be empty; omit the option instead")
     return value
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a paged list to its end (api.md, Pagination object)."""
+"""Fetches every page of a list (api.md, Pagination object)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._options import is_path_segment
 from .client import Client
 from .response import Response
 
-# Items that shift while a list is read come again, on a few pages. A list that only repeats itself for so long never ends.
-MAX_PAGES_WITHOUT_NEWS = 100
+# Items that shift while a list is fetched are repeated on a few pages. A list that repeats itself for longer never ends.
+MAX_REPEATED_PAGES = 100
 
 
 class Page(NamedTuple):
-    """One page: the items not seen on an earlier one, and the whole answer that brought them."""
+    """One page: the items that no earlier page had, and the complete response."""
 
     items: list[dict[str, Any]]
     response: Response
@@ -31,18 +31,18 @@ def pages(
     page_size: int | None = None,
     **types: type,
 ) -> Iterator[Page]:
-    """Page by page, the objects in C(field) of the answers to GET C(segments), each once by its string C(id).
+    """Yields the pages of the array C(field) of GET C(segments); each object once, by its string C(id).
 
-    C(types) are further fields that each object must have.
+    C(types) are further fields that each object must have, with their types.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
-    stop early. Raises what Client raises, and UnexpectedResponse when page after page brings only items seen before; then
-    nothing read so far is the whole list.
+    stop early. Raises what Client raises, and UnexpectedResponse if page after page repeats items: the list is not
+    complete then.
     """
     seen_ids: set[str] = set()
     seen_cursors: set[str] = set()
     cursor: str | None = None
-    pages_without_news = 0
+    repeated_pages = 0
     while True:
         paging = {"limit": page_size, "cursor": cursor}
         response = client.get(
@@ -51,7 +51,7 @@ def pages(
         items = response.items(field, id=str, **types)
         for item in items:
             if not is_path_segment(item["id"]):
-                raise response.unexpected(f"{item['id']!r} can't be an id")
+                raise response.unexpected(f"{item['id']!r} cannot be an id")
         fresh = list({item["id"]: item for item in items if item["id"] not in seen_ids}.values())
         seen_ids.update(item["id"] for item in fresh)
         yield Page(fresh, response)
@@ -59,10 +59,10 @@ def pages(
         if not items or not cursor or cursor in seen_cursors:
             return
         seen_cursors.add(cursor)
-        pages_without_news = 0 if fresh else pages_without_news + 1
-        if pages_without_news == MAX_PAGES_WITHOUT_NEWS:
+        repeated_pages = 0 if fresh else repeated_pages + 1
+        if repeated_pages == MAX_REPEATED_PAGES:
             raise response.unexpected(
-                f"{pages_without_news} pages in a row hold only items of earlier pages, and another page is to follow"
+                f"{repeated_pages} pages in a row repeat items of earlier pages, and another page follows"
             )
 
 

@@ -93,9 +93,10 @@ class AttemptConnection:
 
 
 def _attempt() -> Attempt:
-    attempt = threading.current_thread()
-    assert isinstance(attempt, Attempt)
-    return attempt
+    thread = threading.current_thread()
+    if not isinstance(thread, Attempt):
+        raise RuntimeError("the session is used outside an attempt")
+    return thread
 
 
 class AttemptHTTPConnection(AttemptConnection, HTTPConnection):

@@ -130,27 +130,27 @@ def _timeline(
         "lanes": [
             {
                 "action": action,
-                "count": count_text(sum(len(bar.operations) for bar in bars), "operation"),
+                "count": count_text(sum(len(group.operations) for group in bars), "operation"),
                 "text_y": number * LANE_HEIGHT + 11,
                 "rail_y": number * LANE_HEIGHT + BAR_TOP + 5,
                 "bar_y": number * LANE_HEIGHT + BAR_TOP,
-                "bars": [_bar(bar, action, window, cells) for bar in bars],
+                "bars": [_bar(group, action, window, cells) for group in bars],
             }
             for number, (action, bars) in enumerate(lanes.items())
         ],
     }
 
 
-def _bar(bar: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
-    start = bar.cell / cells
-    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in bar.operations))
+def _bar(group: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
+    start = group.cell / cells
+    end = max(start + 0.75 / cells, *(window.share(_end(operation, window)) for operation in group.operations))
     return {
-        "kind": css_class(bar.label),
+        "kind": css_class(group.label),
         "x": _percent(start),
         "width": _percent(min(end, 1.0) - start),
         "middle": _percent(start + 0.375 / cells),
-        "what": _what(bar, action),
-        "when": _when(bar),
+        "what": _what(group, action),
+        "when": _when(group),
     }
 
 
@@ -161,23 +161,25 @@ def _end(operation: Mapping[str, Any], window: Window) -> datetime:
     return updated_at if ended and updated_at else parse_timestamp(operation["created_at"]) if ended else window.end
 
 
-def _what(bar: Bar, action: str) -> str:
+def _what(group: Bar, action: str) -> str:
     seconds = [
-        operation["duration_seconds"] for operation in bar.operations if operation["duration_seconds"] is not None
+        operation["duration_seconds"] for operation in group.operations if operation["duration_seconds"] is not None
     ]
-    if len(bar.operations) == 1:
-        (operation,) = bar.operations
+    if len(group.operations) == 1:
+        (operation,) = group.operations
         duration = [duration_text(seconds[0])] if seconds else []
         return " · ".join([action, status_text(operation), *duration])
     longest = [f"longest {duration_text(max(seconds))}"] if seconds else []
-    return " · ".join([action, bar.label, count_text(len(bar.operations), "operation"), *longest])
+    return " · ".join([action, group.label, count_text(len(group.operations), "operation"), *longest])
 
 
-def _when(bar: Bar) -> str:
+def _when(group: Bar) -> str:
     """The start of the first and of the last operation, and the latest error text."""
-    times = sorted(parse_timestamp(operation["created_at"]) for operation in bar.operations)
+    times = sorted(parse_timestamp(operation["created_at"]) for operation in group.operations)
     texts = list(dict.fromkeys(time_text(moment) for moment in (times[0], times[-1])))
-    errors = [truncated(operation["error"], MAX_ERROR_LENGTH) for operation in bar.operations if operation["error"]][:1]
+    errors = [truncated(operation["error"], MAX_ERROR_LENGTH) for operation in group.operations if operation["error"]][
+        :1
+    ]
     return " · ".join([" – ".join(texts), *errors])
 
 

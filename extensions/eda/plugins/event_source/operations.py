@@ -40,21 +40,21 @@ options:
     required: true
   validate_certs:
     description:
-      - Whether the service's certificate is checked.
+      - Whether to validate the service's certificate.
     type: bool
     default: true
   ca_path:
     description:
-      - File or folder with the certificates of the trusted authorities.
+      - File or directory with the certificates of the trusted authorities.
     type: path
   allow_http:
     description:
-      - Whether plain C(http) to other machines is allowed. It exposes the key to every network on the way.
+      - Allow plain C(http) to other hosts, which exposes the key to every network in between.
     type: bool
     default: false
   api_timeout:
     description:
-      - Maximum time in seconds that one request may take to connect, and then for its complete response.
+      - Maximum duration of one request in seconds, from the name lookup to the last byte of the response.
     type: float
     default: 30
   project_ids:

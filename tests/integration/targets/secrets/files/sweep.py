@@ -169,7 +169,7 @@ def missing(folder: Path, ends: list[int], command_lines: set[bytes], hashes: se
     checks = {
         "good ends where they can be": ends[:2] == [0, 0],
         "a crash of each module": output.count(
-            "unexpected RuntimeError (can't send Authorization: ('Bearer ********',)"
+            "unexpected RuntimeError: can't send Authorization: ('Bearer ********',)"
         )
         >= len(MODULES),
         "censored arguments on the screen": "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER" in output,

@@ -16,7 +16,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import MAX_PAGES_WITHOUT_NEWS, pages
+from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import MAX_REPEATED_PAGES, pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -106,16 +106,16 @@ def test_items_are_unique_by_id(serve: Serve) -> None:
 
 def test_an_endless_list_raises_an_error(serve: Serve) -> None:
     served = serve(
-        things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MAX_PAGES_WITHOUT_NEWS))
+        things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MAX_REPEATED_PAGES))
     )
-    with pytest.raises(UnexpectedResponse, match="100 pages in a row hold only items of earlier pages"):
+    with pytest.raises(UnexpectedResponse, match="100 pages in a row repeat items of earlier pages"):
         read(served.client)
 
 
 def test_a_long_run_of_repeated_items_does_not_end_the_list(serve: Serve) -> None:
     """As when many items come in at the top while a list is read in small pages; each new item starts the count again."""
-    repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_PAGES_WITHOUT_NEWS - 2)]
-    half = MAX_PAGES_WITHOUT_NEWS - 1
+    repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_REPEATED_PAGES - 2)]
+    half = MAX_REPEATED_PAGES - 1
     served = serve(
         things("a", cursor="start"), *repeated[:half], things("b", cursor="middle"), *repeated[half:], things("c")
     )
