@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidOption
-from ._timestamps import parse_age, parse_timestamp
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 # A year, which sockets and sleeps accept on every platform.
 MAX_SECONDS = 31_536_000
@@ -72,6 +73,8 @@ def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | Non
     text = params.get(option)
     if text is None:
         return None
+    from ._timestamps import parse_age, parse_timestamp  # hardly any task needs it
+
     try:
         age = parse_age(text)
         return parse_timestamp(text) if age is None else age

@@ -75,7 +75,7 @@ class FinalResponse(HTTPResponse):
 class AttemptConnection:
     """Tells the attempt that it works for when it begins to connect, and when it begins to send."""
 
-    response_class = FinalResponse
+    response_class: Any = FinalResponse
     attempt: Attempt | None = None
     sock: Any
 
