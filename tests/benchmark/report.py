@@ -29,12 +29,12 @@ def task_cost(results: Results) -> list[Table]:
     measured = results["task_cost"]
     names = {name: title for name, title in TASK_NAMES.items() if name in measured["payload_bytes"]}
     complete = []
-    for settings, title in (("default", "default"), ("pipelining", "pipelining")):
+    for settings in ("default", "pipelining"):
         tasks = measured["tasks"][settings]
         for name, task in names.items():
             ratios = tasks["ratios"].get(name, {})
             to_references = [f"{ratios[reference]:.2f}" if ratios else "" for reference in ("uri", "ping")]
-            complete.append((title, task, _ms(tasks[name]["median"]), _ms(tasks[name]["min"]), *to_references))
+            complete.append((settings, task, _ms(tasks[name]["median"]), _ms(tasks[name]["min"]), *to_references))
     parts: list[tuple[str, ...]] = [
         ("size of the payload", *(f"{measured['payload_bytes'][name]:,} bytes" for name in names)),
         ("complete task", *(_ms(measured["tasks"]["default"][name]["min"]) for name in names)),
