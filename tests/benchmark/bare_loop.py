@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reference for listing: what anybody would write with requests, ``bare_loop.py URL FIELD NAME=VALUE...``.
+"""Fetches all pages of a list with a plain requests loop: ``bare_loop.py URL FIELD NAME=VALUE...``.
 
-Takes the key from BENCHMARK_API_KEY, prints all items as JSON.
+Reads the API key from BENCHMARK_API_KEY and prints all items as JSON.
 """
 
 import json

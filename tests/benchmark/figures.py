@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The figures, as SVG that comes out the same for the same results."""
+"""Figures of the results, as reproducible SVG files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ matplotlib.use("svg")
 
 from matplotlib import pyplot
 
+from ansible_collections.clouddb.control.tests.benchmark.report import IMPORTS, TASK_NAMES
+
 Results = dict[str, Any]
 
-# From the palette of Okabe and Ito, which colour-blind readers can tell apart; shapes and labels differ as well.
+# Colours of the Okabe-Ito palette, which colour-blind readers can distinguish. Markers and labels differ as well.
 OURS, OTHER, THIRD, GREY = "#0072B2", "#D55E00", "#E69F00", "#767676"
 
 pyplot.rcParams.update(
@@ -38,32 +40,32 @@ pyplot.rcParams.update(
 
 
 def task_cost(results: Results) -> Any:
-    """Where the time of one task goes."""
+    """Parts of the duration of one task."""
     measured = results["task_cost"]
-    names = ["ping", "uri", "project_info"]
     imports = measured["import_seconds"]
-    whole = {name: measured["tasks"]["default"][name]["min"] for name in names}
-    process = {name: measured["processes"][name]["wall"] for name in names}
-    imported = {
-        name: sum(imports[name][owner] for owner in ("ansible", "requests", "this collection")) for name in names
-    }
+    names = [name for name in TASK_NAMES if name in imports]
+    complete = [measured["tasks"]["default"][name]["min"] for name in names]
+    process = [measured["processes"][name]["wall"] for name in names]
+    owners = (("ansible", THIRD), ("requests", OTHER), ("collection", OURS))
+    imported = [sum(imports[name][owner] for owner, _colour in owners) for name in names]
     parts = {
-        "Ansible on the controller": ([max(0.0, whole[name] - process[name]) for name in names], "#bbbbbb"),
-        "imports: Ansible's basics": ([imports[name]["ansible"] for name in names], THIRD),
-        "imports: requests": ([imports[name]["requests"] for name in names], OTHER),
-        "imports: this collection": ([imports[name]["this collection"] for name in names], OURS),
-        "the rest: Python's start, unpacking, the call": (
-            [max(0.0, process[name] - imported[name]) for name in names],
+        "Ansible on the controller": ([max(0.0, all_ - own) for all_, own in zip(complete, process)], "#bbbbbb"),
+        **{
+            f"imports: {IMPORTS[owner]}": ([imports[name][owner] for name in names], colour) for owner, colour in owners
+        },
+        "other: start of Python, unpacking, the request": (
+            [max(0.0, own - part) for own, part in zip(process, imported)],
             "#e4e4e4",
         ),
     }
-    figure, axes = pyplot.subplots(figsize=(9, 3.2))
+    figure, axes = pyplot.subplots(figsize=(9, 1.4 + 0.6 * len(names)))
+    titles = [TASK_NAMES[name] for name in names]
     left = [0.0] * len(names)
     for label, (seconds, colour) in parts.items():
-        axes.barh(names, seconds, left=left, color=colour, label=label, edgecolor="white", height=0.6)
+        axes.barh(titles, seconds, left=left, color=colour, label=label, edgecolor="white", height=0.6)
         left = [begin + part for begin, part in zip(left, seconds)]
-    for position, name in enumerate(names):
-        axes.text(left[position], position, f" {whole[name] * 1000:.0f} ms", va="center")
+    for position, seconds in enumerate(complete):
+        axes.text(left[position], position, f" {seconds * 1000:.0f} ms", va="center")
     axes.invert_yaxis()
     axes.set_xlim(0, max(left) * 1.12)
     axes.set_xlabel("seconds")
@@ -80,37 +82,39 @@ def scale(results: Results) -> Any:
     quantities = {"cpu": ("Processor time", "seconds"), "peak_mib": ("Peak memory", "MiB")}
     for axes, (quantity, (title, unit)) in zip(panels, quantities.items()):
         for program, label, colour, marker in (
-            ("task", "whole task", GREY, "^"),
+            ("task", "complete task", GREY, "^"),
             ("module", "the module alone", OURS, "o"),
             ("loop", "bare requests loop", OTHER, "s"),
         ):
             axes.plot(items, [case[program][quantity] for case in cases], color=colour, marker=marker, label=label)
-        axes.set(title=title, xlabel="operations listed, 100 a page", ylabel=unit, xlim=(0, None), ylim=(0, None))
+        axes.set(title=title, xlabel="operations listed, 100 per page", ylabel=unit, xlim=(0, None), ylim=(0, None))
         axes.xaxis.set_major_formatter("{x:,.0f}")
     panels[0].legend()
     return figure
 
 
 def waits(results: Results) -> Any:
-    """Lag and requests of real waits, case by case."""
+    """Lag and number of requests of each real wait."""
     cases = results["waits"]["cases"]
-    of_way = {
-        way: {(case["operations"], case["duration"]): case for case in cases if case["way"] == way}
-        for way in ("operation_wait", "uri")
+    by_variant = {
+        variant: {(case["operations"], case["duration"]): case for case in cases if case["variant"] == variant}
+        for variant in ("operation_wait", "uri")
     }
-    names = sorted(of_way["operation_wait"])
+    names = sorted(by_variant["operation_wait"])
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.6), sharey=True)
-    titles = {"lag": "From the operations' end to the task's (s)", "requests": "Requests sent"}
+    titles = {"lag": "Lag (s)", "requests": "Requests sent"}
     for axes, (quantity, title) in zip(panels, titles.items()):
         for position, name in enumerate(names):
-            values = [of_way[way][name][quantity] for way in of_way if name in of_way[way]]
+            values = [each[name][quantity] for each in by_variant.values() if name in each]
             axes.plot(values, [position] * len(values), color="#bbbbbb", linewidth=2, zorder=1)
-        for way, label, colour, marker in (
+        for variant, label, colour, marker in (
             ("operation_wait", "operation_wait", OURS, "o"),
             ("uri", "uri, until, delay: 5", OTHER, "s"),
         ):
             found = [
-                (of_way[way][name][quantity], position) for position, name in enumerate(names) if name in of_way[way]
+                (by_variant[variant][name][quantity], position)
+                for position, name in enumerate(names)
+                if name in by_variant[variant]
             ]
             axes.scatter(*zip(*found), color=colour, marker=marker, s=55, label=label, zorder=2)
         axes.set(xscale="log", title=title)
@@ -123,7 +127,7 @@ def waits(results: Results) -> Any:
 
 
 def schedules(results: Results) -> Any:
-    """Requests against lag, for fixed and for growing pauses."""
+    """Number of requests and lag, for fixed and for growing poll intervals."""
     measured = results["schedules"]
     figure, (typical, long) = pyplot.subplots(1, 2, figsize=(10, 4.4))
     for axes, band, quantity, factor, side, offset in (
@@ -131,17 +135,17 @@ def schedules(results: Results) -> Any:
         (long, "long", "lag", 1, "right", (-7, -12)),
     ):
         points = {
-            kind: [(pauses[band]["requests"], factor * pauses[band][quantity]) for pauses in measured[kind]]
+            kind: [(intervals[band]["requests"], factor * intervals[band][quantity]) for intervals in measured[kind]]
             for kind in ("growing", "fixed", "ours")
         }
-        axes.scatter(*zip(*points["growing"]), color=GREY, marker="x", s=30, label="other growing pauses")
+        axes.scatter(*zip(*points["growing"]), color=GREY, marker="x", s=30, label="other growing intervals")
         axes.plot(*zip(*points["fixed"]), color=OTHER, marker="s", label="fixed interval")
         axes.scatter(*zip(*points["ours"]), color=OURS, marker="o", s=90, label="operation_wait", zorder=3)
-        for pauses, point in zip(measured["fixed"], points["fixed"]):
+        for intervals, point in zip(measured["fixed"], points["fixed"]):
             axes.annotate(
-                f"{pauses['first']:g} s", point, xytext=offset, textcoords="offset points", ha=side, color=OTHER
+                f"{intervals['first']:g} s", point, xytext=offset, textcoords="offset points", ha=side, color=OTHER
             )
-        axes.set_xlabel("requests for one wait (mean)")
+        axes.set_xlabel("requests per wait (mean)")
         axes.set_ylim(bottom=0)
     typical.set(title="Operations of 0.1 s to 30 s", ylabel="task longer by (%, mean)", xlim=(0, None))
     long.set(title="Operations of 30 s to 5 min", ylabel="lag (s, mean)", xscale="log", xlim=(20, 220))
@@ -157,10 +161,10 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write the figures of what was measured."""
-    for name, make in FIGURES.items():
+    """Write the figures of all measurements that have results."""
+    for name, create in FIGURES.items():
         if name not in results:
             continue
-        figure = make(results)
+        figure = create(results)
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
         pyplot.close(figure)

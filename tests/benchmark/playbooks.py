@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs playbooks of one play on this machine and tells how long each of their tasks took."""
+"""Runs playbooks of one play on this machine and measures how long their tasks take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Task = dict[str, Any]
 
 
 class TaskTime(NamedTuple):
-    """When a task began and ended, in seconds since the epoch, and the plain values of its result."""
+    """Start and end of a task in seconds since the epoch, and the strings and numbers of its result."""
 
     name: str
     started: float
@@ -31,21 +31,24 @@ class TaskTime(NamedTuple):
         return self.ended - self.started
 
 
-class Played(NamedTuple):
-    """The tasks of a playbook, in order, and what all of it took."""
+class PlaybookRun(NamedTuple):
+    """The tasks of a playbook, in order, and the resource usage of ansible-playbook."""
 
     tasks: list[TaskTime]
     usage: Usage
 
 
-def play(tasks: list[Task], variables: dict[str, Any], **environment: str) -> Played:
-    """Run these tasks by ansible-playbook, as any user would. Raises RuntimeError with its output when one fails."""
+def run_playbook(tasks: list[Task], variables: dict[str, Any], **environment: str) -> PlaybookRun:
+    """Run tasks with ansible-playbook. If one fails, raise RuntimeError with the output of ansible-playbook."""
     with tempfile.TemporaryDirectory() as folder:
         playbook, times = Path(folder) / "playbook.json", Path(folder) / "times"
-        given = {**variables, "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-        playbook.write_text(
-            json.dumps([{"hosts": "localhost", "gather_facts": False, "vars": given, "tasks": tasks}]), encoding="utf-8"
-        )
+        play = {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "vars": {**variables, "ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+            "tasks": tasks,
+        }
+        playbook.write_text(json.dumps([play]), encoding="utf-8")
         env = {
             **os.environ,
             "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).with_name("callback_plugins")),
@@ -59,14 +62,15 @@ def play(tasks: list[Task], variables: dict[str, Any], **environment: str) -> Pl
             failed = subprocess.run(
                 [sys.executable, str(program), str(playbook)], env=env, stdout=subprocess.PIPE, text=True, check=False
             )
-            raise RuntimeError(f"the playbook failed; once more:\n{failed.stdout}") from None
-        return Played([TaskTime(**json.loads(line)) for line in times.read_text(encoding="utf-8").splitlines()], usage)
+            raise RuntimeError(f"The playbook failed. Output of a second run:\n{failed.stdout}") from None
+        lines = times.read_text(encoding="utf-8").splitlines()
+        return PlaybookRun([TaskTime(**json.loads(line)) for line in lines], usage)
 
 
 def keep_payloads(tasks: list[Task], variables: dict[str, Any], folder: Path) -> list[Path]:
-    """Run these tasks and keep the programs, one a task and in order, that Ansible sends to the host for them."""
-    apart = [
+    """Run tasks and return the payloads, one for each task and in order: the programs that Ansible sends to the host."""
+    separate = [
         {**task, "vars": {"ansible_remote_tmp": str(folder / f"{number:03d}")}} for number, task in enumerate(tasks)
     ]
-    play(apart, variables, ANSIBLE_KEEP_REMOTE_FILES="1")
+    run_playbook(separate, variables, ANSIBLE_KEEP_REMOTE_FILES="1")
     return sorted(folder.glob("*/ansible-tmp-*/AnsiballZ_*.py"))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a process took, by the operating system's own accounting."""
+"""Resource usage of processes, as the operating system reports it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 
 class Usage(NamedTuple):
-    """Seconds by the clock and of the processors, and the memory of the largest process at its peak in MiB.
+    """Elapsed time and processor time in seconds, and the peak memory of the largest process in MiB.
 
-    Processes that the command started and waited for are counted in.
+    Includes child processes that the command waited for.
     """
 
     wall: float
@@ -26,26 +26,26 @@ class Usage(NamedTuple):
 
 
 def usage_of(*command: str, env: Mapping[str, str] | None = None) -> Usage:
-    """Run a command to its end, its output thrown away."""
-    measured = str(Path(__file__).with_name("measured.py"))
+    """Run a command, discard its output, and return its usage. Raises subprocess.CalledProcessError if it fails."""
+    program = str(Path(__file__).with_name("measured.py"))
     finished = subprocess.run(
-        [sys.executable, "-I", "-S", measured, *command], env=env, stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-I", "-S", program, *command], env=env, stdout=subprocess.PIPE, text=True, check=True
     )
     return Usage(**json.loads(finished.stdout))
 
 
 def medians(usages: list[Usage]) -> Usage:
-    """The median of each figure."""
-    return Usage(*(median(figures) for figures in zip(*usages)))
+    """The median of each quantity."""
+    return Usage(*(median(values) for values in zip(*usages)))
 
 
-def quickest(usages: list[Usage]) -> Usage:
-    """The least of each figure."""
+def minima(usages: list[Usage]) -> Usage:
+    """The minimum of each quantity."""
     return Usage(*map(min, zip(*usages)))
 
 
-def in_turn(runs: int, **measures: Callable[[], Usage]) -> dict[str, list[Usage]]:
-    """Every measure once, then every measure again, and so on: the machine's moods hit all of them alike."""
+def interleaved(runs: int, **measures: Callable[[], Usage]) -> dict[str, list[Usage]]:
+    """Call all functions in turn, C(runs) times, so that load on the machine affects all of them alike."""
     usages: dict[str, list[Usage]] = {name: [] for name in measures}
     for _run in range(runs):
         for name, measure in measures.items():

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operations of all projects of an account, from a service that allows so many requests a minute."""
+"""Listing the operations of all projects of an account under a rate limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from ansible_collections.clouddb.control.tests.benchmark import sandbox
-from ansible_collections.clouddb.control.tests.benchmark.playbooks import play
+from ansible_collections.clouddb.control.tests.benchmark.playbooks import run_playbook
 
 PROJECTS = 500
 OPERATIONS_PER_PROJECT = 20
@@ -18,10 +18,10 @@ BURST = 40
 
 
 def measure() -> dict[str, Any]:
-    """How one task fares, by its result and by the sandbox's log of requests."""
+    """Duration and result of one task, and the responses in the sandbox's request log."""
     project = {"generate_operations": OPERATIONS_PER_PROJECT, "compute": False}
     with sandbox.running({"projects": [project] * PROJECTS}) as service:
-        service.limit_rate(PER_MINUTE, BURST)
+        service.set_rate_limit(PER_MINUTE, BURST)
         tasks = [
             {
                 "name": "list",
@@ -31,7 +31,8 @@ def measure() -> dict[str, Any]:
             {"name": "count", "ansible.builtin.debug": {"msg": "{{ listed.operations | length }}"}},
         ]
         times = {
-            time.name: time for time in play(tasks, {"base_url": service.base_url, "api_key": sandbox.API_KEY}).tasks
+            time.name: time
+            for time in run_playbook(tasks, {"base_url": service.base_url, "api_key": sandbox.API_KEY}).tasks
         }
         statuses = Counter(entry["status"] for entry in service.requests())
     return {
@@ -42,6 +43,6 @@ def measure() -> dict[str, Any]:
         "listed": int(times["count"].result["msg"]),
         "seconds": times["list"].seconds,
         "shortest_seconds": (statuses[200] - BURST) * 60 / PER_MINUTE,
-        "answered": statuses[200],
-        "refused": statuses[429],
+        "responses_200": statuses[200],
+        "responses_429": statuses[429],
     }

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tables that tell the results: ratios first."""
+"""Tables of the results."""
 
 from __future__ import annotations
 
@@ -11,36 +11,45 @@ from typing import Any
 from ansible_collections.clouddb.control.tests.benchmark.tables import Table
 
 Results = dict[str, Any]
-TASK_NAMES = {"ping": "ansible.builtin.ping", "uri": "ansible.builtin.uri", "project_info": "project_info"}
+TASK_NAMES = {
+    "ping": "ansible.builtin.ping",
+    "uri": "ansible.builtin.uri",
+    "project_info": "project_info",
+    "ssh_key_info": "hetzner.hcloud.ssh_key_info",
+}
+IMPORTS = {"collection": "the module's collection", "requests": "requests", "ansible": "Ansible", "python": "Python"}
 
 
 def machine(results: Results) -> list[Table]:
     details = results["machine"]
-    return [Table("What was measured on", tuple(details), [tuple(details.values())])]
+    return [Table("Machine and versions", tuple(details), [tuple(details.values())])]
 
 
 def task_cost(results: Results) -> list[Table]:
     measured = results["task_cost"]
-    whole = []
-    for settings, title in (("default", "as installed"), ("pipelining", "pipelining")):
+    names = {name: title for name, title in TASK_NAMES.items() if name in measured["payload_bytes"]}
+    complete = []
+    for settings in ("default", "pipelining"):
         tasks = measured["tasks"][settings]
-        ratios = [f"{tasks['ratios'][name]:.2f}" for name in ("of_uri", "of_ping")]
-        whole.append((title, *ratios, *(_median_and_min(tasks[name]) for name in ("project_info", "uri", "ping"))))
+        for name, task in names.items():
+            ratios = tasks["ratios"].get(name, {})
+            to_references = [f"{ratios[reference]:.2f}" if ratios else "" for reference in ("uri", "ping")]
+            complete.append((settings, task, _ms(tasks[name]["median"]), _ms(tasks[name]["min"]), *to_references))
     parts: list[tuple[str, ...]] = [
-        ("size of the payload", *(f"{measured['payload_bytes'][name]:,} bytes" for name in TASK_NAMES))
+        ("size of the payload", *(f"{measured['payload_bytes'][name]:,} bytes" for name in names)),
+        ("complete task", *(_ms(measured["tasks"]["default"][name]["min"]) for name in names)),
     ]
-    parts.append(("whole task", *(_ms(measured["tasks"]["default"][name]["min"]) for name in TASK_NAMES)))
-    for figure, title in (("wall", "of it, the payload's process"), ("cpu", "of that, processor time")):
-        parts.append((title, *(_ms(measured["processes"][name][figure]) for name in TASK_NAMES)))
-    for owner in measured["import_seconds"]["ping"]:
-        parts.append((f"imports: {owner}", *(_ms(measured["import_seconds"][name][owner]) for name in TASK_NAMES)))
+    for quantity, title in (("wall", "payload's process"), ("cpu", "payload's processor time")):
+        parts.append((title, *(_ms(measured["processes"][name][quantity]) for name in names)))
+    for owner, title in IMPORTS.items():
+        parts.append((f"imports: {title}", *(_ms(measured["import_seconds"][name][owner]) for name in names)))
     return [
         Table(
-            f"project_info beside uri and ping: medians of {measured['rounds']} rounds, and the fastest in brackets",
-            ("Ansible's settings", "of uri", "of ping", "project_info", "uri", "ping"),
-            whole,
+            f"Duration of a task in {measured['rounds']} rounds, and median of its ratio to uri and to ping",
+            ("Ansible's settings", "task", "median", "minimum", "ratio to uri", "ratio to ping"),
+            complete,
         ),
-        Table("Where a task's time goes (the quickest run of each part)", ("", *TASK_NAMES.values()), parts),
+        Table("Parts of a task's duration (minimum of each part)", ("", *names.values()), parts),
     ]
 
 
@@ -48,8 +57,8 @@ def scale(results: Results) -> list[Table]:
     cases = results["scale"]["cases"]
     listing = [
         (
-            f"{case['items']:,} {case['list']}, {case['page_size']:,} a page",
-            *(f"{case['module'][figure] / case['loop'][figure]:.2f}" for figure in ("wall", "cpu", "peak_mib")),
+            f"{case['items']:,} {case['list']}, {case['page_size']:,} per page",
+            *(f"{case['module'][quantity] / case['loop'][quantity]:.2f}" for quantity in ("wall", "cpu", "peak_mib")),
             *(_s(case[program]["wall"]) for program in ("module", "loop", "task")),
             *(f"{case[program]['peak_mib']:.0f} MiB" for program in ("module", "loop")),
             f"{case['sandbox_share_of_loop']:.0%}",
@@ -61,44 +70,44 @@ def scale(results: Results) -> list[Table]:
     growth = [
         (
             f"{less['items']:,} to {more['items']:,}",
-            *(f"{_microseconds_each(less, more, program):.0f} µs" for program in ("module", "loop", "task")),
+            *(f"{_microseconds_per_operation(less, more, program):.0f} µs" for program in ("module", "loop", "task")),
         )
         for less, more in zip(growing, growing[1:])
     ]
-    most = [case for case in cases if case["page_size"] == 1000]
+    largest = [case for case in cases if case["page_size"] == 1000]
     returned = [
         (
-            "returned" if case["returned"] else "read, not returned",
+            "returned" if case["returned"] else "fetched, not returned",
             *(_s(case[program]["cpu"]) for program in ("module", "task")),
             *(f"{case[program]['peak_mib']:.0f} MiB" for program in ("module", "task")),
         )
-        for case in most
+        for case in largest
     ]
     return [
         Table(
-            f"The module's process beside a bare loop that reads the same pages (medians of {results['scale']['runs']} runs)",
+            f"Ratios of the module's process to a bare loop that fetches the same pages (medians of {results['scale']['runs']} runs)",
             (
                 "list",
-                "time",
-                "processor time",
-                "memory",
+                "ratio of time",
+                "ratio of processor time",
+                "ratio of peak memory",
                 "module",
                 "loop",
-                "whole task",
-                "module's peak",
-                "loop's peak",
+                "complete task",
+                "module's peak memory",
+                "loop's peak memory",
                 "sandbox's share of the loop",
             ),
             listing,
         ),
         Table(
-            "Processor time for each further operation",
-            ("from so many operations to so many", "module", "loop", "whole task"),
+            "Processor time per additional operation",
+            ("operations", "module", "loop", "complete task"),
             growth,
         ),
         Table(
-            f"What Ansible's result costs: {most[0]['items']:,} operations (processor time, peak memory)",
-            ("operations", "module", "whole task", "module's peak", "whole task's peak"),
+            f"Processor time and peak memory with and without {largest[0]['items']:,} operations in the result",
+            ("operations", "module", "complete task", "module's peak memory", "complete task's peak memory"),
             returned,
         ),
     ]
@@ -111,20 +120,20 @@ def rate_limit(results: Results) -> list[Table]:
         _s(measured["seconds"]),
         _s(measured["shortest_seconds"]),
         f"{measured['listed']:,} of {measured['expected']:,}",
-        f"{measured['answered']:,}",
-        f"{measured['refused']:,}",
+        f"{measured['responses_200']:,}",
+        f"{measured['responses_429']:,}",
     )
-    caption = f"The operations of {measured['projects']} projects at {measured['per_minute']} requests a minute, {measured['burst']} at once"
+    caption = f"Listing the operations of {measured['projects']} projects at {measured['per_minute']} requests per minute, with bursts of {measured['burst']}"
     return [
         Table(
             caption,
             (
-                "of the shortest possible",
+                "ratio to the shortest possible",
                 "task",
                 "shortest possible",
                 "operations listed",
-                "requests answered",
-                "refused with 429",
+                "200 responses",
+                "429 responses",
             ),
             [row],
         )
@@ -132,32 +141,41 @@ def rate_limit(results: Results) -> list[Table]:
 
 
 def waits(results: Results) -> list[Table]:
-    cases = {(case["way"], case["operations"], case["duration"]): case for case in results["waits"]["cases"]}
+    cases = {(case["variant"], case["operations"], case["duration"]): case for case in results["waits"]["cases"]}
     rows = []
-    for (way, operations, duration), ours in cases.items():
+    for (variant, operations, duration), ours in cases.items():
         theirs = cases.get(("uri", operations, duration))
-        if way == "operation_wait":
-            ratios = [f"{ours[figure] / theirs[figure]:.2f}" if theirs else "" for figure in ("lag", "requests")]
+        if variant == "operation_wait":
+            ratios = [f"{ours[quantity] / theirs[quantity]:.2f}" if theirs else "" for quantity in ("lag", "requests")]
             lags = [_s(case["lag"]) if case else "" for case in (ours, theirs)]
             requests = [f"{case['requests']:.0f}" if case else "" for case in (ours, theirs)]
             rows.append((f"{operations} × {duration} s", *ratios, *lags, *requests))
-    shown, silent = (cases[way, 1, 300] for way in ("operation_wait", "operation_wait, no progress"))
+    shown, hidden = (cases[variant, 1, 300] for variant in ("operation_wait", "operation_wait, no progress"))
     overhead = (
-        f"{(shown['lag'] - silent['lag']) / 300:+.1%}",
-        f"{(shown['cpu'] - silent['cpu']) / 300:+.1%}",
-        *(_s(case["lag"]) for case in (shown, silent)),
-        *(_s(case["cpu"]) for case in (shown, silent)),
-        *(f"{case['requests']:.0f}" for case in (shown, silent)),
+        f"{(shown['lag'] - hidden['lag']) / 300:+.1%}",
+        f"{(shown['cpu'] - hidden['cpu']) / 300:+.1%}",
+        *(_s(case["lag"]) for case in (shown, hidden)),
+        *(_s(case["cpu"]) for case in (shown, hidden)),
+        *(f"{case['requests']:.0f}" for case in (shown, hidden)),
     )
     return [
         Table(
-            "operation_wait beside uri with until and delay: 5",
-            ("operations", "lag, of uri's", "requests, of uri's", "lag", "uri's lag", "requests", "uri's requests"),
+            "operation_wait compared with uri, until and delay: 5",
+            ("operations", "ratio of lag", "ratio of requests", "lag", "uri's lag", "requests", "uri's requests"),
             rows,
         ),
         Table(
-            "What showing progress adds to a wait of 300 s (with progress, without it)",
-            ("time", "processor", "lag", "without", "processor time", "without", "requests", "without"),
+            "A wait of 300 s with and without progress",
+            (
+                "difference in time",
+                "difference in processor time",
+                "lag",
+                "lag without progress",
+                "processor time",
+                "processor time without progress",
+                "requests",
+                "requests without progress",
+            ),
             [overhead],
         ),
     ]
@@ -166,11 +184,11 @@ def waits(results: Results) -> list[Table]:
 def schedules(results: Results) -> list[Table]:
     measured = results["schedules"]
     rows = []
-    for pauses in (*measured["ours"], *measured["fixed"]):
-        name = f"every {pauses['first']:g} s"
-        if pauses["growth"] > 1:
-            name = f"{pauses['first']:g} s, then {pauses['growth']:g} times longer each, up to {pauses['longest']:g} s (operation_wait)"
-        typical, long = pauses["typical"], pauses["long"]
+    for intervals in (*measured["ours"], *measured["fixed"]):
+        name = f"{intervals['first']:g} s, fixed"
+        if intervals["growth"] > 1:
+            name = f"{intervals['first']:g} s, each {intervals['growth']:g} times longer, up to {intervals['longest']:g} s (operation_wait)"
+        typical, long = intervals["typical"], intervals["long"]
         rows.append(
             (
                 name,
@@ -181,8 +199,8 @@ def schedules(results: Results) -> list[Table]:
                 _s(long["lag"]),
             )
         )
-    header = ("pauses", "task longer by", "requests", "lag", "requests (30 s to 5 min)", "lag (30 s to 5 min)")
-    return [Table("One operation of 0.1 s to 30 s, and of 30 s to 5 min: means of simulated waits", header, rows)]
+    header = ("poll interval", "task longer by", "requests", "lag", "requests (30 s to 5 min)", "lag (30 s to 5 min)")
+    return [Table("Means of simulated waits for one operation of 0.1 s to 30 s, and of 30 s to 5 min", header, rows)]
 
 
 TABLES: dict[str, Callable[[Results], list[Table]]] = {
@@ -190,13 +208,9 @@ TABLES: dict[str, Callable[[Results], list[Table]]] = {
 }
 
 
-def _microseconds_each(less: dict[str, Any], more: dict[str, Any], program: str) -> float:
+def _microseconds_per_operation(less: dict[str, Any], more: dict[str, Any], program: str) -> float:
     seconds: float = (more[program]["cpu"] - less[program]["cpu"]) / (more["items"] - less["items"])
     return seconds * 1e6
-
-
-def _median_and_min(summary: dict[str, float]) -> str:
-    return f"{_ms(summary['median'])} ({_ms(summary['min'])})"
 
 
 def _ms(seconds: float) -> str:

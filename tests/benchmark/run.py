@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the measurements, all or those named: ``run.py --docs FOLDER [MEASUREMENT...]``, in a workspace (see tests/tools/workspace.py).
+"""Runs all or the named measurements: ``run.py --docs FOLDER [MEASUREMENT...]``, in a workspace (see tests/tools/workspace.py).
 
-Writes the results below the folder, and from them the figures and the tables of the page there.
+Writes the results to the folder C(performance) of the documentation, and generates the page's tables and figures from them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ MEASUREMENTS = ("task_cost", "scale", "rate_limit", "schedules", "waits")
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--docs", type=Path, required=True, help="folder of the page performance.rst")
-    parser.add_argument("--report", action="store_true", help="measure nothing: write tables and figures anew")
     parser.add_argument(
-        "measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} (default: all)"
+        "--report", action="store_true", help="generate tables and figures from the stored results, without measuring"
+    )
+    parser.add_argument(
+        "measurements", nargs="*", metavar="MEASUREMENT", help=f"one of {', '.join(MEASUREMENTS)} (default: all)"
     )
     options = parser.parse_args()
     unknown = set(options.measurements) - set(MEASUREMENTS)
     if unknown:
-        parser.error(f"there is no measurement {', '.join(sorted(unknown))}")
+        parser.error(f"unknown measurement: {', '.join(sorted(unknown))}")
     file = options.docs / "performance" / "results.json"
     results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     if not options.report:
@@ -45,18 +47,20 @@ def main() -> None:
 
 
 def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
-    """Put new results in the place of those with these names, and say each time which."""
+    """Run the named measurements and replace their results; yield the name of each when it is done."""
     here = import_module(f"{PACKAGE}.machine").describe()
     others = set(results) - {"machine", *names}
     if others and results.get("machine", here) != here:
-        sys.exit("The other results are from another machine or other versions: run all measurements.")
+        sys.exit(
+            "results.json has results of another machine or other versions. Run all measurements, without naming any."
+        )
     results["machine"] = here
     for name in names:
         print(f"=== {name}", flush=True)
         load, cores = os.getloadavg()[0], os.cpu_count() or 1
         if load > cores / 2:
             print(
-                f"The machine is busy (load {load:.1f} on {cores} cores): only the ratios will tell something.",
+                f"The machine is busy (load {load:.1f} on {cores} cores). Only the ratios will be meaningful.",
                 flush=True,
             )
         started = time.monotonic()
@@ -66,7 +70,7 @@ def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
 
 
 def rounded(value: Any) -> Any:
-    """The same with six digits after the point."""
+    """A copy with all floats rounded to six decimal places."""
     if isinstance(value, dict):
         return {name: rounded(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -75,13 +79,13 @@ def rounded(value: Any) -> Any:
 
 
 def write_report(results: dict[str, Any], docs: Path) -> None:
-    """Tables into the page and as Markdown, and the figures, of whatever was measured."""
+    """Write the tables (into the page, and as Markdown) and the figures of all stored results."""
     tables, report = import_module(f"{PACKAGE}.tables"), import_module(f"{PACKAGE}.report")
-    made = {name: make(results) for name, make in report.TABLES.items() if name in results}
+    created = {name: create(results) for name, create in report.TABLES.items() if name in results}
     page = docs / "performance.rst"
-    blocks = {name: "\n\n".join(map(tables.as_rst, each)) for name, each in made.items()}
-    page.write_text(tables.with_blocks(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
-    markdown = "\n\n".join(tables.as_markdown(table) for each in made.values() for table in each)
+    blocks = {name: "\n\n".join(map(tables.as_rst, each)) for name, each in created.items()}
+    page.write_text(tables.replace_blocks(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+    markdown = "\n\n".join(tables.as_markdown(table) for each in created.values() for table in each)
     (docs / "performance" / "results.md").write_text(markdown + "\n", encoding="utf-8")
     print(markdown)
     import_module(f"{PACKAGE}.figures").draw(results, docs / "performance")

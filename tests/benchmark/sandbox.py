@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sandboxes for the measurements, and what they have noted."""
+"""Sandboxes for the measurements, and access to their request logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ API_KEY = "key-of-the-benchmark-0123456789abcdef0123456789abcdef"
 
 
 class Sandbox:
-    """A running sandbox, spoken to past the code that is measured."""
+    """A client of a running sandbox, independent of the code that is measured."""
 
     def __init__(self, base_url: str):
         self.base_url = base_url
@@ -41,15 +41,15 @@ class Sandbox:
         return found
 
     def requests(self) -> list[dict[str, Any]]:
-        """The latest 10 000 requests, as the sandbox has logged them."""
+        """The latest 10,000 entries of the sandbox's request log."""
         found: list[dict[str, Any]] = self._control("GET", "/requests")["requests"]
         return found
 
-    def forget_requests(self) -> None:
+    def clear_requests(self) -> None:
         self._control("DELETE", "/requests")
 
-    def limit_rate(self, per_minute: int, burst: int) -> None:
-        """Refuse requests above this rate from now on."""
+    def set_rate_limit(self, per_minute: int, burst: int) -> None:
+        """Reject requests above this rate with 429 from now on."""
         self._control("PUT", "/rate_limit", {"per_minute": per_minute, "burst": burst})
 
     def _control(self, method: str, path: str, body: Any = None) -> Any:
@@ -62,7 +62,7 @@ class Sandbox:
 
 @contextmanager
 def running(seed: dict[str, Any]) -> Iterator[Sandbox]:
-    """A sandbox with this account, in a process of its own."""
+    """Run a sandbox with the account of a seed file's content in a separate process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = {option: folder / option for option in ("database", "seed", "api-key-file", "ready-file")}

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Listing much: whole tasks, their module alone, and a bare loop that reads the same pages."""
+"""Long lists: complete tasks, their module alone, and a bare loop that fetches the same pages."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.tests.benchmark import sandbox
-from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, keep_payloads, play
-from ansible_collections.clouddb.control.tests.benchmark.processes import Usage, in_turn, medians, usage_of
+from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, keep_payloads, run_playbook
+from ansible_collections.clouddb.control.tests.benchmark.processes import Usage, interleaved, medians, usage_of
 
 RUNS = 3
 OPERATIONS = (1_000, 10_000, 30_000, 100_000)
-MOST = OPERATIONS[-1]
+MAX_OPERATIONS = OPERATIONS[-1]
 PROJECTS = (1_000, 10_000)
-# No operation has it: all pages are read, and nothing is returned.
-NO_STATUS = "cancelling"
+# With a status that no operation has, all pages are fetched and nothing is returned.
+UNUSED_STATUS = "cancelling"
 
 
 class Case(NamedTuple):
-    """A list to read whole: by a task, and by the bare loop's arguments (path, field, query).
+    """A list to fetch completely, by a task and by the bare loop with its arguments (path, field, query).
 
-    Where C(returned) is false, nothing of what was read is returned.
+    C(returned) is false if the task filters all items out of its result.
     """
 
     list: str
@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
 
 def measure() -> dict[str, Any]:
-    """Time and memory of each case."""
+    """Resource usage of the programs of each case."""
     seed = {
         "projects": [
             *(
@@ -66,11 +66,15 @@ def _operation_cases(service: sandbox.Sandbox) -> list[Case]:
     cases = []
     for number, page_size, returned in (
         *((number, 100, True) for number in OPERATIONS),
-        (MOST, 1000, True),
-        (MOST, 1000, False),
+        (MAX_OPERATIONS, 1000, True),
+        (MAX_OPERATIONS, 1000, False),
     ):
         project_id = ids[f"operations-{number}"]
-        options = {"project_id": project_id, "page_size": page_size, **({} if returned else {"status": [NO_STATUS]})}
+        options = {
+            "project_id": project_id,
+            "page_size": page_size,
+            **({} if returned else {"status": [UNUSED_STATUS]}),
+        }
         loop = (f"/projects/{project_id}/operations", "operations", f"limit={page_size}")
         cases.append(Case("operations", number, page_size, returned, _task("operation_info", options), loop))
     return cases
@@ -93,31 +97,31 @@ def _measure_case(service: sandbox.Sandbox, case: Case, payload: Path) -> dict[s
     path, *arguments = case.loop
     program = str(Path(__file__).with_name("bare_loop.py"))
     env = {**os.environ, "BENCHMARK_API_KEY": sandbox.API_KEY}
-    answering: list[float] = []
-    sent: list[int] = []
+    sandbox_seconds: list[float] = []
+    request_counts: list[int] = []
 
     def loop() -> Usage:
-        service.forget_requests()
+        service.clear_requests()
         usage = usage_of(sys.executable, program, service.base_url + path, *arguments, env=env)
         log = service.requests()
-        answering.append(sum(entry["seconds"] for entry in log))
-        sent.append(len(log))
+        sandbox_seconds.append(sum(entry["seconds"] for entry in log))
+        request_counts.append(len(log))
         return usage
 
     measures: dict[str, Callable[[], Usage]] = {
         "loop": loop,
         "module": partial(usage_of, sys.executable, str(payload)),
-        "task": partial(_play, service, case.task),
+        "task": partial(_task_usage, service, case.task),
     }
-    usages = {name: medians(each) for name, each in in_turn(RUNS, **measures).items()}
+    usages = {name: medians(each) for name, each in interleaved(RUNS, **measures).items()}
     return {
         **{name: getattr(case, name) for name in ("list", "items", "page_size", "returned")},
-        "requests": sent[-1],
-        "sandbox_share_of_loop": median(answering) / usages["loop"].wall,
+        "requests": request_counts[-1],
+        "sandbox_share_of_loop": median(sandbox_seconds) / usages["loop"].wall,
         **{name: usage._asdict() for name, usage in usages.items()},
     }
 
 
-def _play(service: sandbox.Sandbox, task: Task) -> Usage:
-    played = play([task], {"base_url": service.base_url, "api_key": sandbox.API_KEY})
-    return played.usage._replace(wall=played.tasks[0].seconds)
+def _task_usage(service: sandbox.Sandbox, task: Task) -> Usage:
+    run = run_playbook([task], {"base_url": service.base_url, "api_key": sandbox.API_KEY})
+    return run.usage._replace(wall=run.tasks[0].seconds)

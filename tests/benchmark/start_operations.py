@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starts operations in one project and prints them as JSON: ``start_operations.py BASE_URL PROJECT_ID NUMBER SECONDS``.
 
-Each ends after so many seconds. Takes the key from BENCHMARK_API_KEY.
+Each operation finishes after SECONDS. Reads the API key from BENCHMARK_API_KEY.
 """
 
 import json
@@ -21,8 +21,8 @@ def main() -> None:
     def post(url: str, body: object) -> dict[str, list[object]]:
         response = session.post(url, json=body, timeout=30)
         response.raise_for_status()
-        answered: dict[str, list[object]] = response.json()
-        return answered
+        content: dict[str, list[object]] = response.json()
+        return content
 
     plan = {"project_id": project_id, "times": int(number), "timeline": [[0, "running"], [float(seconds), "finished"]]}
     post(base_url.replace("/api/v2", "/_sandbox/operation_plans"), plan)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for real: how long after the operations' end a task ends, and how many requests it has sent by then."""
+"""Real waits: the time from the end of the operations to the end of the task, and the number of polls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ansible_collections.clouddb.control.tests.benchmark import sandbox
-from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, play
+from ansible_collections.clouddb.control.tests.benchmark.playbooks import Task, run_playbook
 
 OPERATION_WAIT: Task = {
     "clouddb.control.operation_wait": {
@@ -31,34 +31,34 @@ URI: Task = {
     },
     "loop": "{{ started.stdout | from_json }}",
     "loop_control": {"label": "{{ item.id }}"},
-    "register": "looked",
-    "until": "looked.json.operation.status == 'finished'",
+    "register": "polled",
+    "until": "polled.json.operation.status == 'finished'",
     "retries": 200,
     "delay": 5,
 }
-WAYS = {"operation_wait": OPERATION_WAIT, "operation_wait, no progress": OPERATION_WAIT, "uri": URI}
+VARIANTS = {"operation_wait": OPERATION_WAIT, "operation_wait, no progress": OPERATION_WAIT, "uri": URI}
 
 
 class Case(NamedTuple):
-    """So many operations of one project, which all last so many seconds, waited for C(runs) times."""
+    """Operations of one project, their C(duration) in seconds, and how often to start and wait for them."""
 
-    way: str
+    variant: str
     operations: int
     duration: int
     runs: int = 1
 
 
 SHORT = [
-    Case(way, operations, duration, runs)
+    Case(variant, operations, duration, runs)
     for operations, duration, runs in ((1, 1, 3), (1, 10, 3), (10, 1, 1), (10, 10, 1), (100, 1, 1), (100, 10, 1))
-    for way in ("operation_wait", "uri")
+    for variant in ("operation_wait", "uri")
 ]
-# These sleep nearly all of the time, so they may as well do it side by side.
-LONG = [Case(way, 1, 300) for way in WAYS] + [Case("operation_wait", number, 300) for number in (10, 100)]
+# These sleep most of the time, so they run in parallel.
+LONG = [Case(variant, 1, 300) for variant in VARIANTS] + [Case("operation_wait", number, 300) for number in (10, 100)]
 
 
 def measure() -> dict[str, Any]:
-    """The outcome of each case."""
+    """Lag, number of polls and processor time of each case."""
     seed = {"projects": [{"name": f"wait-{number}", "compute": False} for number in range(len(LONG) + len(SHORT))]}
     with sandbox.running(seed) as service, ThreadPoolExecutor(len(LONG)) as executor:
         ids = iter([project["id"] for project in service.projects()])
@@ -81,21 +81,21 @@ def _wait(service: sandbox.Sandbox, case: Case, project_id: str) -> dict[str, fl
         "environment": {"BENCHMARK_API_KEY": "{{ api_key }}"},
         "register": "started",
     }
-    sent_before = _looks(service, project_id)
+    polls_before = _count_polls(service, project_id)
     variables = {
         "base_url": service.base_url,
         "api_key": sandbox.API_KEY,
-        "progress": case.way != "operation_wait, no progress",
+        "progress": case.variant != "operation_wait, no progress",
     }
-    played = play([start, {"name": "wait", **WAYS[case.way]}], variables)
-    sent = _looks(service, project_id) - sent_before
+    run = run_playbook([start, {"name": "wait", **VARIANTS[case.variant]}], variables)
+    polls = _count_polls(service, project_id) - polls_before
     operations = service.get(f"/projects/{project_id}/operations", limit=case.operations)["operations"]
     end = max(
         datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp() for operation in operations
     )
-    return {"lag": played.tasks[-1].ended - end, "requests": sent, "cpu": played.usage.cpu}
+    return {"lag": run.tasks[-1].ended - end, "requests": polls, "cpu": run.usage.cpu}
 
 
-def _looks(service: sandbox.Sandbox, project_id: str) -> int:
+def _count_polls(service: sandbox.Sandbox, project_id: str) -> int:
     path = f"/api/v2/projects/{project_id}/operations"
     return sum(entry["method"] == "GET" and entry["path"].startswith(path) for entry in service.requests())

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notes when each task began and ended, in the file that BENCHMARK_TASK_TIMES names: one JSON object a line."""
+"""Appends start and end of each task to the file in BENCHMARK_TASK_TIMES, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible.plugins.callback import CallbackBase
 
 
 class CallbackModule(CallbackBase):
-    """Only for plays with a single host."""
+    """Supports plays with a single host only."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
