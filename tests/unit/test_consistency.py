@@ -254,6 +254,22 @@ def test_links_to_files_resolve(path: str) -> None:
     assert [link for link in links if not (ROOT / path).parent.joinpath(link).exists()] == []
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *(f"docs/docsite/rst/{file.name}" for file in (ROOT / "docs/docsite/rst").glob("*.rst")),
+    ],
+)
+def test_files_that_documents_name_exist(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|plugins|docs|roles)/(?!\.)[\w./-]+)`", text)
+    assert [file for file in named if "NAME" not in file and not (ROOT / file).exists()] == []
+    tests = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
+    assert set(re.findall(r"`(?:tests/[\w./]*/)?(test_\w+\.py)`", text)) <= tests
+
+
 def test_front_page_has_the_playbook_of_the_readme() -> None:
     playbook = re.search(
         r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
