@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An environment that says nothing of proxies, certificates or the service, and scripted services."""
+"""An environment without settings for proxies, certificates and the service, and scripted services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machine has set must not decide what the tests see."""
+    """Remove the settings of this machine that the code under test would read."""
     for name in list(os.environ):
         if (
             name.lower().endswith("_proxy")
@@ -31,7 +31,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start a service that follows a script, and a client of it."""
+    """Starts a service that follows a script, and a client of it."""
     with ExitStack() as running:
 
         def start(*script: Reply, tls: bool | ssl.SSLContext = False, **options: Any) -> Scripted:

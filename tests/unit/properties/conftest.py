@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service that answers what a test says, for all examples of a test."""
+"""A scripted service for all examples of a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 @pytest.fixture(scope="module", autouse=True)
 def plain_environment() -> Iterator[None]:
-    """What the machine has set must not decide what the tests see."""
+    """Remove the settings of this machine that the code under test would read."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if (
