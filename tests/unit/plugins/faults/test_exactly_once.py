@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _http as http
 from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.plugins.faults import injected_errors
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.child_process import run_in_child
@@ -43,8 +45,9 @@ def dest() -> Iterator[Path]:
 
 
 def drop_privileges(options: dict[str, Any]) -> None:
-    """Stop being root, which may write to any folder. A run in check mode first imports what the user may not be able to read."""
+    """Stop being root, which may write to any folder. Imports before what the user may not be able to read."""
     run_main(api_key, options, check_mode=True)
+    importlib.import_module(f"{http.__name__}.failures")
     if os.geteuid() == 0:
         os.setegid(UNPRIVILEGED)
         os.seteuid(UNPRIVILEGED)
