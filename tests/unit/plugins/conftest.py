@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,20 +12,14 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, scripted_service
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the settings of this machine that the code under test would read."""
-    for name in list(os.environ):
-        if (
-            name.lower().endswith("_proxy")
-            or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
-            or name.startswith("CLOUDDB_")
-        ):
-            monkeypatch.delenv(name)
+    clear_environment(monkeypatch)
 
 
 @pytest.fixture

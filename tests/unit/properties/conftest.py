@@ -5,25 +5,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plain_environment() -> Iterator[None]:
-    """Remove the settings of this machine that the code under test would read."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if (
-                name.lower().endswith("_proxy")
-                or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
-                or name.startswith("CLOUDDB_")
-            ):
-                patch.delenv(name)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        clear_environment(monkeypatch)
         yield
 
 

@@ -174,7 +174,7 @@ with ``orphaned_key``. The message names the key that may have been created, and
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
 the key.
 
-The inventory plugin ``projects`` has no ``failure.kind``; its message is the same.
+The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
 A pause requested by ``Retry-After`` is honoured, up to one minute.
 
