@@ -1,14 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many examples the tests of properties try: the same few each time, or many new ones (--hypothesis-profile=soak)."""
+"""Number of examples of the property tests: the same few in each run, or many random ones (--hypothesis-profile=soak)."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No time limits: a busy machine is no fault. What a test's fixtures start serves all of its examples.
+# A busy machine may be slow, so there is no deadline. All examples of a test share its fixtures.
 settings.register_profile(
     "quick", max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has to say the same in several places does: code, documentation, metadata and README."""
+"""Code, documentation, metadata and README agree with each other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_yaml(path: str) -> Any:
 
 
 def words(path: str) -> str:
-    """A document's text without its line breaks."""
+    """The text of a document, without line breaks."""
     return " ".join((ROOT / path).read_text(encoding="utf-8").split())
 
 
@@ -45,7 +45,7 @@ def module(name: str) -> Any:
 
 
 def module_arguments(name: str) -> dict[str, Any]:
-    """What the module hands to AnsibleModule."""
+    """The arguments that the module passes to AnsibleModule."""
     with (
         mock.patch.object(module(name), "AnsibleModule", side_effect=SystemExit) as ansible_module,
         pytest.raises(SystemExit),
@@ -103,7 +103,7 @@ def test_documentation_matches_the_argument_spec(name: str) -> None:
     documented = documentation(name)["options"]
     assert set(documented) == set(spec)
     for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
-        # Ansible takes no notice of a field that is misspelt.
+        # Ansible ignores unknown fields, such as misspelt ones.
         assert {"type"} <= set(spec[option]) <= ARGUMENT_FIELDS, option
         for field, otherwise in [
             ("type", "str"),
@@ -132,7 +132,7 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
         for field in ("type", "default", "required"):
             assert documented[name].get(field) == option.get(field), f"{field} of {name}"
         assert re.findall(r"If not set, the environment variable E\((\w+)\) is used", described) == env_of(option)
-        # Modules read the environment by their argument spec, other plugins by their documentation.
+        # Modules read the environment as their argument spec says, other plugins as their documentation says.
         assert [variable["name"] for variable in documented[name].get("env", [])] == (
             env_of(option) if part == "PLUGIN" else []
         )
@@ -228,7 +228,7 @@ def test_workflow_covers_every_supported_version() -> None:
     def pythons(job: str) -> set[str]:
         [step] = [step for step in jobs[job]["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
         installed = step["with"]["python-version"].split()
-        # The last one is what make finds as python3.
+        # make uses the last one, as python3.
         assert installed[-1] == "3.11"
         return set(installed)
 
@@ -281,7 +281,7 @@ def test_front_page_has_the_playbook_of_the_readme() -> None:
 
 def test_readme_lists_the_plugins_and_roles() -> None:
     listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("What is in it")]
-    # An action plugin is a part of the module of its name; the others are parts of plugins.
+    # An action plugin belongs to the module of the same name; the others belong to several plugins.
     unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
     files = [path for path in (ROOT / "plugins").glob("*/[!_]*.py") if path.parent.name not in unlisted]
     plugins = [(path.parent.name.removesuffix("s"), path.stem) for path in files]
@@ -304,7 +304,7 @@ MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }
 
-# What each part of module_utils may import of it; _module is the only part that knows Ansible.
+# What each part of module_utils may import of it. Only _module imports Ansible.
 ALLOWED = {
     **dict.fromkeys(SHARED, SHARED),
     **dict.fromkeys(HTTP, SHARED | HTTP),
@@ -360,7 +360,7 @@ def test_only_module_py_imports_ansible(part: str) -> None:
 
 def test_requests_is_imported_in_one_place() -> None:
     importing = {path.name for path in PLUGINS.rglob("*.py") if foreign(path, "requests", "urllib3")}
-    # failures.py needs the classes of the errors that session.py lets through.
+    # failures.py classifies the errors of requests that session.py raises.
     assert importing == {"session.py", "failures.py"}
 
 

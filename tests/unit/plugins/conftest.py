@@ -1,11 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An environment that says nothing of proxies, certificates or the service, and scripted services."""
+"""An environment without settings for proxies, certificates and the service, and scripted services."""
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,25 +12,19 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, scripted_service
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machine has set must not decide what the tests see."""
-    for name in list(os.environ):
-        if (
-            name.lower().endswith("_proxy")
-            or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
-            or name.startswith("CLOUDDB_")
-        ):
-            monkeypatch.delenv(name)
+    clear_environment(monkeypatch)
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Start a service that follows a script, and a client of it."""
+    """Starts a service that follows a script, and a client of it."""
     with ExitStack() as running:
 
         def start(*script: Reply, tls: bool | ssl.SSLContext = False, **options: Any) -> Scripted:

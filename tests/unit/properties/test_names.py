@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Key names of any characters: the real main() of the modules creates, finds and revokes them on the sandbox as they are."""
+"""Key names of any characters: main() of the modules creates, finds and revokes keys of exactly these names on the sandbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.modules import api_key, api_key_info
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 
 HOSTILE = [
@@ -43,7 +43,7 @@ HOSTILE = [
     "\ufeffmark",
     "x" * 300,
 ]
-# From Python 3.12 on, Ansible itself fails to log the arguments of a module if they have a NUL.
+# NUL is excluded: from Python 3.12 on, Ansible fails to log the arguments of a module that have one.
 names = (
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=300)
     | st.sampled_from(HOSTILE)
@@ -56,7 +56,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield running
 
 
-def task(sandbox: Sandbox, module: ModuleType, **options: Any) -> Ended:
+def task(sandbox: Sandbox, module: ModuleType, **options: Any) -> Outcome:
     return run_main(module, {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **options})
 
 
@@ -67,36 +67,36 @@ def test_any_name_can_be_created_and_revoked(sandbox: Sandbox, name: str) -> Non
     created = task(sandbox, api_key, name=name).success
     assert created["changed"] is True
     assert created["api_key"]["name"] == name
-    (there,) = sandbox.keys(name)
-    assert there["id"] == created["api_key"]["id"]
+    (existing,) = sandbox.keys(name)
+    assert existing["id"] == created["api_key"]["id"]
     assert sandbox.accepts(created["key"])
 
     assert task(sandbox, api_key, name=name).success["changed"] is False
     (found,) = task(sandbox, api_key_info, name=name).success["api_keys"]
-    assert (found["id"], found["name"]) == (there["id"], name)
-    # Not by case, by white space, nor by how Unicode writes a letter.
-    near = {name.swapcase(), name.strip(), name + " ", normalize("NFC", name), normalize("NFD", name)} - {
-        key["name"] for key in [*others, there]
+    assert (found["id"], found["name"]) == (existing["id"], name)
+    # Names that differ in case, white space or Unicode normalization are other names.
+    similar = {name.swapcase(), name.strip(), name + " ", normalize("NFC", name), normalize("NFD", name)} - {
+        key["name"] for key in [*others, existing]
     }
-    assert [task(sandbox, api_key_info, name=other).success["api_keys"] for other in near] == [[]] * len(near)
+    assert [task(sandbox, api_key_info, name=other).success["api_keys"] for other in similar] == [[]] * len(similar)
 
     revoked = task(sandbox, api_key, state="absent", name=name).success
-    assert [key["id"] for key in revoked["revoked"]] == [there["id"]]
+    assert [key["id"] for key in revoked["revoked"]] == [existing["id"]]
     assert not sandbox.accepts(created["key"])
     assert ids(sandbox.api("GET", "/api_keys")) == ids(others)
 
 
 @given(st.text(" \t\r\n\u00a0\u2003", max_size=5))
 def test_blank_names_are_refused(sandbox: Sandbox, name: str) -> None:
-    ended = task(sandbox, api_key, name=name)
-    assert ended.failure == {"kind": "invalid_option", "option": "name"}
+    outcome = task(sandbox, api_key, name=name)
+    assert outcome.failure == {"kind": "invalid_option", "option": "name"}
 
 
 @given(st.text(), st.sampled_from(["\ud800", "\udfff"]))
-def test_names_of_other_types_fail_clearly(sandbox: Sandbox, text: str, half: str) -> None:
+def test_names_with_lone_surrogates_are_refused(sandbox: Sandbox, text: str, surrogate: str) -> None:
     before = ids(sandbox.api("GET", "/api_keys"))
     with pytest.raises(ClouddbError):
-        api_key_task.task(Client(Connection(sandbox.base_url, sandbox.api_key)), name=text + half)
+        api_key_task.task(Client(Connection(sandbox.base_url, sandbox.api_key)), name=text + surrogate)
     assert ids(sandbox.api("GET", "/api_keys")) == before
 
 

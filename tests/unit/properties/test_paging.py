@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A list in whatever pages a service sends it: every item once, each cursor as it came, and always an end."""
+"""Lists in pages of any size: every item is returned once, cursors are sent back unchanged, and paging always ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.pagination i
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, ScriptedService, reply
 
-# Everything but lone surrogates, which are no text. These may not stand alone: an id becomes a segment of a path.
+# Any valid Unicode text. Ids are path segments, so they are not blank and not dots only.
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 ids = texts.filter(lambda text: text.strip() and text not in (".", ".."))
 cursors = texts | st.sampled_from(
@@ -29,7 +29,7 @@ def page(items: list[str], **pagination: Any) -> Reply:
 
 
 def read(service: ScriptedService, *script: Reply) -> list[str]:
-    """The ids that a list in these pages has."""
+    """The ids in a list of these pages."""
     service.script[:] = script
     service.requests.clear()
     client = scripted(service, api_retries=0).client
@@ -42,27 +42,29 @@ def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject
     parts: list[list[str]] = []
     rest = items
     while rest:
-        # Each page has the next few items, or none, and some of the pages before it.
+        # Each page has some new items, or none, and repeats some of earlier pages.
         new = data.draw(st.integers(0 if parts else 1, len(rest)))
         seen = items[: len(items) - len(rest)]
         again = data.draw(st.lists(st.sampled_from(seen), max_size=3, min_size=0 if new else 1)) if seen else []
         parts.append(again + rest[:new])
         rest = rest[new:]
     sent = data.draw(st.lists(cursors, unique=True, min_size=len(parts), max_size=len(parts)))
-    whole = [page(part, pagination={"cursor": cursor}) for part, cursor in zip(parts, sent)]
-    end = data.draw(st.sampled_from(["empty", "empty with a cursor", "no cursor", "cursor again"]))
+    script = [page(part, pagination={"cursor": cursor}) for part, cursor in zip(parts, sent)]
+    end = data.draw(st.sampled_from(["empty", "empty with a cursor", "no cursor", "repeated cursor"]))
     if end == "empty":
-        whole.append(page([]))
+        script.append(page([]))
     elif end == "empty with a cursor":
-        whole.append(page([], pagination={"cursor": "more"}))
+        script.append(page([], pagination={"cursor": "more"}))
     elif end == "no cursor":
-        whole[-1] = page(parts[-1])
+        script[-1] = page(parts[-1])
     else:
-        whole.append(page([data.draw(st.sampled_from(items))], pagination={"cursor": data.draw(st.sampled_from(sent))}))
+        script.append(
+            page([data.draw(st.sampled_from(items))], pagination={"cursor": data.draw(st.sampled_from(sent))})
+        )
 
-    assert read(service, *whole) == items
-    asked_for = [dict(request.query) for request in service.requests]
-    assert asked_for == [{}, *({"cursor": cursor} for cursor in sent)][: len(whole)]
+    assert read(service, *script) == items
+    queries = [dict(request.query) for request in service.requests]
+    assert queries == [{}, *({"cursor": cursor} for cursor in sent)][: len(script)]
 
 
 @given(
@@ -73,7 +75,7 @@ def test_every_item_is_listed_once(service: ScriptedService, data: st.DataObject
     )
 )
 def test_pagination_always_ends(service: ScriptedService, script: list[tuple[list[str], str | None]]) -> None:
-    """Few cursors are soon all seen, so that no list is longer than there are cursors."""
+    """A repeated cursor ends the list, so there are at most as many pages as cursors."""
     found = read(service, *(page(items, pagination={"cursor": cursor}) for items, cursor in script * 4))
     served = script[: len(service.requests)]
     assert len(service.requests) <= 5
@@ -81,6 +83,6 @@ def test_pagination_always_ends(service: ScriptedService, script: list[tuple[lis
 
 
 @given(texts, st.sampled_from(["\ud800", "\udfff"]))
-def test_cursors_of_other_types_fail_clearly(service: ScriptedService, text: str, half: str) -> None:
+def test_cursors_with_lone_surrogates_raise_an_error(service: ScriptedService, text: str, surrogate: str) -> None:
     with pytest.raises(ClouddbError, match="not valid Unicode"):
-        read(service, page(["a"], pagination={"cursor": text + half}))
+        read(service, page(["a"], pagination={"cursor": text + surrogate}))

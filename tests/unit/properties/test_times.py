@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Points in time and pauses, from options and from the service: read rightly, or refused; never anything else."""
+"""Timestamps, ages and Retry-After headers: any text is either parsed correctly or refused with a clear error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNITS = {
 }
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zones)
-# Texts that are nearly right are harder than those that are nothing at all.
+# Text that is almost a valid timestamp or age finds more errors than random text.
 near_misses = st.text("0123456789-:.,TtZz+ smhdw", max_size=40)
 any_text = (
     st.text()
@@ -50,7 +50,7 @@ any_text = (
 def test_all_notations_of_a_timestamp_are_equal(
     when: datetime, between: str, point: str, beyond: str, around: str
 ) -> None:
-    """Digits beyond microseconds are dropped."""
+    """Digits beyond microseconds are ignored."""
     text = (
         when.strftime("%Y-%m-%d").zfill(10)
         + between
@@ -84,7 +84,7 @@ def test_parse_age_multiplies_its_unit(number: int, unit: str, between: str) -> 
 
 
 @given(any_text)
-def test_moment_returns_or_fails_clearly(text: str) -> None:
+def test_moment_returns_a_value_or_names_the_option(text: str) -> None:
     try:
         read = moment({"created_after": text}, "created_after")
     except InvalidOption as error:
@@ -94,9 +94,9 @@ def test_moment_returns_or_fails_clearly(text: str) -> None:
     assert isinstance(read, datetime) or (isinstance(read, timedelta) and read >= timedelta(0))
 
 
-# What a header can hold: all of latin-1 but line breaks.
+# The characters of a header: latin-1 without line breaks and NUL.
 headers = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=50)
-lasting = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seconds=seconds))
+durations = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seconds=seconds))
 
 
 @given(st.integers(0, 10**30))
@@ -106,7 +106,7 @@ def test_retry_after_seconds_are_clamped(seconds: int) -> None:
     )
 
 
-@given(lasting)
+@given(durations)
 def test_retry_after_dates_are_clamped(away: timedelta) -> None:
     now = datetime.now(timezone.utc)
     assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}, now) == MAX_RETRY_AFTER

@@ -46,7 +46,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
 
 
 def set_private_mode(path: str) -> bool:
-    """Sets mode 0600, instead of what the options owner, group and mode say; whether that was a change."""
+    """Set mode 0600, in place of the options owner, group and mode; returns whether that was a change."""
     if mode_of(path) == 0o600:
         return False
     os.chmod(path, 0o600)
@@ -87,7 +87,7 @@ def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: 
 
 
 def writes(sandbox: Sandbox) -> list[str]:
-    """The requests other than GET that the module has sent."""
+    """The requests other than GET that the module sent."""
     return [request for request in sandbox.sent() if not request.startswith("GET ")]
 
 

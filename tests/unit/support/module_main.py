@@ -28,8 +28,8 @@ except ImportError:  # ansible-core up to 2.18
             yield
 
 
-class Ended(NamedTuple):
-    """How a module ended: C(result) is the JSON that it printed, C(printed) all of its output."""
+class Outcome(NamedTuple):
+    """The outcome of a module: C(result) is the JSON that it printed, C(printed) all of its output."""
 
     exit_code: int
     result: dict[str, Any]
@@ -54,28 +54,28 @@ class Ended(NamedTuple):
 
 
 class HasMain(Protocol):
-    """A module, or what stands in for one."""
+    """A module, or a stub of one."""
 
     @property
     def main(self) -> Callable[[], object]:
-        """What runs it."""
+        """Runs the module."""
 
 
-def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Ended:
-    """Call the module's main() with these options and catch what it prints."""
+def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Outcome:
+    """Call the module's main() with these options and capture what it prints."""
     args = {**options, "_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
     output = io.StringIO()
-    # Ansible keeps the warnings of a task for the whole process.
-    for kept in (warnings._global_warnings, warnings._global_deprecations):
-        kept.clear()
+    # Ansible collects warnings for the whole process, not for a task.
+    for collected in (warnings._global_warnings, warnings._global_deprecations):
+        collected.clear()
     with ExitStack() as stack:
         stack.enter_context(patch_module_args(args))
         if _internal:
-            # Once Ansible's controller was imported here, warnings would be shown instead of returned.
+            # If the controller's code was imported in this process, warnings would be displayed instead of returned.
             stack.enter_context(mock.patch.object(_internal, "is_controller", False))
         stack.enter_context(redirect_stdout(output))
         stack.enter_context(redirect_stderr(output))
-        ended = stack.enter_context(pytest.raises(SystemExit))
+        exit_ = stack.enter_context(pytest.raises(SystemExit))
         module.main()
     printed = output.getvalue()
-    return Ended(int(ended.value.code or 0), json.loads(printed.strip().splitlines()[-1]), printed)
+    return Outcome(int(exit_.value.code or 0), json.loads(printed.strip().splitlines()[-1]), printed)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client and the scripted service that it speaks to, on a clock whose pauses take no time."""
+"""A client of a scripted service, with a clock whose pauses take no time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     reply,
 )
 
-API_KEY = "key-that-nobody-may-see-0123456789abcdef"
+API_KEY = "secret-of-the-client-0123456789abcdef"
 
 
 class Scripted(NamedTuple):
-    """C(service) follows the script, C(client) asks it."""
+    """A service that follows a script, a client of it and the client's clock."""
 
     service: ScriptedService
     client: Client
@@ -33,7 +33,7 @@ class Scripted(NamedTuple):
 
     @property
     def targets(self) -> list[str]:
-        """What was asked for, in order, below the base path and still encoded."""
+        """The targets of the requests in order, without the base path and still encoded."""
         return [request.target.replace("/api/v2", "", 1) for request in self.requests]
 
 

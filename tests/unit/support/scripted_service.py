@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service on a real socket that follows a script: one answer for each request, in order."""
+"""A service on a real socket that follows a script: one reply for each request, in order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-# Key and certificate of 127.0.0.1, signed by itself and good until 2120; no authority vouches for it.
+# Key and self-signed certificate of 127.0.0.1, valid until 2120.
 CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
-PAUSE_IN_DRIP = 0.02  # seconds
+PAUSE_BETWEEN_BYTES = 0.02  # seconds
 
 
 class Request(NamedTuple):
-    """A request as it came over the wire; C(target) is the path with its query, still encoded."""
+    """A request as it was received; C(target) is the path with its query, still encoded."""
 
     method: str
     target: str
@@ -47,9 +47,9 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What to send back, byte by byte; None: close the connection without a word, or C(reset) it.
+    """The bytes to send back; None: close the connection without a response, or C(reset) it.
 
-    From the position C(slow_from) on, one byte comes at a time, after a pause.
+    From the position C(slow_from) on, the bytes are sent one at a time, with pauses.
     """
 
     raw: bytes | None
@@ -58,7 +58,7 @@ class Reply(NamedTuple):
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
-    """An answer with this JSON body (bytes are sent as they are) and headers (C(Retry_After) for Retry-After)."""
+    """A response with this JSON body (bytes are sent as they are) and headers (C(Retry_After) for Retry-After)."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status} Scripted", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
     if "Content_Length" not in headers:
@@ -73,7 +73,7 @@ RESET = Reply(None, reset=True)
 
 
 class ScriptedService:
-    """C(base_url) to send requests to; C(requests) that came. With C(tls) it has the certificate above, or that of a context."""
+    """Responds at C(base_url) and records the C(requests). C(tls) true uses the certificate above, a context its own."""
 
     def __init__(self, listener: socket.socket, script: list[Reply], tls: bool | ssl.SSLContext = False):
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}/api/v2"
@@ -85,8 +85,8 @@ class ScriptedService:
             self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._tls.load_cert_chain(CERTIFICATE)
 
-    def answer_to(self, request: Request) -> Reply:
-        """The next one in the script; a script that is too short shows as a plain 599 in the test."""
+    def reply_to(self, request: Request) -> Reply:
+        """The next reply of the script, or a 599 if the script has ended."""
         return self.script.pop(0) if self.script else reply({"message": "the script has ended"}, 599)
 
     def serve(self) -> None:
@@ -95,14 +95,14 @@ class ScriptedService:
                 connection, _address = self._listener.accept()
             except OSError:
                 return
-            # A client may go away whenever it likes, for one when it does not trust the certificate.
+            # A client may disconnect at any time, for example when it does not trust the certificate.
             with suppress(OSError), connection:
                 if self._tls:
                     connection = self._tls.wrap_socket(connection, server_side=True)
                 with connection, connection.makefile("rb") as stream:
-                    self._answer(connection, stream)
+                    self._respond(connection, stream)
 
-    def _answer(self, connection: socket.socket, stream: BinaryIO) -> None:
+    def _respond(self, connection: socket.socket, stream: BinaryIO) -> None:
         line = stream.readline().decode("latin-1")
         if not line.strip():
             return
@@ -112,13 +112,13 @@ class ScriptedService:
         headers = Parser().parsestr(head)
         method, target, _version = line.split()
         self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-        response = self.answer_to(self.requests[-1])
-        if response.raw is not None:
-            connection.sendall(response.raw[: response.slow_from])
-            for byte in response.raw[response.slow_from :] if response.slow_from is not None else b"":
-                time.sleep(PAUSE_IN_DRIP)
+        next_reply = self.reply_to(self.requests[-1])
+        if next_reply.raw is not None:
+            connection.sendall(next_reply.raw[: next_reply.slow_from])
+            for byte in next_reply.raw[next_reply.slow_from :] if next_reply.slow_from is not None else b"":
+                time.sleep(PAUSE_BETWEEN_BYTES)
                 connection.sendall(bytes([byte]))
-        if response.reset:
+        if next_reply.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
@@ -126,7 +126,7 @@ class ScriptedService:
 def scripted_service(
     *script: Reply, tls: bool | ssl.SSLContext = False, service_class: type[Service] = ScriptedService
 ) -> Iterator[Service]:
-    """Serve the script, over TLS on request; fails if a reply was not asked for."""
+    """Serve the script, over TLS on request; fails if a reply was not requested."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         service = service_class(listener, list(script), tls)
         thread = threading.Thread(target=service.serve, daemon=True)
@@ -136,4 +136,4 @@ def scripted_service(
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(5)
-    assert not service.script, f"replies that nobody asked for: {service.script}"
+    assert not service.script, f"replies that were not requested: {service.script}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The quickstart works, and leaves nothing running or lying about.
+# The quickstart succeeds and leaves no files behind.
 set -eux -o pipefail
 
 TMPDIR=$(mktemp -d)
@@ -8,6 +8,6 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 ansible-playbook clouddb.control.quickstart | tee "$TMPDIR/output"
 
-grep -q "the service answers 401 to it" "$TMPDIR/output"
+grep -q "the service responds with status 401" "$TMPDIR/output"
 rm "$TMPDIR/output"
 test -z "$(ls -A "$TMPDIR")"

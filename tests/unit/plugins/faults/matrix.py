@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What comes of each fault with each module: the one table that the tests hold, and that the page about faults shows.
+"""The result of each task after each error: the tests check this table, and the page shows it.
 
 C(python tests/unit/plugins/faults/matrix.py > docs/docsite/rst/fault_matrix.rst) writes the page.
 """
@@ -11,135 +11,139 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Outcome(NamedTuple):
-    """Whether the task asks again, and the C(failure.kind) with which it fails if the fault stays; None: it succeeds even then."""
+class Expected(NamedTuple):
+    """Whether the request is retried, and the C(failure.kind) if the error is permanent; None: the task succeeds nevertheless."""
 
-    asks_again: bool
+    is_retried: bool
     kind: str | None
 
 
-def again(kind: str | None) -> Outcome:
-    return Outcome(True, kind)
+def retried(kind: str | None) -> Expected:
+    return Expected(True, kind)
 
 
-def at_once(kind: str | None) -> Outcome:
-    return Outcome(False, kind)
+def not_retried(kind: str | None) -> Expected:
+    return Expected(False, kind)
 
 
 class Row(NamedTuple):
-    """One fault: words of the message that tells of it, the HTTP status, and the outcome in each column."""
+    """One error: a part of the message, the HTTP status, and what is expected of the task in each column."""
 
-    says: str
+    message: str
     status: int | None
-    present: Outcome
-    absent: Outcome
-    reads: Outcome
-    first_look: Outcome
-    later_look: Outcome
+    present: Expected
+    absent: Expected
+    reads: Expected
+    first_poll: Expected
+    later_poll: Expected
 
 
-def _broken(says: str, acted: bool) -> Row:
-    """No response, or no whole one."""
-    unreachable = again("unreachable")
+def _broken_response(message: str, processed: bool) -> Row:
+    """No complete response, although the request may have been C(processed)."""
+    unreachable = retried("unreachable")
     return Row(
-        says,
+        message,
         None,
-        at_once("orphaned_key"),
-        again(None if acted else "orphaned_key"),
+        not_retried("orphaned_key"),
+        retried(None if processed else "orphaned_key"),
         unreachable,
         unreachable,
         unreachable,
     )
 
 
-def _not_understood(says: str, acted: bool = False) -> Row:
-    """A whole response, of no use: to ask again would bring the same."""
-    unexpected = at_once("unexpected_response")
+def _unexpected_response(message: str, processed: bool = False) -> Row:
+    """A complete response that is not what the API describes: a retry would get the same."""
+    unexpected = not_retried("unexpected_response")
     return Row(
-        says,
+        message,
         None,
-        at_once("orphaned_key"),
-        at_once(None if acted else "orphaned_key"),
+        not_retried("orphaned_key"),
+        not_retried(None if processed else "orphaned_key"),
         unexpected,
         unexpected,
-        again("unexpected_response"),
+        retried("unexpected_response"),
     )
 
 
 def _refused(status: int) -> Row:
-    """The service says that it has not acted, and may do so later."""
-    http_status = again("http_status")
+    """A status that says that the request was not processed, and may be later."""
+    http_status = retried("http_status")
     return Row(
         f"returned {status}",
         status,
         http_status,
-        again("orphaned_key"),
+        retried("orphaned_key"),
         http_status,
         http_status,
         http_status,
     )
 
 
-def _failed(status: int) -> Row:
-    """The service, or what stands in front of it, failed, perhaps after it had acted."""
-    return _refused(status)._replace(present=at_once("orphaned_key"))
+def _server_error(status: int) -> Row:
+    """A status after which the request may have been processed."""
+    return _refused(status)._replace(present=not_retried("orphaned_key"))
 
 
-def _final(status: int, kind: str = "http_status") -> Row:
-    """The service says no."""
-    no = at_once(kind)
-    return Row(f"returned {status}", status, no, at_once("orphaned_key"), no, no, no)
+def _permanent(status: int, kind: str = "http_status") -> Row:
+    """A status that a retry would not change."""
+    failed = not_retried(kind)
+    return Row(f"returned {status}", status, failed, not_retried("orphaned_key"), failed, failed, failed)
 
 
-LATE = "got no complete response from"
+TIMED_OUT = "got no complete response from"
+BROKE = "the connection broke"
 NOT_JSON = "its body is not valid JSON"
+TOO_LARGE = "is larger than 64 MiB"
 
 MATRIX: dict[str, Row] = {
-    "connection refused": _broken("Connection refused", acted=False)._replace(present=again("unreachable")),
-    "reset before the service acts": _broken("the connection broke", acted=False),
-    "reset before the answer": _broken("the connection broke", acted=True),
-    "reset within the body": _broken("the connection broke", acted=True),
-    "body shorter than announced": _broken("the connection broke", acted=True),
-    "silence longer than ``api_timeout``": _broken(LATE, acted=False),
-    "silence after the service acted": _broken(LATE, acted=True),
-    "headers that drip without end": _broken(LATE, acted=True),
-    "a body that drips without end": _broken(LATE, acted=True),
-    "a body without end": _not_understood("is larger than 64 MiB", acted=True),
-    "a few bytes that unpack without end": _not_understood("is larger than 64 MiB", acted=True),
-    "an empty body": _not_understood("its body is empty"),
-    "HTML with 200": _not_understood("it is an HTML page, not JSON"),
-    "malformed JSON": _not_understood(NOT_JSON, acted=True),
-    "JSON of another shape": _not_understood("is not what the API describes"),
-    "a body that is not UTF-8": _not_understood(NOT_JSON, acted=True),
-    "302 to another origin": _final(302),
-    "400": _final(400),
-    "401": _final(401, "unauthorized"),
-    "403": _final(403),
-    "404": _final(404, "not_found")._replace(absent=at_once(None)),
-    "409": _final(409),
-    "422": _final(422),
+    "connection refused": _broken_response("Connection refused", processed=False)._replace(
+        present=retried("unreachable")
+    ),
+    "reset before the request is processed": _broken_response(BROKE, processed=False),
+    "reset before the response": _broken_response(BROKE, processed=True),
+    "reset within the body": _broken_response(BROKE, processed=True),
+    "body shorter than ``Content-Length``": _broken_response(BROKE, processed=True),
+    "no response within ``api_timeout``, request not processed": _broken_response(TIMED_OUT, processed=False),
+    "no response within ``api_timeout``, request processed": _broken_response(TIMED_OUT, processed=True),
+    "headers sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
+    "body sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
+    "body larger than 64 MiB": _unexpected_response(TOO_LARGE, processed=True),
+    "compressed body that unpacks to more than 64 MiB": _unexpected_response(TOO_LARGE, processed=True),
+    "empty body": _unexpected_response("its body is empty"),
+    "HTML with 200": _unexpected_response("it is an HTML page, not JSON"),
+    "malformed JSON": _unexpected_response(NOT_JSON, processed=True),
+    "JSON of another shape": _unexpected_response("is not what the API describes"),
+    "body that is not UTF-8": _unexpected_response(NOT_JSON, processed=True),
+    "302 to another origin": _permanent(302),
+    "400": _permanent(400),
+    "401": _permanent(401, "unauthorized"),
+    "403": _permanent(403),
+    "404": _permanent(404, "not_found")._replace(absent=not_retried(None)),
+    "409": _permanent(409),
+    "422": _permanent(422),
     "423": _refused(423),
     "423, Retry-After in seconds": _refused(423),
     "423, Retry-After as a date": _refused(423),
-    "423, Retry-After of years": _refused(423),
-    "423, Retry-After without sense": _refused(423),
+    "423, Retry-After of 100 years": _refused(423),
+    "423, Retry-After malformed": _refused(423),
     "429": _refused(429),
     "429, Retry-After in seconds": _refused(429),
     "429, Retry-After as a date": _refused(429),
-    "429, Retry-After of years": _refused(429),
-    "429, Retry-After without sense": _refused(429),
-    "500": _failed(500),
-    "502": _failed(502),
+    "429, Retry-After of 100 years": _refused(429),
+    "429, Retry-After malformed": _refused(429),
+    "500": _server_error(500),
+    "502": _server_error(502),
     "503": _refused(503),
-    "504": _failed(504),
+    "504": _server_error(504),
 }
 
 COLUMNS = {
-    "present": "``api_key``, the creation",
-    "absent": "``api_key``, the revocation",
+    "present": "``api_key``, POST",
+    "absent": "``api_key``, DELETE",
     "reads": "``api_key_info``, ``project_info``, ``operation_info``, ``projects``",
-    "first_look": "``operation_wait``, at first",
-    "later_look": "``operation_wait``, later",
+    "first_poll": "``operation_wait``, first poll",
+    "later_poll": "``operation_wait``, later poll",
 }
 
 PAGE = """\
@@ -150,26 +154,29 @@ PAGE = """\
 
 .. _ansible_collections.clouddb.control.docsite.fault_matrix:
 
-What comes of each fault
-========================
+Error matrix
+============
 
-Each row is a fault that a request meets, each column says what the task then does. Every cell is tested over a real connection, once
-with a fault that passes after the first time and once with one that stays.
+The table lists how each task handles each error of the network or of the service. The tests of the collection check every cell over a
+real connection: once with a transient error, which occurs only once, and once with a permanent one.
 
-**again**
-  The request is sent again after a pause, up to ``api_retries`` times; a wait looks again until its ``timeout``. A fault that passes is
-  not seen.
+**retried**
+  The request is retried after a pause, up to ``api_retries`` times. ``operation_wait`` polls again until its ``timeout``. A transient
+  error does not fail the task.
 ``a kind``
-  If the fault stays, the task fails with this ``failure.kind``.
+  If the error is permanent, the task fails with this ``failure.kind``. Without **retried**, it fails at the first error.
 **succeeds**
-  The key is gone, and that is what was wanted.
+  The task succeeds, because the key no longer exists.
 
-A creation is sent again only when the service surely did not act. Otherwise ``api_key`` lists the keys once more and fails with
-``orphaned_key``: the message names the key that may have been made, and the way out. After a revocation that got no good answer it
-looks whether the key is there; if it is, the task fails with ``orphaned_key`` and its id. The inventory plugin has no
-``failure.kind``, only the message.
+A request to create a key is retried only when the service cannot have processed it. Otherwise ``api_key`` lists the keys again and fails
+with ``orphaned_key``. The message names the key that may have been created, and how to revoke it.
 
-A pause that ``Retry-After`` asks for is kept to, up to a minute.
+If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
+the key.
+
+The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
+
+A pause requested by ``Retry-After`` is honoured, up to one minute.
 
 {table}"""
 
@@ -178,17 +185,17 @@ def page() -> str:
     """The page with the table."""
     lines = [".. list-table::", "   :header-rows: 1", ""]
     rows = [
-        ("Fault", *COLUMNS.values()),
-        *((fault, *(_cell(getattr(row, column)) for column in COLUMNS)) for fault, row in MATRIX.items()),
+        ("Error", *COLUMNS.values()),
+        *((error, *(_cell(getattr(row, column)) for column in COLUMNS)) for error, row in MATRIX.items()),
     ]
     for first, *others in rows:
         lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
     return PAGE.format(table="\n".join([*lines, ""]))
 
 
-def _cell(outcome: Outcome) -> str:
-    end = f"``{outcome.kind}``" if outcome.kind else "succeeds"
-    return f"again, {end}" if outcome.asks_again else end
+def _cell(expected: Expected) -> str:
+    result = f"``{expected.kind}``" if expected.kind else "succeeds"
+    return f"retried, {result}" if expected.is_retried else result
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key when the disk or the service fails it between the creation and the rename: no key whose secret nobody has, unless the message names it."""
+"""api_key when the disk or the service fails between the POST and the rename of dest: an orphaned key is revoked, or the message names it."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -14,40 +15,47 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _http as http
 from ansible_collections.clouddb.control.plugins.modules import api_key
-from ansible_collections.clouddb.control.tests.unit.plugins.faults import plays
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.own_process import run_apart
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.wire import Exchange, Play, Wire, answered
+from ansible_collections.clouddb.control.tests.unit.plugins.faults import injected_errors
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.child_process import run_in_child
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import (
+    Exchange,
+    FaultyProxy,
+    Handler,
+    pass_through,
+)
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import OLD_SECRET, ids, one_key
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-NOBODY = 65534
+UNPRIVILEGED = 65534  # the user and the group
 
 
 @pytest.fixture
 def dest() -> Iterator[Path]:
-    """A file in a folder that any user reaches."""
+    """A file in a folder that belongs to the unprivileged user."""
     with TemporaryDirectory(prefix="clouddb-") as folder:
         os.chmod(folder, 0o755)
         secrets = Path(folder) / "secrets"
         secrets.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            os.chown(secrets, NOBODY, NOBODY)
+            os.chown(secrets, UNPRIVILEGED, UNPRIVILEGED)
         yield secrets / "deploy.key"
 
 
-def be_ordinary(options: dict[str, Any]) -> None:
-    """Root may write wherever it likes. What an ordinary user may not be able to import is imported before."""
+def drop_privileges(options: dict[str, Any]) -> None:
+    """Stop being root, which may write to any folder. Imports before what the user may not be able to read."""
     run_main(api_key, options, check_mode=True)
+    importlib.import_module(f"{http.__name__}.failures")
     if os.geteuid() == 0:
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
+        os.setegid(UNPRIVILEGED)
+        os.seteuid(UNPRIVILEGED)
 
 
-def options_of(wire: Wire, sandbox: Sandbox, path: Path, **options: Any) -> dict[str, Any]:
+def options_of(proxy: FaultyProxy, sandbox: Sandbox, path: Path, **options: Any) -> dict[str, Any]:
     return {
-        "base_url": wire.base_url,
+        "base_url": proxy.base_url,
         "api_key": sandbox.api_key,
         "api_retries": 1,
         "name": "deploy",
@@ -56,85 +64,92 @@ def options_of(wire: Wire, sandbox: Sandbox, path: Path, **options: Any) -> dict
     }
 
 
-def once_created(action: Callable[[], object]) -> Play:
-    """The key is created; before the task hears of it, something else happens."""
+def before_response(action: Callable[[], object]) -> Handler:
+    """Call the action once the sandbox has processed the request, before its response is sent."""
 
-    def play(exchange: Exchange) -> None:
-        response = exchange.carry_out()
+    def handler(exchange: Exchange) -> None:
+        response = exchange.forward()
         action()
-        answered(exchange._replace(carry_out=lambda: response))
+        pass_through(exchange._replace(forward=lambda: response))
 
-    return play
+    return handler
 
 
-def limit_files(size: int) -> None:
-    """No file of this process grows beyond this size: the write that meets it is cut, and the next one fails."""
+def limit_file_size(size: int) -> None:
+    """Fail writes beyond this size: the write that reaches it is cut short, the next one fails."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 @one_key
-@pytest.mark.parametrize("room", [0, 1, 63])
+@pytest.mark.parametrize("file_size", [0, 1, 63])
 @pytest.mark.parametrize("had_secret", [True, False])
-def test_full_disk(sandbox: Sandbox, wire: Wire, dest: Path, room: int, had_secret: bool) -> None:
+def test_full_disk(sandbox: Sandbox, proxy: FaultyProxy, dest: Path, file_size: int, had_secret: bool) -> None:
     [old] = sandbox.keys("deploy")
     if had_secret:
         dest.write_text(OLD_SECRET)
-    ended = run_apart(api_key, options_of(wire, sandbox, dest, regenerate="always"), lambda: limit_files(room))
-    assert ended.failure["kind"] == "secret_file"
-    assert ended.result["msg"] == f"dest: {dest} can't be written: File too large"
-    # The new key is gone again, and everything is as before.
+    outcome = run_in_child(
+        api_key, options_of(proxy, sandbox, dest, regenerate="always"), lambda: limit_file_size(file_size)
+    )
+    assert outcome.failure["kind"] == "secret_file"
+    assert outcome.result["msg"] == f"dest: {dest} can't be written: File too large"
+    # The new key was revoked, and everything else is as before.
     assert ids(sandbox.keys("deploy")) == [old["id"]]
-    assert [request.method for request in wire.requests if request.method != "GET"] == ["POST", "DELETE"]
+    assert [request.method for request in proxy.requests if request.method != "GET"] == ["POST", "DELETE"]
     assert os.listdir(dest.parent) == (["deploy.key"] if had_secret else [])
     assert not had_secret or dest.read_text() == OLD_SECRET
 
 
-def test_folder_becomes_read_only(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
-    wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
-    options = options_of(wire, sandbox, dest)
-    ended = run_apart(api_key, options, lambda: be_ordinary(options))
-    assert ended.failure["kind"] == "secret_file"
-    assert ended.result["msg"] == f"dest: {dest} can't be written: Permission denied"
+def test_folder_becomes_read_only(sandbox: Sandbox, proxy: FaultyProxy, dest: Path) -> None:
+    proxy.inject(before_response(lambda: dest.parent.chmod(0o500)), "POST", 1)
+    options = options_of(proxy, sandbox, dest)
+    outcome = run_in_child(api_key, options, lambda: drop_privileges(options))
+    assert outcome.failure["kind"] == "secret_file"
+    assert outcome.result["msg"] == f"dest: {dest} can't be written: Permission denied"
     assert sandbox.keys("deploy") == []
-    # Nobody can remove the temporary file from such a folder; it holds no secret.
+    # The temporary file cannot be removed from a read-only folder; it has no secret.
     assert [path.read_text() for path in dest.parent.iterdir()] in ([], [""])
 
 
-def test_folder_becomes_read_only_and_revocation_fails(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
-    wire.hit(once_created(lambda: dest.parent.chmod(0o500)), "POST", 1)
+def test_folder_becomes_read_only_and_revocation_fails(sandbox: Sandbox, proxy: FaultyProxy, dest: Path) -> None:
+    proxy.inject(before_response(lambda: dest.parent.chmod(0o500)), "POST", 1)
     sandbox.fault("status", status=503, method="DELETE", times=None)
-    options = options_of(wire, sandbox, dest, api_retries=0)
-    ended = run_apart(api_key, options, lambda: be_ordinary(options))
+    options = options_of(proxy, sandbox, dest, api_retries=0)
+    outcome = run_in_child(api_key, options, lambda: drop_privileges(options))
     [orphan] = sandbox.keys("deploy")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
-    assert "Permission denied" in ended.result["msg"]
-    assert f"state=absent and id={orphan['id']}" in ended.result["msg"]
+    assert (outcome.failure["kind"], outcome.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
+    assert "Permission denied" in outcome.result["msg"]
+    assert f"state=absent and id={orphan['id']}" in outcome.result["msg"]
 
 
-def test_folder_is_moved_away(sandbox: Sandbox, wire: Wire, dest: Path) -> None:
+def test_folder_is_moved_away(sandbox: Sandbox, proxy: FaultyProxy, dest: Path) -> None:
     elsewhere = dest.parent.with_name("elsewhere")
-    wire.hit(once_created(lambda: dest.parent.rename(elsewhere)), "POST", 1)
-    ended = run_main(api_key, options_of(wire, sandbox, dest))
-    assert ended.failure["kind"] == "secret_file"
-    assert ended.result["msg"] == f"dest: {dest} can't be written: No such file or directory"
+    proxy.inject(before_response(lambda: dest.parent.rename(elsewhere)), "POST", 1)
+    outcome = run_main(api_key, options_of(proxy, sandbox, dest))
+    assert outcome.failure["kind"] == "secret_file"
+    assert outcome.result["msg"] == f"dest: {dest} can't be written: No such file or directory"
     assert sandbox.keys("deploy") == []
     assert [path.read_text() for path in elsewhere.iterdir()] in ([], [""])
 
 
 @pytest.mark.parametrize("with_file", [True, False], ids=["dest", "result"])
 @pytest.mark.parametrize(
-    "play",
-    [plays.reset_before, plays.answer_lost, plays.truncated, plays.error(500)],
-    ids=["reset", "lost", "truncated", "500"],
+    "error",
+    [
+        injected_errors.reset_before_forwarding,
+        injected_errors.response_lost,
+        injected_errors.truncated,
+        injected_errors.error_status(500),
+    ],
+    ids=["reset", "response lost", "truncated", "500"],
 )
 def test_failed_second_list_keeps_the_secret(
-    sandbox: Sandbox, wire: Wire, dest: Path, play: Play, with_file: bool
+    sandbox: Sandbox, proxy: FaultyProxy, dest: Path, error: Handler, with_file: bool
 ) -> None:
     # Ansible shows the same warning only once in a process.
     name = f"deploy-{with_file}"
-    wire.hit(play, "GET", times=1, skip=1)
+    proxy.inject(error, "GET", times=1, skip=1)
     result = run_main(
-        api_key, options_of(wire, sandbox, dest, name=name, dest=str(dest) if with_file else None, api_retries=0)
+        api_key, options_of(proxy, sandbox, dest, name=name, dest=str(dest) if with_file else None, api_retries=0)
     )
     [key] = sandbox.keys(name)
     assert result.success["api_key"]["id"] == key["id"]
@@ -143,21 +158,26 @@ def test_failed_second_list_keeps_the_secret(
 
 
 @pytest.mark.parametrize(
-    "play",
-    [plays.answer_lost, plays.truncated, plays.malformed, plays.latin1],
-    ids=["lost", "truncated", "malformed", "not UTF-8"],
+    "error",
+    [
+        injected_errors.response_lost,
+        injected_errors.truncated,
+        injected_errors.malformed,
+        injected_errors.latin1,
+    ],
+    ids=["response lost", "truncated", "malformed", "not UTF-8"],
 )
-def test_lost_response_and_failed_second_list(sandbox: Sandbox, wire: Wire, dest: Path, play: Play) -> None:
-    wire.hit(play, "POST", 1)
+def test_lost_response_and_failed_second_list(sandbox: Sandbox, proxy: FaultyProxy, dest: Path, error: Handler) -> None:
+    proxy.inject(error, "POST", 1)
     sandbox.fault("status", status=503, method="GET", skip=1, times=None)
-    options = options_of(wire, sandbox, dest, api_retries=0)
-    ended = run_main(api_key, options)
+    options = options_of(proxy, sandbox, dest, api_retries=0)
+    outcome = run_main(api_key, options)
     sandbox.control("DELETE", "/faults")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [])
-    assert "revoke a new key of that name by its id" in ended.result["msg"]
+    assert (outcome.failure["kind"], outcome.failure["key_ids"]) == ("orphaned_key", [])
+    assert "revoke a new key of that name by its id" in outcome.result["msg"]
     assert os.listdir(dest.parent) == []
-    # Nobody knew the id then; the next run does, and makes no second key.
+    # The next run lists the keys: it names the orphaned key and creates no second one.
     [orphan] = sandbox.keys("deploy")
     again = run_main(api_key, options)
     assert (again.failure["kind"], again.failure["key_ids"]) == ("secret_unavailable", [orphan["id"]])
-    assert sum(request.method == "POST" for request in wire.requests) == 1
+    assert sum(request.method == "POST" for request in proxy.requests) == 1

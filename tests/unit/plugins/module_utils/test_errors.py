@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The errors as results of a failed task, and what each says about trying again."""
+"""The errors as results of a failed task, and whether each is transient or may have acted."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, 
 def status_error(
     status: int, error_body: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
 ) -> StatusError:
-    return error_class("no luck", **REQUEST, status=status, error_body=error_body or {})
+    return error_class("failed", **REQUEST, status=status, error_body=error_body or {})
 
 
 @pytest.mark.parametrize(
     "error, failure",
     [
-        (ClouddbError("no luck"), {"kind": "error"}),
-        (ClouddbError("no luck", {"key_ids": [1]}), {"kind": "error", "key_ids": [1]}),
-        (SecretFileError("no luck"), {"kind": "secret_file"}),
-        (ServiceUnreachable("no luck", **REQUEST, sent=True, transient=True), {"kind": "unreachable", **REQUEST}),
-        (UnexpectedResponse("no luck", **REQUEST), {"kind": "unexpected_response", **REQUEST}),
+        (ClouddbError("failed"), {"kind": "error"}),
+        (ClouddbError("failed", {"key_ids": [1]}), {"kind": "error", "key_ids": [1]}),
+        (SecretFileError("failed"), {"kind": "secret_file"}),
+        (ServiceUnreachable("failed", **REQUEST, sent=True, transient=True), {"kind": "unreachable", **REQUEST}),
+        (UnexpectedResponse("failed", **REQUEST), {"kind": "unexpected_response", **REQUEST}),
         (status_error(409), {"kind": "http_status", **REQUEST, "status": 409}),
         (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **REQUEST, "status": 401}),
         (status_error(404, error_class=NotFound), {"kind": "not_found", **REQUEST, "status": 404}),
@@ -49,8 +49,8 @@ def status_error(
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dict[str, Any]) -> None:
-    assert error.as_result() == {"msg": "no luck", "failure": failure}
-    assert str(error) == "no luck"
+    assert error.as_result() == {"msg": "failed", "failure": failure}
+    assert str(error) == "failed"
 
 
 def test_invalid_option_names_the_option() -> None:
@@ -61,8 +61,8 @@ def test_invalid_option_names_the_option() -> None:
 
 
 def test_as_result_keeps_further_result_fields() -> None:
-    error = ClouddbError("no luck", {"key_ids": [1]}, {"changed": True, "msg": "not this one", "failure": None})
-    assert error.as_result() == {"changed": True, "msg": "no luck", "failure": {"kind": "error", "key_ids": [1]}}
+    error = ClouddbError("failed", {"key_ids": [1]}, {"changed": True, "msg": "not this one", "failure": None})
+    assert error.as_result() == {"changed": True, "msg": "failed", "failure": {"kind": "error", "key_ids": [1]}}
 
 
 def test_as_result_does_not_change_the_error() -> None:
@@ -99,12 +99,12 @@ def test_status_sets_transient_and_may_have_acted(status: int, transient: bool, 
 @pytest.mark.parametrize("sent", [True, False])
 @pytest.mark.parametrize("transient", [True, False])
 def test_unreachable_may_have_acted_if_the_request_was_sent(sent: bool, transient: bool) -> None:
-    error = ServiceUnreachable("no luck", **REQUEST, sent=sent, transient=transient)
+    error = ServiceUnreachable("failed", **REQUEST, sent=sent, transient=transient)
     assert (error.may_have_acted, error.transient) == (sent, transient)
 
 
 def test_unexpected_response_may_have_acted() -> None:
-    error = UnexpectedResponse("no luck", **REQUEST)
+    error = UnexpectedResponse("failed", **REQUEST)
     assert (error.may_have_acted, error.transient) == (True, False)
 
 

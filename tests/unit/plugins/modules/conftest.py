@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox for each test, a clock that moves the sandbox's clock too, and a client of both."""
+"""A sandbox for each test, a clock that also advances the sandbox's clock, and a client that uses both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
+from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -20,7 +20,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
-    """What the account holds; test files replace it."""
+    """The content of the account; test files override it."""
     return {}
 
 
@@ -32,7 +32,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> I
 
 @pytest.fixture
 def clock(sandbox: Sandbox) -> FakeClock:
-    """Its pauses take no time, and the sandbox's clock goes with it."""
+    """A clock whose pauses take no time and advance the sandbox's clock."""
     return FakeClock(on_sleep=sandbox.advance)
 
 
@@ -43,7 +43,7 @@ def client(sandbox: Sandbox, clock: FakeClock) -> Client:
 
 @pytest.fixture
 def no_delays(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """Lets every main() go by a clock whose pauses take no time."""
-    standing = FakeClock()
-    monkeypatch.setattr(module_run, "Client", partial(Client, clock=standing.clock))
-    return standing
+    """The clock of every main(); its pauses take no time."""
+    fake = FakeClock()
+    monkeypatch.setattr(_module, "Client", partial(Client, clock=fake.clock))
+    return fake

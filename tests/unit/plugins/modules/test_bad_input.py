@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wrong option values: the real main() of every module fails before any request, names the option and says what is right."""
+"""Invalid option values: main() of every module fails before any request, with a message that names the option and the valid values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
-GOOD: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
+VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("no_requests")
 
 @pytest.fixture
 def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request would be an error that no module catches."""
+    """Let requests raise an error that no module catches."""
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("a request was sent")
@@ -55,7 +55,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @of_every_module
 @pytest.mark.parametrize(
-    ("option", "value", "says"),
+    ("option", "value", "part"),
     [
         ("base_url", "", "the scheme must be https"),
         ("base_url", "control.example.com/api/v2", "the scheme must be https"),
@@ -79,19 +79,19 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=str,
 )
 def test_invalid_connection_option_is_named(
-    module: ModuleType, options: dict[str, Any], option: str, value: Any, says: str
+    module: ModuleType, options: dict[str, Any], option: str, value: Any, part: str
 ) -> None:
-    ended = run_main(module, {**GOOD, **options, option: value})
-    assert ended.failure == {"kind": "invalid_option", "option": option}
-    assert ended.result["msg"].startswith(f"{option}: ")
-    assert says in ended.result["msg"]
-    assert "password@" not in ended.result["msg"]
-    key = value if option == "api_key" else GOOD["api_key"]
-    assert key == " \n" or key not in str(ended.result)
+    outcome = run_main(module, {**VALID, **options, option: value})
+    assert outcome.failure == {"kind": "invalid_option", "option": option}
+    assert outcome.result["msg"].startswith(f"{option}: ")
+    assert part in outcome.result["msg"]
+    assert "password@" not in outcome.result["msg"]
+    key = value if option == "api_key" else VALID["api_key"]
+    assert key == " \n" or key not in str(outcome.result)
 
 
 @pytest.mark.parametrize(
-    ("module", "options", "option", "says"),
+    ("module", "options", "option", "part"),
     [
         (api_key, {"name": ""}, "name", NOT_EMPTY),
         (api_key, {"name": " \t"}, "name", NOT_EMPTY),
@@ -165,16 +165,16 @@ def test_invalid_connection_option_is_named(
 )
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_invalid_value_is_named(
-    module: ModuleType, options: dict[str, Any], option: str, says: str, check_mode: bool
+    module: ModuleType, options: dict[str, Any], option: str, part: str, check_mode: bool
 ) -> None:
-    ended = run_main(module, {**GOOD, **options}, check_mode)
-    assert ended.failure == {"kind": "invalid_option", "option": option}
-    assert ended.result["msg"].startswith(f"{option}: ")
-    assert says in ended.result["msg"]
+    outcome = run_main(module, {**VALID, **options}, check_mode)
+    assert outcome.failure == {"kind": "invalid_option", "option": option}
+    assert outcome.result["msg"].startswith(f"{option}: ")
+    assert part in outcome.result["msg"]
 
 
 @pytest.mark.parametrize(
-    ("module", "options", "says"),
+    ("module", "options", "parts"),
     [
         (api_key, {}, ["state is present", "name"]),
         (api_key, {"state": "absent"}, ["state is absent", "name, id"]),
@@ -211,15 +211,15 @@ def test_invalid_value_is_named(
     ],
     ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
-def test_conflicting_options_are_named(module: ModuleType, options: dict[str, Any], says: list[str]) -> None:
-    ended = run_main(module, {**GOOD, **options})
-    assert ended.failed
-    assert [words for words in says if words not in ended.result["msg"]] == [], ended.result["msg"]
+def test_conflicting_options_are_named(module: ModuleType, options: dict[str, Any], parts: list[str]) -> None:
+    outcome = run_main(module, {**VALID, **options})
+    assert outcome.failed
+    assert [part for part in parts if part not in outcome.result["msg"]] == [], outcome.result["msg"]
 
 
 @of_every_module
 @pytest.mark.parametrize("missing", ["base_url", "api_key"])
 def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
-    ended = run_main(module, {**{name: value for name, value in GOOD.items() if name != missing}, **options})
-    assert ended.failed
-    assert ended.result["msg"] == f"missing required arguments: {missing}"
+    outcome = run_main(module, {**{name: value for name, value in VALID.items() if name != missing}, **options})
+    assert outcome.failed
+    assert outcome.result["msg"] == f"missing required arguments: {missing}"

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real main() of every module against the sandbox: what a task gets to see."""
+"""main() of every module against the sandbox: the result that a task returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
@@ -44,8 +44,8 @@ pytestmark = pytest.mark.usefixtures("no_delays")
 def seed() -> dict[str, Any]:
     operations = [
         {"id": "done", "action": "create_branch", "age": "1h"},
-        {"id": "failed", "action": "apply_config", "age": "2h", "status": "failed", "error": "no capacity left"},
-        {"id": "going", "action": "start_compute", "age": "1m", "status": "running"},
+        {"id": "failed", "action": "apply_config", "age": "2h", "status": "failed", "error": "no capacity"},
+        {"id": "unfinished", "action": "start_compute", "age": "1m", "status": "running"},
     ]
     return {"projects": [{"id": SHOP, "compute": False, "operations": operations}]}
 
@@ -54,13 +54,13 @@ def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
     return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **options}
 
 
-def assert_documented(module: ModuleType, ended: Ended, when: str) -> None:
-    """The result has the fields that RETURN promises for this case, and no others but those of every task."""
+def assert_documented(module: ModuleType, outcome: Outcome, when: str) -> None:
+    """The result has the fields that RETURN documents for this case, and otherwise only the fields of every task."""
     common = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations"}
     documented = yaml.safe_load(module.RETURN)
-    promised = {field for field, described in documented.items() if when in described["returned"]}
-    assert promised <= set(ended.result)
-    assert set(ended.result) - common <= set(documented)
+    expected = {field for field, described in documented.items() if when in described["returned"]}
+    assert expected <= set(outcome.result)
+    assert set(outcome.result) - common <= set(documented)
 
 
 @of_every_module
@@ -68,11 +68,11 @@ def assert_documented(module: ModuleType, ended: Ended, when: str) -> None:
 def test_success_returns_the_documented_fields(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool
 ) -> None:
-    ended = run_main(module, connected(sandbox, **options), check_mode)
-    assert ended.success["changed"] is (module is api_key)
-    assert_documented(module, ended, "success")
+    outcome = run_main(module, connected(sandbox, **options), check_mode)
+    assert outcome.success["changed"] is (module is api_key)
+    assert_documented(module, outcome, "success")
     assert bool(writes(sandbox)) is (module is api_key and not check_mode)
-    assert sandbox.api_key not in ended.printed
+    assert sandbox.api_key not in outcome.printed
 
 
 @of_every_module
@@ -85,30 +85,30 @@ def test_module_files_run_as_programs(sandbox: Sandbox, module: ModuleType, opti
 @of_every_module
 def test_failure_returns_the_documented_fields(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     sandbox.fault("status", status=403, times=None)
-    ended = run_main(module, connected(sandbox, **options))
-    assert ended.failure["status"] == 403
-    assert_documented(module, ended, "failure")
+    outcome = run_main(module, connected(sandbox, **options))
+    assert outcome.failure["status"] == 403
+    assert_documented(module, outcome, "failure")
 
 
 def test_operation_info_returns_operations_and_summary(sandbox: Sandbox) -> None:
     result = run_main(operation_info, connected(sandbox, status="failed,running", created_after="90m")).success
-    assert [(operation["id"], operation["status"]) for operation in result["operations"]] == [("going", "running")]
+    assert [(operation["id"], operation["status"]) for operation in result["operations"]] == [("unfinished", "running")]
     assert result["summary"] == {"total": 1, "by_status": {"running": 1}, "by_action": {"start_compute": 1}}
 
 
 def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
-    operations = [{"id": name, "project_id": SHOP, "extra": 1} for name in ("failed", "going", "done")]
-    ended = run_main(operation_wait, connected(sandbox, operations=operations))
-    assert ended.failure == {"kind": "wait_failed"}
-    assert (ended.result["failed_ids"], ended.result["pending_ids"]) == (["failed"], ["going"])
-    assert "no capacity left" in ended.result["msg"]
-    assert_documented(operation_wait, ended, "when the wait failed")
+    operations = [{"id": name, "project_id": SHOP, "extra": 1} for name in ("failed", "unfinished", "done")]
+    outcome = run_main(operation_wait, connected(sandbox, operations=operations))
+    assert outcome.failure == {"kind": "wait_failed"}
+    assert (outcome.result["failed_ids"], outcome.result["pending_ids"]) == (["failed"], ["unfinished"])
+    assert "no capacity" in outcome.result["msg"]
+    assert_documented(operation_wait, outcome, "when the wait failed")
 
 
 def test_timed_out_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
-    ended = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
-    assert (ended.result["failed_ids"], ended.result["pending_ids"]) == ([], ["going"])
-    assert ended.result["msg"].startswith("Timed out after 20 s with 1 of 1 operation unfinished: ")
+    outcome = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
+    assert (outcome.result["failed_ids"], outcome.result["pending_ids"]) == ([], ["unfinished"])
+    assert outcome.result["msg"].startswith("Timed out after 20 s with 1 of 1 operation unfinished: ")
 
 
 def test_warnings_are_reported(sandbox: Sandbox) -> None:
@@ -125,9 +125,9 @@ def test_connection_options_from_the_environment(
 ) -> None:
     monkeypatch.setenv("CLOUDDB_BASE_URL", sandbox.base_url + slash)
     monkeypatch.setenv("CLOUDDB_API_KEY", sandbox.api_key)
-    ended = run_main(module, options)
-    assert not ended.failed, ended.printed
-    assert sandbox.api_key not in ended.printed
+    outcome = run_main(module, options)
+    assert not outcome.failed, outcome.printed
+    assert sandbox.api_key not in outcome.printed
 
 
 def test_options_take_precedence_over_the_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,31 +146,31 @@ def test_key_with_white_space_is_stripped_and_censored(
         monkeypatch.setenv("CLOUDDB_API_KEY", padded)
     else:
         options["api_key"] = padded
-    ended = run_main(api_key, options)
-    assert not ended.failed, ended.printed
-    assert sandbox.api_key not in ended.printed
+    outcome = run_main(api_key, options)
+    assert not outcome.failed, outcome.printed
+    assert sandbox.api_key not in outcome.printed
 
 
 @of_every_module
 def test_echoed_key_is_censored(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
-    told = {"message": f"what is {sandbox.api_key}?", "code": sandbox.api_key, "request_id": sandbox.api_key}
-    sandbox.fault("status", status=400, body=told, times=None)
-    ended = run_main(module, {**connected(sandbox, **options), "api_key": f" {sandbox.api_key} "})
-    assert "what is ********?" in ended.result["msg"]
-    assert sandbox.api_key not in ended.printed
+    body = {"message": f"what is {sandbox.api_key}?", "code": sandbox.api_key, "request_id": sandbox.api_key}
+    sandbox.fault("status", status=400, body=body, times=None)
+    outcome = run_main(module, {**connected(sandbox, **options), "api_key": f" {sandbox.api_key} "})
+    assert "what is ********?" in outcome.result["msg"]
+    assert sandbox.api_key not in outcome.printed
 
 
 def test_key_in_a_response_is_censored(sandbox: Sandbox) -> None:
     sandbox.fault("status", status=200, body={"projects": [{"id": "p", "note": f"made with {sandbox.api_key}"}]})
-    ended = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
-    assert ended.success["projects"][0]["note"] == "made with ********"
-    assert sandbox.api_key not in ended.printed
+    outcome = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
+    assert outcome.success["projects"][0]["note"] == "made with ********"
+    assert sandbox.api_key not in outcome.printed
 
 
 def test_failure_has_the_fields_of_the_error_body(sandbox: Sandbox) -> None:
     sandbox.fault("status", status=403, body={"message": "not your account", "code": "FORBIDDEN", "request_id": "r-1"})
-    ended = run_main(project_info, connected(sandbox))
-    assert ended.failure == {
+    outcome = run_main(project_info, connected(sandbox))
+    assert outcome.failure == {
         "kind": "http_status",
         "method": "GET",
         "path": "/projects",
@@ -180,7 +180,7 @@ def test_failure_has_the_fields_of_the_error_body(sandbox: Sandbox) -> None:
         "code": "FORBIDDEN",
         "request_id": "r-1",
     }
-    assert ended.result["msg"] == "GET /projects returned 403 Forbidden: not your account."
+    assert outcome.result["msg"] == "GET /projects returned 403 Forbidden: not your account."
 
 
 @of_every_module
@@ -188,17 +188,17 @@ def test_missing_requests_is_named(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
 ) -> None:
     trace = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'requests'"
-    given: dict[str, Any] = {}
+    passed: dict[str, Any] = {}
     fail_json = AnsibleModule.fail_json
 
-    def watched(self: AnsibleModule, **result: Any) -> None:
-        given.update(result)
+    def recording(self: AnsibleModule, **result: Any) -> None:
+        passed.update(result)
         fail_json(self, **result)
 
     monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", trace)
-    monkeypatch.setattr(AnsibleModule, "fail_json", watched)
-    ended = run_main(module, {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key", **options})
-    assert ended.failed
-    assert "Failed to import the required Python library (requests)" in ended.result["msg"]
-    # How much of the traceback is shown depends on the version and the settings of ansible-core.
-    assert given["exception"] == trace
+    monkeypatch.setattr(AnsibleModule, "fail_json", recording)
+    outcome = run_main(module, {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key", **options})
+    assert outcome.failed
+    assert "Failed to import the required Python library (requests)" in outcome.result["msg"]
+    # ansible-core displays all or a part of the traceback, depending on its version and settings.
+    assert passed["exception"] == trace

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An authority of the test's own, and the certificates that it signs."""
+"""A certificate authority for the tests, and the certificates that it issues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """C(bundle) is the file that makes a client trust it."""
+    """C(bundle) is the path of its CA bundle."""
 
     def __init__(self, folder: Path):
         self._authority = trustme.CA()
@@ -23,7 +23,7 @@ class Authority:
         self._authority.cert_pem.write_to_path(self.bundle)
 
     def server(self, name: str = "127.0.0.1", valid: tuple[timedelta, timedelta] = (-DAY, DAY)) -> ssl.SSLContext:
-        """What a server of this name needs; its certificate is good from and until so long from now."""
+        """The TLS settings of a server of this name, with a certificate that is C(valid) from and until these times from now."""
         now = datetime.now(timezone.utc)
         certificate = self._authority.issue_cert(name, not_before=now + valid[0], not_after=now + valid[1])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

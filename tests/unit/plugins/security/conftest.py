@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Authorities for each test file."""
+"""Certificate authorities for each test file."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another authority, which has signed none of the certificates."""
-    return Authority(tmp_path_factory.mktemp("stranger"))
+def other_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority that has issued none of the certificates."""
+    return Authority(tmp_path_factory.mktemp("other-authority"))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tasks behind a real proxy. The names of hosts lead to this machine: in the proxy by its plugin, in the task by a stub."""
+"""Tasks behind a real proxy. All host names resolve to this machine: in the proxy by its plugin, in the task by a stub."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.modules import api_key, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import Authority
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 
 HOST = "control.example.com"
@@ -30,19 +30,19 @@ CREDENTIALS = "somebody:proxy-password"
 
 
 class Proxy:
-    """C(address) for the environment; what it has seen so far."""
+    """C(address) is its host and port; C(received) are the requests that it recorded."""
 
     def __init__(self, port: int, record: Path):
         self.address = f"127.0.0.1:{port}"
         self._record = record
 
-    def seen(self) -> list[dict[str, Any]]:
+    def received(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._record.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[Proxy]:
-    """One for each test: ansible-test runs each in a process of its own, which ends without what a module's fixtures do at last."""
+    """A proxy for each test: ansible-test runs each test in a process of its own, which skips the teardown of module fixtures."""
     folder = tmp_path / "proxy"
     folder.mkdir()
     record, port_file = folder / "record", folder / "port"
@@ -76,18 +76,18 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
 
 
 @pytest.fixture(autouse=True)
-def all_names_lead_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    look_up = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *args, **kwargs: look_up("127.0.0.1", *args, **kwargs))
+def resolve_all_names_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookup = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *args, **kwargs: lookup("127.0.0.1", *args, **kwargs))
 
 
-def task(served: Scripted, host: str, module: HasMain = project_info, **options: Any) -> Ended:
-    """A task whose base_url has this host instead of the address."""
+def task(served: Scripted, host: str, module: HasMain = project_info, **options: Any) -> Outcome:
+    """The outcome of a task whose base_url has this host instead of the address."""
     base_url = served.service.base_url.replace("127.0.0.1", host)
     return run_main(module, {"base_url": base_url, "api_key": API_KEY, "api_retries": 0, **options})
 
 
-def assert_asked(served: Scripted) -> None:
+def assert_received_the_key(served: Scripted) -> None:
     assert [request.headers.get_all("Authorization") for request in served.requests] == [[f"Bearer {API_KEY}"]]
 
 
@@ -102,11 +102,11 @@ def test_https_proxy_sees_only_the_host(
     monkeypatch.setenv(variable, f"http://{proxy.address}")
     served = serve(page("projects", []), tls=authority.server(HOST))
     assert not task(served, HOST, ca_path=authority.bundle).failed
-    assert_asked(served)
-    [seen] = proxy.seen()
-    assert (seen["method"], seen["host"]) == ("CONNECT", HOST)
-    assert "authorization" not in seen["headers"]
-    assert API_KEY not in str(seen)
+    assert_received_the_key(served)
+    [received] = proxy.received()
+    assert (received["method"], received["host"]) == ("CONNECT", HOST)
+    assert "authorization" not in received["headers"]
+    assert API_KEY not in str(received)
 
 
 def test_certificate_is_validated_behind_a_proxy(
@@ -114,8 +114,8 @@ def test_certificate_is_validated_behind_a_proxy(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
     served = serve(tls=authority.server("elsewhere.example.com"))
-    ended = task(served, HOST, ca_path=authority.bundle)
-    assert " is not trusted: Hostname mismatch" in ended.result["msg"]
+    outcome = task(served, HOST, ca_path=authority.bundle)
+    assert " is not trusted: Hostname mismatch" in outcome.result["msg"]
     assert served.requests == []
 
 
@@ -129,8 +129,8 @@ def test_no_proxy_is_honoured(
     monkeypatch.setenv("NO_PROXY", no_proxy)
     served = serve(page("projects", []), tls=authority.server(HOST))
     assert not task(served, HOST, ca_path=authority.bundle).failed
-    assert_asked(served)
-    assert proxy.seen() == []
+    assert_received_the_key(served)
+    assert proxy.received() == []
 
 
 def test_no_proxy_of_another_host_is_ignored(
@@ -140,7 +140,7 @@ def test_no_proxy_of_another_host_is_ignored(
     monkeypatch.setenv("NO_PROXY", "other.example.com,example.org")
     served = serve(page("projects", []), tls=authority.server(HOST))
     assert not task(served, HOST, ca_path=authority.bundle).failed
-    assert len(proxy.seen()) == 1
+    assert len(proxy.received()) == 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -152,39 +152,44 @@ def test_loopback_bypasses_proxies(
         monkeypatch.setenv(variable, f"http://{proxy.address}")
     served = serve(page("projects", []), tls=authority.server(host) if tls else False)
     assert not task(served, host, ca_path=authority.bundle).failed
-    assert_asked(served)
-    assert proxy.seen() == []
+    assert_received_the_key(served)
+    assert proxy.received() == []
 
 
 def test_http_through_a_proxy_needs_allow_http(serve: Serve, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
     served = serve(page("projects", []))
     assert task(served, HOST).failure == {"kind": "invalid_option", "option": "base_url"}
-    assert proxy.seen() == served.requests == []
+    assert proxy.received() == served.requests == []
     assert not task(served, HOST, allow_http=True).failed
-    assert API_KEY in proxy.seen()[0]["headers"]["authorization"]
+    assert API_KEY in proxy.received()[0]["headers"]["authorization"]
 
 
 @pytest.mark.parametrize(
-    ("credentials", "is_let_in"),
+    ("credentials", "is_accepted"),
     [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)],
     ids=["right", "none", "wrong"],
 )
 def test_proxy_authentication(
-    serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, credentials: str, is_let_in: bool
+    serve: Serve,
+    proxy: Proxy,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    credentials: str,
+    is_accepted: bool,
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{credentials}{proxy.address}")
-    served = serve(*([page("projects", [])] if is_let_in else []), tls=authority.server(GUARDED_HOST))
-    ended = task(served, GUARDED_HOST, ca_path=authority.bundle)
-    assert ended.failed is not is_let_in
-    assert "407" in ended.printed or is_let_in
-    assert "password@" not in ended.printed and "-password" not in ended.printed
+    served = serve(*([page("projects", [])] if is_accepted else []), tls=authority.server(GUARDED_HOST))
+    outcome = task(served, GUARDED_HOST, ca_path=authority.bundle)
+    assert outcome.failed is not is_accepted
+    assert "407" in outcome.printed or is_accepted
+    assert "password@" not in outcome.printed and "-password" not in outcome.printed
 
 
 def test_a_refused_tunnel_means_not_sent(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first request goes the direct way; then the environment changes, and the POST meets the proxy."""
+    """The first request uses no proxy. Then the environment changes, and the proxy refuses the POST."""
     served = serve(page("projects", []), tls=authority.server(GUARDED_HOST))
     port = served.service.base_url.rpartition(":")[2].partition("/")[0]
     client = serve(base_url=f"https://{GUARDED_HOST}:{port}/api/v2", ca_path=authority.bundle, api_retries=2).client
@@ -193,11 +198,11 @@ def test_a_refused_tunnel_means_not_sent(
     with pytest.raises(ServiceUnreachable, match="407") as error:
         client.post("api_keys", body={"key_name": "deploy"})
     assert (error.value.attempts, error.value.may_have_acted) == (3, False)
-    assert len(proxy.seen()) == 3
+    assert len(proxy.received()) == 3
 
 
 @pytest.mark.parametrize(
-    "where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["nobody there", "bad port", "malformed"]
+    "where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["connection refused", "invalid port", "malformed"]
 )
 @pytest.mark.parametrize(
     "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
@@ -206,6 +211,6 @@ def test_proxy_errors_do_not_quote_the_password(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], where: str
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{CREDENTIALS}@{where}")
-    ended = task(serve(tls=True), HOST, module, **options)
-    assert ended.failure["kind"] == "unreachable"
-    assert "proxy-password" not in ended.printed
+    outcome = task(serve(tls=True), HOST, module, **options)
+    assert outcome.failure["kind"] == "unreachable"
+    assert "proxy-password" not in outcome.printed

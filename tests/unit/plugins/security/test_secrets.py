@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No key in errors, logs and descriptions, however it is spelt; the integration target secrets looks at whole runs."""
+"""Errors, logs and descriptions have no key in any encoding. The integration target secrets checks complete runs."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
 ]
 
 
-def assert_unseen(text: str) -> None:
-    assert not [spelling for spelling in encodings(ODD_KEY) if spelling in text]
+def assert_no_key(text: str) -> None:
+    assert not [encoding for encoding in encodings(ODD_KEY) if encoding in text]
     assert "0123456789" not in text
 
 
-def quoting(*args: Any, **kwargs: Any) -> Any:
-    """A library's error that nobody expects, which quotes the request."""
+def fail_quoting_the_request(*args: Any, **kwargs: Any) -> Any:
+    """Fail as an unexpected error of a library would, with a message that quotes the request."""
     request: requests.PreparedRequest = args[1]
     raise RuntimeError(
         f"can't send {request.headers} {json.dumps(dict(request.headers))} to {request.url}?{requests.compat.quote(ODD_KEY)}"
@@ -51,12 +51,12 @@ def quoting(*args: Any, **kwargs: Any) -> Any:
 
 
 def test_unexpected_library_errors_are_redacted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests.Session, "send", quoting)
+    monkeypatch.setattr(requests.Session, "send", fail_quoting_the_request)
     with pytest.raises(
         ServiceUnreachable, match=r"GET /projects failed with an unexpected RuntimeError: can't send .*Bearer \*\*\*"
     ) as error:
         serve(api_key=ODD_KEY).client.get("projects")
-    assert_unseen(str(error.value.as_result()))
+    assert_no_key(str(error.value.as_result()))
     # It is not retried, and no connection was used.
     assert (error.value.transient, error.value.may_have_acted) == (False, False)
 
@@ -69,26 +69,26 @@ def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
 
     def crash_after_post(session: Any, request: requests.PreparedRequest, **kwargs: Any) -> Any:
         response = send(session, request, **kwargs)
-        return quoting(session, request) if request.method == "POST" else response
+        return fail_quoting_the_request(session, request) if request.method == "POST" else response
 
     monkeypatch.setattr(requests.Session, "send", crash_after_post)
     with pytest.raises(OrphanedKey, match="Revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
 
 
-@pytest.mark.parametrize("spelling", sorted(encodings(ODD_KEY)))
+@pytest.mark.parametrize("encoding", sorted(encodings(ODD_KEY)))
 @pytest.mark.parametrize("status", [400, 401, 503])
-def test_echoed_keys_are_redacted(serve: Serve, status: int, spelling: str) -> None:
-    served = serve(reply({"message": f"what is {spelling}?", "code": spelling}, status), api_key=ODD_KEY, api_retries=0)
+def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> None:
+    served = serve(reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=ODD_KEY, api_retries=0)
     with pytest.raises(StatusError, match=r"what is \*{8}\?") as error:
         served.client.get("projects")
-    assert_unseen(str(error.value.as_result()))
+    assert_no_key(str(error.value.as_result()))
 
 
 def test_repr_of_a_created_key_has_no_secret() -> None:
     created = CreatedKey(ODD_KEY, {"id": 7, "name": "deploy"})
     assert repr(created) == "CreatedKey({'id': 7, 'name': 'deploy'})"
-    assert_unseen(f"{created} {[created]}")
+    assert_no_key(f"{created} {[created]}")
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def test_syslog_has_options_but_not_the_key(
 
     assert served.requests[0].headers["Authorization"] == f"Bearer {ODD_KEY}"
     assert "api_key=NOT_LOGGING_PARAMETER" in str(logged)
-    assert_unseen(str(logged))
-    assert_unseen(json.dumps(str(logged)))
+    assert_no_key(str(logged))
+    assert_no_key(json.dumps(str(logged)))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom the key is sent to: tasks against services with certificates of all kinds, in environments of all kinds."""
+"""Tasks send the key only to trusted services: certificates and CA bundles in options and environment."""
 
 from __future__ import annotations
 
@@ -20,87 +20,87 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, Authority
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, HasMain, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
 ADVICE = "Set ca_path or REQUESTS_CA_BUNDLE"
 YEAR = timedelta(days=365)
-# The environment that a task may find, and what its options say; ours and theirs are the bundles of the two authorities.
+# Environment and options of a task. "right" is the bundle of the authority that issued the certificate, "wrong" that of the other one.
 TRUSTING: list[tuple[dict[str, str], dict[str, Any]]] = [
-    ({}, {"ca_path": "ours"}),
-    ({"REQUESTS_CA_BUNDLE": "ours"}, {}),
-    ({"CURL_CA_BUNDLE": "ours"}, {}),
-    ({"REQUESTS_CA_BUNDLE": "theirs"}, {"ca_path": "ours"}),
-    ({"REQUESTS_CA_BUNDLE": "theirs"}, {"validate_certs": False}),
-    ({"CURL_CA_BUNDLE": "theirs"}, {"validate_certs": False}),
+    ({}, {"ca_path": "right"}),
+    ({"REQUESTS_CA_BUNDLE": "right"}, {}),
+    ({"CURL_CA_BUNDLE": "right"}, {}),
+    ({"REQUESTS_CA_BUNDLE": "wrong"}, {"ca_path": "right"}),
+    ({"REQUESTS_CA_BUNDLE": "wrong"}, {"validate_certs": False}),
+    ({"CURL_CA_BUNDLE": "wrong"}, {"validate_certs": False}),
     ({}, {"validate_certs": False}),
-    ({}, {"validate_certs": False, "ca_path": "theirs"}),
+    ({}, {"validate_certs": False, "ca_path": "wrong"}),
 ]
 REFUSING: list[tuple[dict[str, str], dict[str, Any]]] = [
     ({}, {}),
-    ({}, {"ca_path": "theirs"}),
-    ({"REQUESTS_CA_BUNDLE": "theirs"}, {}),
-    ({"CURL_CA_BUNDLE": "theirs"}, {}),
-    ({"REQUESTS_CA_BUNDLE": "ours"}, {"ca_path": "theirs"}),
-    ({"SSL_CERT_FILE": "ours"}, {"ca_path": "theirs"}),
+    ({}, {"ca_path": "wrong"}),
+    ({"REQUESTS_CA_BUNDLE": "wrong"}, {}),
+    ({"CURL_CA_BUNDLE": "wrong"}, {}),
+    ({"REQUESTS_CA_BUNDLE": "right"}, {"ca_path": "wrong"}),
+    ({"SSL_CERT_FILE": "right"}, {"ca_path": "wrong"}),
     ({"PYTHONHTTPSVERIFY": "0"}, {}),
 ]
 
 
-def task(served: Scripted, module: HasMain = project_info, **options: Any) -> Ended:
+def task(served: Scripted, module: HasMain = project_info, **options: Any) -> Outcome:
     return run_main(module, {"base_url": served.service.base_url, "api_key": API_KEY, **options})
 
 
-def described(case: tuple[dict[str, str], dict[str, Any]]) -> str:
+def case_id(case: tuple[dict[str, str], dict[str, Any]]) -> str:
     return " ".join(f"{name}={value}" for part in case for name, value in part.items()) or "nothing set"
 
 
-def bundles(
+def set_environment(
     monkeypatch: pytest.MonkeyPatch,
     authority: Authority,
-    stranger: Authority,
+    other_authority: Authority,
     case: tuple[dict[str, str], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Set the environment of this case; its options."""
-    paths = {"ours": authority.bundle, "theirs": stranger.bundle}
+    """Set the environment of this case; returns its options."""
+    paths = {"right": authority.bundle, "wrong": other_authority.bundle}
     environment, options = ({name: paths.get(value, value) for name, value in part.items()} for part in case)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return options
 
 
-@pytest.mark.parametrize("case", TRUSTING, ids=described)
+@pytest.mark.parametrize("case", TRUSTING, ids=case_id)
 def test_trusted_certificates_are_accepted(
     serve: Serve,
     monkeypatch: pytest.MonkeyPatch,
     authority: Authority,
-    stranger: Authority,
+    other_authority: Authority,
     case: tuple[dict[str, str], dict[str, Any]],
 ) -> None:
     served = serve(page("projects", []), tls=authority.server())
-    ended = task(served, **bundles(monkeypatch, authority, stranger, case))
-    assert ended.success["projects"] == []
-    assert "InsecureRequestWarning" not in ended.printed
+    outcome = task(served, **set_environment(monkeypatch, authority, other_authority, case))
+    assert outcome.success["projects"] == []
+    assert "InsecureRequestWarning" not in outcome.printed
 
 
-@pytest.mark.parametrize("case", REFUSING, ids=described)
+@pytest.mark.parametrize("case", REFUSING, ids=case_id)
 def test_untrusted_certificates_get_no_request(
     serve: Serve,
     monkeypatch: pytest.MonkeyPatch,
     authority: Authority,
-    stranger: Authority,
+    other_authority: Authority,
     case: tuple[dict[str, str], dict[str, Any]],
 ) -> None:
     served = serve(tls=authority.server())
-    ended = task(served, **bundles(monkeypatch, authority, stranger, case))
-    assert (ended.failure["kind"], ended.failure["attempts"]) == ("unreachable", 1)
-    assert " is not trusted: " in ended.result["msg"] and ADVICE in ended.result["msg"]
+    outcome = task(served, **set_environment(monkeypatch, authority, other_authority, case))
+    assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
+    assert " is not trusted: " in outcome.result["msg"] and ADVICE in outcome.result["msg"]
     assert served.requests == []
 
 
 @pytest.mark.parametrize(
-    ("name", "valid", "says"),
+    ("name", "valid", "part"),
     [
         ("127.0.0.2", (-DAY, DAY), "IP address mismatch"),
         ("control.example.com", (-DAY, DAY), "IP address mismatch"),
@@ -119,21 +119,21 @@ def test_invalid_certificates_of_a_trusted_authority_are_refused(
     options: dict[str, Any],
     name: str,
     valid: tuple[timedelta, timedelta],
-    says: str,
+    part: str,
 ) -> None:
     served = serve(tls=authority.server(name, valid))
-    ended = task(served, module, ca_path=authority.bundle, **options)
-    assert (ended.failure["kind"], ended.failure["attempts"]) == ("unreachable", 1)
-    assert f" is not trusted: {says}" in ended.result["msg"]
-    # Another bundle would not help.
-    assert ADVICE not in ended.result["msg"]
+    outcome = task(served, module, ca_path=authority.bundle, **options)
+    assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
+    assert f" is not trusted: {part}" in outcome.result["msg"]
+    # A CA bundle would not help.
+    assert ADVICE not in outcome.result["msg"]
     assert served.requests == []
 
 
 def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Authority) -> None:
     served = serve(tls=authority.server())
-    ended = task(served, operation_wait, project_id="shop", timeout=60)
-    assert (ended.failure["kind"], ended.result["polls"]) == ("unreachable", 1)
+    outcome = task(served, operation_wait, project_id="shop", timeout=60)
+    assert (outcome.failure["kind"], outcome.result["polls"]) == ("unreachable", 1)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]
 ) -> None:
     def nowhere(*args: Any, **kwargs: Any) -> NoReturn:
-        raise AssertionError(f"looked for {args[0]}")
+        raise AssertionError(f"looked up {args[0]}")
 
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     for host in (
@@ -162,9 +162,9 @@ def test_http_is_refused_before_the_name_lookup(
         "[2001:db8::1]",
         "0.0.0.0",
     ):
-        ended = run_main(module, {"base_url": f"http://{host}/api/v2", "api_key": API_KEY, **options})
-        assert ended.failure == {"kind": "invalid_option", "option": "base_url"}
-        assert "plain http would show the key" in ended.result["msg"]
+        outcome = run_main(module, {"base_url": f"http://{host}/api/v2", "api_key": API_KEY, **options})
+        assert outcome.failure == {"kind": "invalid_option", "option": "base_url"}
+        assert "plain http would show the key" in outcome.result["msg"]
 
 
 def test_netrc_does_not_replace_the_key(

@@ -1,7 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A webhook for one message: ``webhook.py PORT_FILE MESSAGE_FILE`` says where it listens, and ends with the message or after a minute."""
+"""A webhook for one message.
+
+``webhook.py PORT_FILE MESSAGE_FILE`` writes its port to PORT_FILE and the message to MESSAGE_FILE, and exits after it or after a minute.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from pathlib import Path
 
 
 class Webhook(BaseHTTPRequestHandler):
-    """Keeps the body of a POST."""
+    """Writes the body of a POST to MESSAGE_FILE."""
 
     def do_POST(self) -> None:
-        """Answer as chat services do, with no content."""
+        """Respond with 204, as chat services do."""
         Path(sys.argv[2]).write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(204)
         self.end_headers()

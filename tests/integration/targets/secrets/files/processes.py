@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks at the process list again and again, as any user of the machine can, and keeps every command line."""
+"""Polls the process list, which any user of the machine can read, and records every command line."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PAUSE = 0.05
+INTERVAL = 0.05  # seconds
 
 
 @contextmanager
-def watched() -> Iterator[set[bytes]]:
-    """The command lines seen so far."""
-    seen: set[bytes] = set()
+def recorded_command_lines() -> Iterator[set[bytes]]:
+    """The command lines recorded so far."""
+    recorded: set[bytes] = set()
     ended = threading.Event()
 
-    def watch() -> None:
-        while not ended.wait(PAUSE):
+    def record() -> None:
+        while not ended.wait(INTERVAL):
             for folder in Path("/proc").iterdir():
                 if folder.name.isdigit():
                     with suppress(OSError):
-                        seen.add((folder / "cmdline").read_bytes().replace(b"\0", b" "))
+                        recorded.add((folder / "cmdline").read_bytes().replace(b"\0", b" "))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    recorder = threading.Thread(target=record)
+    recorder.start()
     try:
-        yield seen
+        yield recorded
     finally:
         ended.set()
-        watcher.join()
+        recorder.join()

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Attempts that nothing but the deadline ends: they are abandoned, send nothing any more, and leave no thread behind."""
+"""Attempts that only the deadline ends: they are abandoned, send nothing afterwards, and leave no thread or socket open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
     scripted_service,
 )
 
-PATIENCE = 30.0  # seconds that a busy machine may take for what usually takes none
+MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
 
 def attempts_running() -> list[threading.Thread]:
@@ -40,7 +40,7 @@ def attempts_running() -> list[threading.Thread]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -57,7 +57,7 @@ def _descriptors() -> Iterator[str]:
 
 
 class SlowLookup:
-    """A name lookup that takes until C(release) is called, as one that asks a silent DNS server."""
+    """A name lookup that returns once C(release) is called, as if the DNS server did not respond."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self._released = threading.Event()
@@ -67,7 +67,7 @@ class SlowLookup:
 
     def _wait(self, *args: Any, **kwargs: Any) -> Any:
         self.begun.set()
-        assert self._released.wait(PATIENCE)
+        assert self._released.wait(MAX_WAIT)
         return self._lookup(*args, **kwargs)
 
     def release(self) -> None:
@@ -90,7 +90,7 @@ def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: Sl
     ) as error:
         client.get("projects") if method == "GET" else client.post("api_keys", body={})
     assert lookup.begun.is_set()
-    # Both methods are attempted again, as nothing was sent.
+    # Both methods are retried, because nothing was sent.
     assert (error.value.attempts, error.value.may_have_acted, error.value.transient) == (2, False, True)
 
 
@@ -106,7 +106,7 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
 class DrippingService(ScriptedService):
     """Responds to every request byte by byte, for a long time."""
 
-    def answer_to(self, request: Request) -> Reply:
+    def reply_to(self, request: Request) -> Reply:
         return Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b" " * 1000, slow_from=0)
 
 
@@ -119,28 +119,28 @@ def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool) -> None
             with pytest.raises(ServiceUnreachable, match="within api_timeout"):
                 client.get("projects")
         wait_until(lambda: not attempts_running())
-        # urllib3's errors are reference cycles, and some hold the socket of a handshake.
+        # Errors of urllib3 are reference cycles, and some refer to the socket of a handshake.
         gc.collect()
         wait_until(lambda: open_sockets() <= before)
 
 
-def test_an_attempt_that_a_signal_ends_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     abandoned: list[Attempt] = []
     abandon = Attempt.abandon
     monkeypatch.setattr(Attempt, "abandon", lambda attempt: abandoned.append(attempt) or abandon(attempt))
-    go_on = threading.Event()
+    finish = threading.Event()
 
     def interrupted(attempt: Attempt, seconds: float) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Attempt, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_attempt(lambda: go_on.wait(PATIENCE), 60)
+        run_attempt(lambda: finish.wait(MAX_WAIT), 60)
     assert len(abandoned) == 1
-    go_on.set()
+    finish.set()
 
 
-def test_an_abandoned_attempt_may_use_no_connection() -> None:
+def test_an_abandoned_attempt_cannot_use_a_connection() -> None:
     attempt = Attempt(lambda: None)
     assert attempt.abandon() is False
     with pytest.raises(AttemptAbandonedError):
@@ -182,20 +182,20 @@ def test_an_attempt_without_a_socket_can_be_abandoned() -> None:
     assert attempt.abandon() is False
 
 
-def test_the_result_or_the_error_of_the_work_comes_back() -> None:
-    assert run_attempt(lambda: 7, PATIENCE) == 7
-    failure = ValueError("no luck")
+def test_run_attempt_returns_the_result_or_raises_the_error() -> None:
+    assert run_attempt(lambda: 7, MAX_WAIT) == 7
+    failure = ValueError("failed")
 
     def failing() -> None:
         raise failure
 
     with pytest.raises(AttemptError) as error:
-        run_attempt(failing, PATIENCE)
+        run_attempt(failing, MAX_WAIT)
     assert (error.value.cause, error.value.was_sent) == (failure, False)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-def test_without_time_no_thread_is_started(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def test_no_thread_is_started_after_the_deadline(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(attempt_file.Attempt, "start", lambda attempt: pytest.fail("started"))
     with pytest.raises(AttemptError) as error:
         run_attempt(lambda: 7, seconds)
@@ -208,7 +208,7 @@ def test_without_time_no_thread_is_started(monkeypatch: pytest.MonkeyPatch, seco
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
 
 
-def after(*interim: bytes) -> Reply:
+def response_after(*interim: bytes) -> Reply:
     final = b'HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n{"id":1}'
     return Reply(b"".join(interim) + final)
 
@@ -225,7 +225,7 @@ def after(*interim: bytes) -> Reply:
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_interim_responses_are_skipped(serve: Serve, method: str, interim: tuple[bytes, ...]) -> None:
-    served = serve(after(*interim))
+    served = serve(response_after(*interim))
     client = served.client
     response = client.get("projects") if method == "GET" else client.post("api_keys", body={})
     assert (response.json, response.attempts) == ({"id": 1}, 1)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client at the HTTP edge: what it sends, and what it makes of each response."""
+"""The client: the requests that it sends, and the result or the error of each response."""
 
 from __future__ import annotations
 
@@ -173,17 +173,17 @@ def test_no_proxy_bypasses_the_proxy(serve: Serve, monkeypatch: pytest.MonkeyPat
 # Certificates
 
 
-def handed_to_adapter(monkeypatch: pytest.MonkeyPatch, setting: str) -> list[Any]:
-    """What each request from now on hands to the adapter as this setting."""
-    handed: list[Any] = []
+def record_setting(monkeypatch: pytest.MonkeyPatch, setting: str) -> list[Any]:
+    """Records the value of this setting in each request from now on."""
+    recorded: list[Any] = []
     send = HTTPAdapter.send
 
     def sending(*args: Any, **kwargs: Any) -> Any:
-        handed.append(kwargs[setting])
+        recorded.append(kwargs[setting])
         return send(*args, **{**kwargs, "timeout": 10})
 
     monkeypatch.setattr(HTTPAdapter, "send", sending)
-    return handed
+    return recorded
 
 
 def test_an_untrusted_certificate_is_not_retried(serve: Serve) -> None:
@@ -242,13 +242,13 @@ def test_options_take_precedence_over_bundles_of_the_environment(
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(CERTIFICATE.read_bytes())
     monkeypatch.setenv(variable, str(bundle))
-    verified = handed_to_adapter(monkeypatch, "verify")
+    verified = record_setting(monkeypatch, "verify")
     serve(reply({}), **options).client.get("projects")
     assert verified == [str(bundle) if verify == "bundle of the environment" else verify]
 
 
 def test_certificates_are_validated_by_default(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    # An environment that vouches for the certificate makes the same request succeed, so it is the check that refuses.
+    # With a CA bundle in the environment the same request succeeds, so it is the validation that fails.
     with pytest.raises(ServiceUnreachable, match="not trusted"):
         serve(tls=True).client.get("projects")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(CERTIFICATE))
@@ -265,7 +265,7 @@ def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "status, error_class, kind, says",
+    "status, error_class, kind, part",
     [
         (400, StatusError, "http_status", "400 Bad Request"),
         (401, Unauthorized, "unauthorized", "The API key is invalid or was revoked."),
@@ -277,16 +277,16 @@ def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> 
         (429, StatusError, "http_status", "429 Too Many Requests"),
         (500, StatusError, "http_status", "500 Internal Server Error"),
         (503, StatusError, "http_status", "503 Service Unavailable"),
-        (599, StatusError, "http_status", "returned 599: no luck."),
+        (599, StatusError, "http_status", "returned 599: not today."),
     ],
 )
 def test_an_error_status_raises_a_typed_error_with_details(
-    serve: Serve, status: int, error_class: type, kind: str, says: str
+    serve: Serve, status: int, error_class: type, kind: str, part: str
 ) -> None:
-    error = failed(serve, reply({"message": "no luck", "code": "NO_LUCK", "request_id": "theirs-1"}, status))
+    error = failed(serve, reply({"message": "not today", "code": "NOT_TODAY", "request_id": "theirs-1"}, status))
     assert isinstance(error, error_class)
-    assert says in str(error)
-    assert "no luck" in str(error)
+    assert part in str(error)
+    assert "not today" in str(error)
     assert error.as_result() == {
         "msg": str(error),
         "failure": {
@@ -295,8 +295,8 @@ def test_an_error_status_raises_a_typed_error_with_details(
             "path": "/api_keys",
             "attempts": 1,
             "status": status,
-            "message": "no luck",
-            "code": "NO_LUCK",
+            "message": "not today",
+            "code": "NOT_TODAY",
             "request_id": "theirs-1",
         },
     }
@@ -312,12 +312,12 @@ MOVED = (
 @pytest.mark.parametrize(
     "response, message",
     [
-        (reply({"message": "no luck"}, 401), f"401 Unauthorized: no luck. {REVOKED}"),
-        (reply({"message": "no luck"}, 404), f"404 Not Found: no luck. {NOT_FOUND}"),
+        (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {REVOKED}"),
+        (reply({"message": "not today"}, 404), f"404 Not Found: not today. {NOT_FOUND}"),
         (reply(b"", 404), f"404 Not Found. {NOT_FOUND} Check base_url as well."),
         (reply(b"", 300), f"300 Multiple Choices. {MOVED}"),
         (reply({"message": "over there"}, 302), f"302 Found: over there. {MOVED}"),
-        (reply({"message": "no luck"}, 400), "400 Bad Request: no luck."),
+        (reply({"message": "not today"}, 400), "400 Bad Request: not today."),
         (reply(b"", 400), "400 Bad Request. The response is not one of the control API. Check base_url."),
         (reply(b"", 503), "503 Service Unavailable."),
     ],
@@ -328,7 +328,7 @@ def test_messages_of_error_statuses(serve: Serve, response: Reply, message: str)
 
 
 def test_the_error_has_the_sent_request_id_if_the_service_sends_none(serve: Serve) -> None:
-    served = serve(reply({"message": "no luck", "code": ""}, 400))
+    served = serve(reply({"message": "not today", "code": ""}, 400))
     with pytest.raises(StatusError) as error:
         served.client.get("projects")
     assert error.value.details["request_id"] == served.requests[0].headers["X-Request-ID"]
@@ -381,8 +381,8 @@ def test_long_messages_of_the_service_are_truncated(serve: Serve) -> None:
 
 @pytest.mark.parametrize("place", ["message", "code", "request_id"])
 def test_an_echoed_key_is_redacted(serve: Serve, place: str) -> None:
-    error = failed(serve, reply({place: f"bad key {API_KEY}!"}, 401))
-    assert error.details[place] == "bad key ********!"
+    error = failed(serve, reply({place: f"invalid key {API_KEY}!"}, 401))
+    assert error.details[place] == "invalid key ********!"
     assert API_KEY not in str(error.as_result())
 
 
@@ -475,7 +475,7 @@ def test_service_now_follows_the_date_header_of_errors(serve: Serve) -> None:
 
 
 def test_each_step_of_a_request_is_bounded_by_api_timeout(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    timeouts = handed_to_adapter(monkeypatch, "timeout")
+    timeouts = record_setting(monkeypatch, "timeout")
     serve(reply({}), api_timeout=12.5).client.get("projects")
     assert timeouts == [12.5]
 
@@ -484,7 +484,7 @@ def test_each_step_of_a_request_is_bounded_by_api_timeout(serve: Serve, monkeypa
 def test_a_deadline_bounds_each_request(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, remaining: float, timeout: float
 ) -> None:
-    timeouts = handed_to_adapter(monkeypatch, "timeout")
+    timeouts = record_setting(monkeypatch, "timeout")
     served = serve(reply({}), api_timeout=12.5)
     served.client.until(Deadline.after(served.clock.clock, remaining)).get("projects")
     assert timeouts == [timeout]
@@ -545,7 +545,7 @@ def test_a_bundle_without_certificates_is_not_retried(
     assert (raised.value.attempts, raised.value.may_have_acted, raised.value.transient) == (1, False, False)
 
 
-@pytest.mark.parametrize("location", ["http://[bad", "/caf\xe9"])
+@pytest.mark.parametrize("location", ["http://[half", "/caf\xe9"])
 def test_a_malformed_location_is_not_parsed(serve: Serve, location: str) -> None:
     with pytest.raises(StatusError, match="Redirects are not followed"):
         serve(reply({}, 302, Location=location)).client.get("projects")

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of the connection options: each names the option and says what is right, and none quotes the key."""
+"""The checks of the connection options: each message names the option and the valid values, and none quotes the key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checked(**options: Any) -> Connection:
 
 
 def refused(option: str, **options: Any) -> str:
-    """The message of the error, which is about this option."""
+    """The message of the error, which names this option."""
     with pytest.raises(InvalidOption) as error:
         checked(**options)
     assert error.value.details == {"option": option}
@@ -67,7 +67,7 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "base_url, says",
+    "base_url, part",
     [
         ("", "the scheme must be https"),
         ("control.example.com/api/v2", "the scheme must be https"),
@@ -96,9 +96,9 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
         ("https://control.example.com/api/v2#top", "nothing after it"),
     ],
 )
-def test_invalid_base_url_is_refused(base_url: str, says: str) -> None:
+def test_invalid_base_url_is_refused(base_url: str, part: str) -> None:
     message = refused("base_url", base_url=base_url)
-    assert says in message
+    assert part in message
     assert message.endswith(
         "; give the service's https address with its version segment, for example https://control.example.com/api/v2"
     )

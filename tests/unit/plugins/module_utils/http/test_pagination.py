@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Paged lists are read to their end, and never passed off as whole when they are not."""
+"""Paged lists are read to their end; a list that is not complete raises an error."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_endless_list_raises_an_error(serve: Serve) -> None:
 
 
 def test_a_long_run_of_repeated_items_does_not_end_the_list(serve: Serve) -> None:
-    """As when many items come in at the top while a list is read in small pages; each new item starts the count again."""
+    """Many items may be added to the list while it is read in small pages. Each new item restarts the count of repeated pages."""
     repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_REPEATED_PAGES - 2)]
     half = MAX_REPEATED_PAGES - 1
     served = serve(
@@ -150,13 +150,13 @@ def test_iteration_may_stop_early(serve: Serve) -> None:
     ],
     ids=["500", "404", "html", "null", "no list", "array", "no id", "id of another type", "no object"],
 )
-@pytest.mark.parametrize("good_pages", [0, 1, 2])
+@pytest.mark.parametrize("valid_pages", [0, 1, 2])
 def test_a_failed_page_fails_the_list(
-    serve: Serve, good_pages: int, broken: Reply, error_class: type[ClouddbError]
+    serve: Serve, valid_pages: int, broken: Reply, error_class: type[ClouddbError]
 ) -> None:
-    good = [things(f"item {number}", cursor=f"{number}") for number in range(good_pages)]
+    valid = [things(f"item {number}", cursor=f"{number}") for number in range(valid_pages)]
     with pytest.raises(error_class):
-        read(serve(*good, broken, api_retries=0).client)
+        read(serve(*valid, broken, api_retries=0).client)
 
 
 def test_a_retried_page_does_not_fail_the_list(serve: Serve) -> None:

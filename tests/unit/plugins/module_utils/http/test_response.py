@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks that an answer has the shape that the contract gives it."""
+"""The checks that a response has the shape that api.md describes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def response(body: Any) -> Response:
 
 
 def problem(error: pytest.ExceptionInfo[UnexpectedResponse]) -> str:
-    """What is wrong, after a check that the error names the request."""
+    """The problem that the error describes; checks that the error names the request."""
     introduction = "The response to GET /projects is not what the API describes: "
     assert str(error.value).startswith(introduction)
     assert error.value.details == {"method": "GET", "path": "/projects", "attempts": 3, "request_id": "id-1"}

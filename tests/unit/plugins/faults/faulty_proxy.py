@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bad wire to the sandbox: it carries requests and answers on a real socket, and plays a fault where it is told to."""
+"""A proxy in front of the sandbox that forwards requests over real sockets, and injects errors where a test asks for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 
 class Request(NamedTuple):
-    """A request as it came."""
+    """A request as it was received."""
 
     method: str
     target: str
@@ -24,7 +24,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What the sandbox answered."""
+    """The sandbox's response."""
 
     status: int
     headers: dict[str, str]
@@ -32,21 +32,22 @@ class Response(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """One request and the connection that it came by; C(carry_out) hands it to the sandbox."""
+    """A request and the client's connection; C(forward) sends the request to the sandbox."""
 
     request: Request
     connection: socket.socket
-    carry_out: Callable[[], Response]
+    forward: Callable[[], Response]
 
 
-# What happens to an exchange. It ends with the connection closed, after a last byte or without one.
-Play = Callable[[Exchange], None]
+# Responds to a request, or does not. The connection is closed afterwards.
+Handler = Callable[[Exchange], None]
 
 
-class Wire:
-    """Carries requests to the sandbox and answers back, each on a connection of its own.
+class FaultyProxy:
+    """Forwards requests to the sandbox and its responses back, each on a connection of its own.
 
-    C(requests) are those that came, C(answers) what the sandbox said, also where nobody got to hear it.
+    C(requests) are the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
+    including those that the client did not receive.
     """
 
     def __init__(self, sandbox_url: str):
@@ -55,39 +56,39 @@ class Wire:
         self._port: int = self._listener.getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self._port}{self._sandbox.path}"
         self.requests: list[Request] = []
-        self.answers: list[Response] = []
-        self._play: Play = answered
+        self.responses: list[Response] = []
+        self._injected: Handler = pass_through
         self._method = ""
-        self._skip = self._left = 0
+        self._skip = self._remaining = 0
         self._until_refusal: int | None = None
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def hit(self, play: Play, method: str, times: int, skip: int = 0) -> None:
-        """Play this on the next C(times) requests of this method, after the first C(skip) ones."""
+    def inject(self, error: Handler, method: str, times: int, skip: int = 0) -> None:
+        """Let this handler respond to the next C(times) requests of this method, after the first C(skip) ones."""
         self.requests.clear()
-        self._play, self._method, self._left, self._skip = play, method, times, skip
+        self._injected, self._method, self._remaining, self._skip = error, method, times, skip
 
-    def refuse(self, after: int) -> None:
-        """Refuse connections once so many more requests were answered, until C(listen_again)."""
+    def refuse_connections(self, after: int) -> None:
+        """Refuse connections after the next C(after) requests, until C(accept_connections)."""
         self.requests.clear()
         self._until_refusal = after
-        self._refuse_now()
+        self._stop_listening_when_due()
 
-    def listen_again(self) -> None:
-        """Take connections again, at the same address."""
+    def accept_connections(self) -> None:
+        """Accept connections again, at the same address."""
         self._until_refusal = None
         self._listener = socket.create_server(("127.0.0.1", self._port))
 
     def times_sent(self, method: str) -> int:
-        """How often the first request of this method was sent since the fault was set, the same one each time."""
+        """How often the first request of this method in C(requests) was sent."""
         targets = [request.target for request in self.requests if request.method == method]
         return targets.count(targets[0]) if targets else 0
 
-    def settle(self) -> None:
-        """Wait until all requests that were sent are dealt with, also those whose sender has gone."""
+    def wait_until_idle(self) -> None:
+        """Wait until all requests that were sent are handled, including those whose sender has disconnected."""
         if not self._closed.is_set():
-            # Connections are taken in their order: once this one is closed, those before it are being dealt with.
+            # Connections are accepted in order: once this one is closed, those before it have their threads.
             with socket.create_connection(("127.0.0.1", self._port)) as last, suppress(OSError):
                 last.shutdown(socket.SHUT_WR)
                 last.recv(1)
@@ -95,24 +96,24 @@ class Wire:
             thread.join(10)
 
     def serve(self) -> None:
-        """Take connections until the wire is closed."""
+        """Accept connections until C(close)."""
         while not self._closed.is_set():
             try:
                 connection, _address = self._listener.accept()
             except OSError:
-                # Nobody listens for a while, or no more.
+                # Connections are refused for a while, or the proxy is closed.
                 self._closed.wait(0.001)
                 continue
-            thread = threading.Thread(target=self._exchange, args=[connection], daemon=True)
+            thread = threading.Thread(target=self._handle, args=[connection], daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def close(self) -> None:
         self._closed.set()
         self._stop_listening()
-        self.settle()
+        self.wait_until_idle()
 
-    def _refuse_now(self) -> None:
+    def _stop_listening_when_due(self) -> None:
         if self._until_refusal == 0:
             self._stop_listening()
 
@@ -121,8 +122,8 @@ class Wire:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def _exchange(self, connection: socket.socket) -> None:
-        # A client may go away whenever it likes.
+    def _handle(self, connection: socket.socket) -> None:
+        # A client may disconnect at any time.
         with suppress(OSError), connection, connection.makefile("rb") as stream:
             request = _read(stream)
             if request is None:
@@ -130,26 +131,26 @@ class Wire:
             self.requests.append(request)
             if self._until_refusal:
                 self._until_refusal -= 1
-                self._refuse_now()
-            self._drawn(request)(Exchange(request, connection, lambda: self._carry_out(request)))
+                self._stop_listening_when_due()
+            handler = self._handler_of(request)
+            handler(Exchange(request, connection, lambda: self._forward(request)))
 
-    def _drawn(self, request: Request) -> Play:
-        """What is played on this request."""
-        if request.method != self._method or not self._left:
-            return answered
+    def _handler_of(self, request: Request) -> Handler:
+        if request.method != self._method or not self._remaining:
+            return pass_through
         if self._skip:
             self._skip -= 1
-            return answered
-        self._left -= 1
-        return self._play
+            return pass_through
+        self._remaining -= 1
+        return self._injected
 
-    def _carry_out(self, request: Request) -> Response:
+    def _forward(self, request: Request) -> Response:
         sandbox = http.client.HTTPConnection(self._sandbox.hostname or "", self._sandbox.port, timeout=30)
         sandbox.request(request.method, request.target, request.body or None, request.headers)
-        response = sandbox.getresponse()
-        response = Response(response.status, dict(response.getheaders()), response.read())
+        received = sandbox.getresponse()
+        response = Response(received.status, dict(received.getheaders()), received.read())
         sandbox.close()
-        self.answers.append(response)
+        self.responses.append(response)
         return response
 
 
@@ -162,21 +163,22 @@ def _read(stream: BinaryIO) -> Request | None:
 
 
 @contextmanager
-def wire_to(sandbox_url: str) -> Iterator[Wire]:
-    wire = Wire(sandbox_url)
-    thread = threading.Thread(target=wire.serve, daemon=True)
+def faulty_proxy(sandbox_url: str) -> Iterator[FaultyProxy]:
+    """Run a proxy in front of this sandbox."""
+    proxy = FaultyProxy(sandbox_url)
+    thread = threading.Thread(target=proxy.serve, daemon=True)
     thread.start()
     try:
-        yield wire
+        yield proxy
     finally:
-        wire.close()
+        proxy.close()
         thread.join(10)
 
 
-def message(
+def raw_response(
     body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None
 ) -> bytes:
-    """An answer as it goes over the wire."""
+    """The bytes of a response; C(length) is its Content-Length, unset: that of the body."""
     fields = {
         "Content-Type": "application/json",
         "Content-Length": str(len(body) if length is None else length),
@@ -192,7 +194,7 @@ def message(
     return "\r\n".join(lines).encode() + body
 
 
-def answered(exchange: Exchange) -> None:
-    """No fault: the sandbox's response."""
-    response = exchange.carry_out()
-    exchange.connection.sendall(message(response.body, response.status, {"Date": response.headers["date"]}))
+def pass_through(exchange: Exchange) -> None:
+    """Send the sandbox's response, without an error."""
+    response = exchange.forward()
+    exchange.connection.sendall(raw_response(response.body, response.status, {"Date": response.headers["date"]}))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whatever JSON, or other bytes, the service answers: each module's run() has a right result or a clear failure."""
+"""Responses with any JSON or other bytes: each module's run() returns a correct result or raises a typed error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 
 Script = dict[str, list[Reply]]
 
-# The endpoints of api.md, by what a request asks for.
+# Method and path of each endpoint of api.md.
 ENDPOINTS = {
     "projects": r"GET /projects",
     "operations": r"GET /projects/[^/]+/operations",
@@ -73,19 +73,19 @@ key_ids = st.integers(1, 4) | st.sampled_from([0, -1, 10**30])
 
 
 def thing(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """An object with these fields, now and then one of them missing or something else, and further ones."""
+    """An object with these fields; in some examples one is missing or has another value, or there are further fields."""
 
-    def spoilt(good: dict[str, Any]) -> st.SearchStrategy[Any]:
-        name = st.sampled_from(sorted(good))
+    def variants(valid: dict[str, Any]) -> st.SearchStrategy[Any]:
+        name = st.sampled_from(sorted(valid))
         return (
-            st.just(good)
-            | st.just(good)
-            | st.builds(lambda field, value: {**good, field: value}, name, anything)
-            | name.map(lambda field: {other: value for other, value in good.items() if other != field})
-            | st.dictionaries(st.text(max_size=5), anything, max_size=2).map(lambda further: {**further, **good})
+            st.just(valid)
+            | st.just(valid)
+            | st.builds(lambda field, value: {**valid, field: value}, name, anything)
+            | name.map(lambda field: {other: value for other, value in valid.items() if other != field})
+            | st.dictionaries(st.text(max_size=5), anything, max_size=2).map(lambda further: {**further, **valid})
         )
 
-    return st.fixed_dictionaries(fields).flatmap(spoilt)
+    return st.fixed_dictionaries(fields).flatmap(variants)
 
 
 def listed(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -120,36 +120,36 @@ BODIES = {
 }
 
 
-def answers(endpoint: str) -> st.SearchStrategy[Reply]:
-    """Good answers mostly, or nearly good ones; of any other JSON, of bytes, of another status, or none."""
-    good = BODIES[endpoint].map(reply)
-    bad = anything.map(reply) | st.binary(max_size=20).map(reply) | st.just(HANG_UP)
-    refused = st.builds(
+def replies(endpoint: str) -> st.SearchStrategy[Reply]:
+    """Mostly valid or almost valid responses; also any JSON, any bytes, error statuses and no response."""
+    valid = BODIES[endpoint].map(reply)
+    broken = anything.map(reply) | st.binary(max_size=20).map(reply) | st.just(HANG_UP)
+    error = st.builds(
         reply,
         thing(message=st.text(max_size=10), code=st.text(max_size=5)) | anything,
         st.sampled_from([400, 401, 404, 429, 500, 503]),
     )
-    return good | good | good | good | bad | refused
+    return valid | valid | valid | valid | broken | error
 
 
 def scripts(*endpoints: str) -> st.SearchStrategy[Script]:
-    """The answers to come for each of these endpoints."""
+    """The replies of each of these endpoints, in order."""
     return st.fixed_dictionaries(
-        {endpoint: st.lists(answers(endpoint), min_size=1, max_size=3) for endpoint in endpoints}
+        {endpoint: st.lists(replies(endpoint), min_size=1, max_size=3) for endpoint in endpoints}
     )
 
 
 class FuzzingService(ScriptedService):
-    """Answers each request with the next answer for its endpoint, and then with the last one again; C(sent) are their bodies."""
+    """Sends the next reply of the endpoint, or its last one again; C(sent) has the bodies of the responses with status 200."""
 
-    answers: Script
+    replies: Script
     sent: dict[str, list[Any]]
 
-    def answer_to(self, request: Request) -> Reply:
-        asked_for = f"{request.method} {request.path.replace('/api/v2', '', 1)}"
-        (endpoint,) = (name for name, pattern in ENDPOINTS.items() if re.fullmatch(pattern, asked_for))
-        left = self.answers[endpoint]
-        response = left.pop(0) if len(left) > 1 else left[0]
+    def reply_to(self, request: Request) -> Reply:
+        sent_request = f"{request.method} {request.path.replace('/api/v2', '', 1)}"
+        (endpoint,) = (name for name, pattern in ENDPOINTS.items() if re.fullmatch(pattern, sent_request))
+        remaining = self.replies[endpoint]
+        response = remaining.pop(0) if len(remaining) > 1 else remaining[0]
         if response.raw and response.raw.startswith(b"HTTP/1.1 200 "):
             self.sent[endpoint].append(response.raw.partition(b"\r\n\r\n")[2])
         return response
@@ -158,7 +158,7 @@ class FuzzingService(ScriptedService):
         return [json.loads(body) for body in self.sent[endpoint]]
 
     def sent_ids(self, endpoint: str) -> list[Any]:
-        """Of the objects in a list, once each."""
+        """The ids of the objects in the pages of a list, without duplicates."""
         return list(dict.fromkeys(item["id"] for body in self.sent_json(endpoint) for item in body[endpoint]))
 
 
@@ -171,8 +171,8 @@ def service() -> Iterator[FuzzingService]:
 def result_of(
     service: FuzzingService, script: Script, run: Callable[[Client], dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """The result, which can be shown; None after a clear failure."""
-    service.answers = {endpoint: list(replies) for endpoint, replies in script.items()}
+    """The result of the module, or None if it raised a typed error; checks that either is valid JSON."""
+    service.replies = {endpoint: list(scripted_replies) for endpoint, scripted_replies in script.items()}
     service.sent = defaultdict(list)
     service.requests.clear()
     try:
@@ -247,7 +247,7 @@ def test_operation_info_of_the_account(service: FuzzingService, script: Script, 
 
 @given(scripts("operation", "operations"), st.booleans(), st.booleans())
 def test_operation_wait(service: FuzzingService, script: Script, by_id: bool, check_mode: bool) -> None:
-    """It never says that all has ended well when the service did not say so."""
+    """The wait succeeds only if the service reported a final status of success for every operation."""
     limits = {"timeout": 10, "interval": 5, "failed_grace": 0, "lookback": 0, "workers": 1}
     params = {**limits, "project_id": "p", "operation_id": ["a", "b"] if by_id else None, "operations": None}
     result = result_of(service, script, lambda client: operation_wait.run(params, client, check_mode))
@@ -255,16 +255,16 @@ def test_operation_wait(service: FuzzingService, script: Script, by_id: bool, ch
         statuses = {operation["id"]: operation["status"] for operation in result["operations"]}
         assert check_mode or set(statuses.values()) <= {"finished", "skipped"}
         assert set(statuses) == {"a", "b"} or not by_id
-        said = [body["operation"] for body in service.sent_json("operation")]
-        said += [operation for body in service.sent_json("operations") for operation in body["operations"]]
+        reported = [body["operation"] for body in service.sent_json("operation")]
+        reported += [operation for body in service.sent_json("operations") for operation in body["operations"]]
         assert {(key, status) for key, status in statuses.items() if status} <= {
-            (operation["id"], operation["status"]) for operation in said
+            (operation["id"], operation["status"]) for operation in reported
         }
 
 
 @given(scripts("keys", "creation", "revocation"), st.sampled_from(["never", "always"]), st.booleans())
 def test_api_key_present(service: FuzzingService, script: Script, regenerate: str, check_mode: bool) -> None:
-    """A secret that was shown is in the result, and no more than one key is created, none in check mode."""
+    """The result has the secret of the created key. At most two POSTs are sent, none in check mode."""
     result = result_of(
         service, script, lambda client: api_key_task.task(client, check_mode, name="deploy", regenerate=regenerate)
     )
@@ -276,24 +276,24 @@ def test_api_key_present(service: FuzzingService, script: Script, regenerate: st
 
 
 @given(scripts("keys", "revocation"), st.sampled_from([{"name": "deploy"}, {"id": 2}]), st.booleans())
-def test_api_key_absent(service: FuzzingService, script: Script, which: dict[str, Any], check_mode: bool) -> None:
-    """Only keys that are meant are revoked, and not in check mode."""
+def test_api_key_absent(service: FuzzingService, script: Script, selector: dict[str, Any], check_mode: bool) -> None:
+    """Only the selected keys are revoked, and none in check mode."""
     result = result_of(
         service,
         script,
-        lambda client: api_key_task.task(client, check_mode, state="absent", allow_multiple=True, **which),
+        lambda client: api_key_task.task(client, check_mode, state="absent", allow_multiple=True, **selector),
     )
     deleted = {request.path.rpartition("/")[2] for request in service.requests if request.method == "DELETE"}
-    meant = (
+    selected = (
         [
             key
             for key in (service.sent_json("keys") or [[]])[0]
-            if key.get("name") == "deploy" or key["id"] == which.get("id")
+            if key.get("name") == "deploy" or key["id"] == selector.get("id")
         ]
         if deleted
         else []
     )
-    assert deleted <= {str(key["id"]) for key in meant}
+    assert deleted <= {str(key["id"]) for key in selected}
     assert not (deleted and check_mode)
     if result:
         assert result["changed"] is bool(result["revoked"])

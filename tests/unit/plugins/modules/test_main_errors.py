@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real main() of every module when the service is in trouble: one readable sentence, structured details, no traceback, no secret."""
+"""main() of every module when requests fail: a readable message, structured details, no traceback and no secret."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Ended, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
-from clouddb_sandbox import faults  # isort: skip  # found by way of the line above
+from clouddb_sandbox import faults  # isort: skip  # the import above extends sys.path
 
 SHOP = "wispy-lake-12345678"
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
@@ -36,8 +36,8 @@ of_every_module = pytest.mark.parametrize(
     ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
 )
 
-# The fault, the kind of the failure, and words of its message.
-DECIDING: list[tuple[dict[str, Any], str, str]] = [
+# The fault of the sandbox, the kind of the failure, and a part of its message.
+FAILING: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "status", "status": 500}, "http_status", " returned 500 Internal Server Error"),
     ({"kind": "html"}, "unexpected_response", "it is an HTML page, not JSON. Check base_url"),
     (
@@ -51,7 +51,7 @@ DECIDING: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "truncate"}, "unreachable", "the connection broke"),
     ({"kind": "malformed"}, "unexpected_response", "its body is not valid JSON"),
 ]
-PASSING: list[dict[str, Any]] = [
+HARMLESS: list[dict[str, Any]] = [
     {"kind": "delay", "seconds": 0.01},
     {"kind": "page_limit", "items": 1},
     {"kind": "unavailable_projects", "ids": ["lost-sea-45678901"]},
@@ -70,34 +70,34 @@ def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
     return {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **options}
 
 
-def assert_readable(sandbox: Sandbox, ended: Ended) -> None:
-    """One sentence for people, details for programs, and nothing of Python or of the key in either."""
-    message = ended.result["msg"]
+def assert_readable_failure(sandbox: Sandbox, outcome: Outcome) -> None:
+    """The message is one line of text, the details are structured, and neither has the key or anything of Python's."""
+    message = outcome.result["msg"]
     assert re.fullmatch(r"[ -~]{20,400}", message), message
-    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", ended.printed), (
-        ended.printed
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", outcome.printed), (
+        outcome.printed
     )
-    assert sandbox.api_key not in ended.printed
-    assert set(ended.failure) >= {"kind", "method", "path", "attempts", "request_id"}
+    assert sandbox.api_key not in outcome.printed
+    assert set(outcome.failure) >= {"kind", "method", "path", "attempts", "request_id"}
 
 
-def test_every_kind_of_fault_is_tested() -> None:
+def test_every_kind_of_sandbox_fault_is_tested() -> None:
     kinds = {get_args(fault.model_fields["kind"].annotation)[0] for fault in get_args(get_args(faults.Fault)[0])}
-    assert {fault["kind"] for fault, _kind, _says in DECIDING} | {fault["kind"] for fault in PASSING} == kinds
+    assert {fault["kind"] for fault, _kind, _part in FAILING} | {fault["kind"] for fault in HARMLESS} == kinds
 
 
 @of_every_module
-@pytest.mark.parametrize(("fault", "kind", "says"), DECIDING, ids=[fault["kind"] for fault, _kind, _says in DECIDING])
+@pytest.mark.parametrize(("fault", "kind", "part"), FAILING, ids=[fault["kind"] for fault, _kind, _part in FAILING])
 def test_permanent_errors_fail_readably(
-    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any], kind: str, says: str
+    sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any], kind: str, part: str
 ) -> None:
     sandbox.fault(**fault, times=None)
-    # A stalling service is waited for in real time, so that is cut short.
-    haste = {"api_timeout": 0.2, "api_retries": 0} if fault["kind"] == "stall" else {}
-    ended = run_main(module, connected(sandbox, **options, **haste))
-    assert_readable(sandbox, ended)
-    assert ended.failure["kind"] == kind
-    assert says in ended.result["msg"]
+    # A timeout takes real time, so it is short.
+    limits = {"api_timeout": 0.2, "api_retries": 0} if fault["kind"] == "stall" else {}
+    outcome = run_main(module, connected(sandbox, **options, **limits))
+    assert_readable_failure(sandbox, outcome)
+    assert outcome.failure["kind"] == kind
+    assert part in outcome.result["msg"]
 
 
 @pytest.mark.parametrize(
@@ -105,66 +105,66 @@ def test_permanent_errors_fail_readably(
 )
 @pytest.mark.parametrize(
     "fault",
-    [fault for fault, _kind, _says in DECIDING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")],
+    [fault for fault, _kind, _part in FAILING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")],
     ids=str,
 )
 def test_transient_errors_are_retried(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
 ) -> None:
     sandbox.fault(**fault, method="GET", times=5)
-    ended = run_main(module, connected(sandbox, **options))
-    assert not ended.failed, ended.printed
+    outcome = run_main(module, connected(sandbox, **options))
+    assert not outcome.failed, outcome.printed
     assert len(sandbox.keys("deploy")) == (1 if module is api_key else 0)
 
 
 @of_every_module
-@pytest.mark.parametrize("fault", PASSING, ids=[fault["kind"] for fault in PASSING])
+@pytest.mark.parametrize("fault", HARMLESS, ids=[fault["kind"] for fault in HARMLESS])
 def test_faults_with_a_usable_response_do_not_fail(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any]
 ) -> None:
     sandbox.fault(**fault, times=None)
-    ended = run_main(module, connected(sandbox, **options))
-    assert not ended.failed, ended.printed
-    assert len(ended.result.get("projects", "ab")) == 2
-    assert len(ended.result.get("operations", "abc")) == (0 if module is operation_wait else 3)
+    outcome = run_main(module, connected(sandbox, **options))
+    assert not outcome.failed, outcome.printed
+    assert len(outcome.result.get("projects", "ab")) == 2
+    assert len(outcome.result.get("operations", "abc")) == (0 if module is operation_wait else 3)
 
 
 @of_every_module
 def test_connection_refused(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/api/v2"
-    ended = run_main(module, {**connected(sandbox, **options), "base_url": address, "api_retries": 2})
-    assert_readable(sandbox, ended)
-    assert ended.failure["kind"] == "unreachable"
-    assert f"no connection to {address} could be made (Connection refused)." in ended.result["msg"]
-    # The wait looks again by itself instead.
-    assert ended.failure["attempts"] == (1 if module is operation_wait else 3)
+    outcome = run_main(module, {**connected(sandbox, **options), "base_url": address, "api_retries": 2})
+    assert_readable_failure(sandbox, outcome)
+    assert outcome.failure["kind"] == "unreachable"
+    assert f"no connection to {address} could be made (Connection refused)." in outcome.result["msg"]
+    # A wait polls again instead of retrying the request.
+    assert outcome.failure["attempts"] == (1 if module is operation_wait else 3)
 
 
 @of_every_module
 def test_invalid_key(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
-    ended = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
-    assert_readable(sandbox, ended)
-    assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("unauthorized", 401, 1)
-    assert "Check api_key or CLOUDDB_API_KEY." in ended.result["msg"]
-    assert "wrong-key-0123456789" not in ended.printed
+    outcome = run_main(module, {**connected(sandbox, **options), "api_key": "wrong-key-0123456789"})
+    assert_readable_failure(sandbox, outcome)
+    assert (outcome.failure["kind"], outcome.failure["status"], outcome.failure["attempts"]) == ("unauthorized", 401, 1)
+    assert "Check api_key or CLOUDDB_API_KEY." in outcome.result["msg"]
+    assert "wrong-key-0123456789" not in outcome.printed
 
 
 @of_every_module
 def test_not_found(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
-    ended = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
-    assert_readable(sandbox, ended)
-    assert (ended.failure["kind"], ended.failure["status"], ended.failure["attempts"]) == ("not_found", 404, 1)
-    assert "There is no such object, or the API key may not access it." in ended.result["msg"]
+    outcome = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
+    assert_readable_failure(sandbox, outcome)
+    assert (outcome.failure["kind"], outcome.failure["status"], outcome.failure["attempts"]) == ("not_found", 404, 1)
+    assert "There is no such object, or the API key may not access it." in outcome.result["msg"]
 
 
 @of_every_module
 def test_html_error_page(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]) -> None:
     sandbox.fault("status", status=502, body="<html><body><h1>502 Bad Gateway</h1></body></html>", times=None)
-    ended = run_main(module, connected(sandbox, **options))
-    assert_readable(sandbox, ended)
-    assert (ended.failure["kind"], ended.failure["status"]) == ("http_status", 502)
-    assert "<" not in ended.result["msg"]
+    outcome = run_main(module, connected(sandbox, **options))
+    assert_readable_failure(sandbox, outcome)
+    assert (outcome.failure["kind"], outcome.failure["status"]) == ("http_status", 502)
+    assert "<" not in outcome.result["msg"]
 
 
 @of_every_module
@@ -175,8 +175,8 @@ def test_html_error_page(sandbox: Sandbox, module: ModuleType, options: dict[str
 )
 def test_body_of_another_shape(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], body: Any) -> None:
     sandbox.fault("status", status=200, body=body, times=None)
-    ended = run_main(module, connected(sandbox, **options))
-    assert_readable(sandbox, ended)
-    assert ended.failure["kind"] == "unexpected_response"
-    assert "The response to GET /" in ended.result["msg"]
-    assert " is not what the API describes: " in ended.result["msg"]
+    outcome = run_main(module, connected(sandbox, **options))
+    assert_readable_failure(sandbox, outcome)
+    assert outcome.failure["kind"] == "unexpected_response"
+    assert "The response to GET /" in outcome.result["msg"]
+    assert " is not what the API describes: " in outcome.result["msg"]

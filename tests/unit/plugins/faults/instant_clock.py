@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The system's clock, on which every pause is over at once; only its monotonic time knows of the pauses."""
+"""The system clock, except that a sleep returns at once and only moves the monotonic time on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
 
 
-class HastyClock:
+class InstantClock:
     """C(clock) is what the code under test gets; C(pauses) are the sleeps it asked for, C(on_sleep) is called at each."""
 
     def __init__(self) -> None:

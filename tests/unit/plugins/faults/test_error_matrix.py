@@ -1,0 +1,272 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every error of the matrix with every module, through its main() and over a real socket: a transient error, then a permanent one."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from ansible.errors import AnsibleParserError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import inventory_loader
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import MAX_BACKOFF, MAX_RETRY_AFTER
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    operation_info,
+    operation_wait,
+    project_info,
+)
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.injected_errors import ERRORS, RETRY_AFTER
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.instant_clock import InstantClock
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row, page
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP = "wispy-lake-12345678"
+PAGE = Path(__file__).parents[4] / "docs" / "docsite" / "rst" / "fault_matrix.rst"
+REFUSED = "connection refused"
+FOREVER = 1000
+
+# A task with these connection options, for the key or the operation of this name.
+Run = Callable[[dict[str, Any], str], Outcome]
+
+
+class Column(NamedTuple):
+    """A task of the matrix: its column there, and which of its requests gets the error, after C(skip) requests of the method."""
+
+    expected: str
+    run: Run
+    method: str = "GET"
+    skip: int = 0
+
+
+def task(module: ModuleType, **options: Any) -> Run:
+    """The module with these options; the value C(...) stands for the name."""
+
+    def run(connection: dict[str, Any], name: str) -> Outcome:
+        return run_main(
+            module, {**connection, **{option: name if value is ... else value for option, value in options.items()}}
+        )
+
+    return run
+
+
+def wait(operation_id: Any) -> Run:
+    """operation_wait, with time for several polls."""
+
+    def run(connection: dict[str, Any], name: str) -> Outcome:
+        # A permanent error takes all of the timeout in real time; a transient one leaves a busy machine all the time it needs.
+        timeout = 200 if name == "transient" else min(4 * connection["api_timeout"], 200)
+        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=timeout, interval=100)(
+            connection, name
+        )
+
+    return run
+
+
+def inventory(connection: dict[str, Any], name: str) -> Outcome:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "test.clouddb.yml"
+        path.write_text(yaml.safe_dump({"plugin": "clouddb.control.projects", **connection}))
+        try:
+            inventory_loader.get("clouddb.control.projects").parse(InventoryData(), DataLoader(), str(path))
+        except AnsibleParserError as error:
+            return Outcome(1, {"failed": True, "msg": error.message}, error.message)
+    return Outcome(0, {}, "")
+
+
+COLUMNS = {
+    "api_key present": Column("present", task(api_key, name=...), "POST"),
+    "api_key absent": Column("absent", task(api_key, name=..., state="absent"), "DELETE"),
+    "api_key_info": Column("reads", task(api_key_info)),
+    "project_info": Column("reads", task(project_info)),
+    "operation_info": Column("reads", task(operation_info, project_id=SHOP)),
+    "projects": Column("reads", inventory),
+    "operation_wait first poll": Column("first_poll", wait("done")),
+    "operation_wait later poll": Column("later_poll", wait(...), skip=1),
+}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    """A key to revoke and an operation to wait for, for the transient and for the permanent error."""
+    durations = {"transient": 100, "permanent": 1_000_000}
+    unfinished = [
+        {"id": name, "action": "create_branch", "age": "1m", "timeline": [[0, "running"], [duration, "finished"]]}
+        for name, duration in durations.items()
+    ]
+    done = {"id": "done", "action": "start_compute", "age": "1h"}
+    return {
+        "api_keys": [{"name": f"{name}-to-revoke"} for name in durations],
+        "projects": [{"id": SHOP, "compute": False, "operations": [*unfinished, done]}],
+    }
+
+
+class Observed(NamedTuple):
+    """A task with an injected error: its outcome, how often the request that got the error was sent, and the pauses."""
+
+    outcome: Outcome
+    requests: int
+    pauses: list[float]
+
+
+class Cell:
+    """Runs the task of a column with an error injected by the proxy."""
+
+    def __init__(self, sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column):
+        self.sandbox, self.proxy, self.clock, self.error, self.column = sandbox, proxy, clock, error, column
+        # Timeouts take real time, so they are short, but not too short for a normal response on a busy machine.
+        times_out = re.search("no response|byte by byte", error)
+        self.api_timeout = max(0.6, 20 * self._response_time()) if times_out else 60
+
+    def _response_time(self) -> float:
+        """Seconds that a request through the proxy takes."""
+        client = Sandbox(self.proxy.base_url)
+        client.api("GET", "/api_keys")
+        started = time.monotonic()
+        client.api("GET", "/api_keys")
+        return time.monotonic() - started
+
+    def run(self, name: str, is_permanent: bool) -> Observed:
+        column, pauses_before = self.column, len(self.clock.pauses)
+        if self.error == REFUSED:
+            self.proxy.refuse_connections(after=column.skip + (column.method != "GET"))
+        else:
+            self.proxy.inject(ERRORS[self.error], column.method, FOREVER if is_permanent else 1, column.skip)
+        self.clock.on_sleep = partial(self._on_sleep, pauses_before + 1 + column.skip, is_permanent)
+        connection = {
+            "base_url": self.proxy.base_url,
+            "api_key": self.sandbox.api_key,
+            "api_timeout": self.api_timeout,
+            "api_retries": 1,
+        }
+        outcome = column.run(connection, name)
+        if is_permanent and self.error == REFUSED:
+            self.proxy.accept_connections()
+        return Observed(outcome, self.proxy.times_sent(column.method) - column.skip, self.clock.pauses[pauses_before:])
+
+    def _on_sleep(self, pauses_with_error: int, is_permanent: bool) -> None:
+        """A transient error ends, and the operation that a wait polls goes on."""
+        if is_permanent:
+            return
+        if self.error == REFUSED and len(self.clock.pauses) == pauses_with_error:
+            self.proxy.accept_connections()
+        if self.column.expected == "later_poll":
+            self.sandbox.advance(50)
+
+
+# For a request that only reads, "processed" and "not processed" are the same, and each test of them takes its time.
+CELLS = [
+    pytest.param(error, column, id=f"{error}, {name}")
+    for error in MATRIX
+    for name, column in COLUMNS.items()
+    if error != "no response within ``api_timeout``, request processed" or column.method != "GET"
+]
+
+
+@pytest.mark.parametrize(("error", "column"), CELLS)
+def test_outcome_of_each_error_matches_the_matrix(
+    sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column
+) -> None:
+    row = MATRIX[error]
+    expected: Expected = getattr(row, column.expected)
+    cell = Cell(sandbox, proxy, clock, error, column)
+    for is_permanent in (False, True):
+        name = ("permanent" if is_permanent else "transient") + ("-to-revoke" if column.expected == "absent" else "")
+        observed = cell.run(name, is_permanent)
+        if expected.kind is None or (expected.is_retried and not is_permanent):
+            assert not observed.outcome.failed, observed.outcome.printed
+        else:
+            assert_readable_failure(observed.outcome, row, expected.kind, sandbox.api_key)
+        assert_attempts(observed, column, expected, is_permanent, error)
+        if expected.is_retried:
+            assert_retry_after_is_honoured(observed, column, error)
+        if column.method != "GET":
+            assert_keys_are_reported(sandbox, proxy, observed.outcome, name)
+
+
+def assert_readable_failure(outcome: Outcome, row: Row, kind: str, secret: str) -> None:
+    """The message is one line of text, the details are structured, and neither has the key or anything of Python's."""
+    assert outcome.failed
+    message = outcome.result["msg"]
+    assert re.fullmatch(r"[ -~]{20,700}", message), message
+    assert row.message in message
+    assert not re.search(r"Traceback|0x[0-9a-f]{6}|Exception|Error\(|urllib3|<class|HTTPConnection", outcome.printed), (
+        outcome.printed
+    )
+    assert secret not in outcome.printed
+    if "failure" in outcome.result:
+        failure = outcome.result["failure"]
+        assert (failure["kind"], failure.get("status")) == (kind, row.status)
+    else:
+        assert outcome.printed == message, "only the inventory plugin has no details"
+
+
+def assert_attempts(observed: Observed, column: Column, expected: Expected, is_permanent: bool, error: str) -> None:
+    """The number of attempts is the expected one; the proxy does not see connections that are refused."""
+    refused = len(observed.pauses) - column.skip if error == REFUSED and not is_permanent else 0
+    requests = observed.requests + refused
+    attempts = observed.outcome.result.get("failure", {}).get("attempts", 1)
+    if not expected.is_retried:
+        assert (requests, attempts) == (1, 1)
+    elif column.expected.endswith("_poll"):
+        assert attempts == 1
+        if error != REFUSED:
+            assert observed.requests + column.skip == observed.outcome.result["polls"] > 1 + column.skip
+    else:
+        assert len(observed.pauses) == 1
+        assert requests == (0 if error == REFUSED and is_permanent else 2)
+        assert attempts == (2 if "failure" in observed.outcome.result else 1)
+
+
+def assert_retry_after_is_honoured(observed: Observed, column: Column, error: str) -> None:
+    _status, _comma, how = error.partition(", Retry-After ")
+    pause = observed.pauses[column.skip]
+    if how in ("in seconds", "of 100 years"):
+        # A wait sleeps until the next poll is due, so the time since the response is not slept again.
+        assert -0.5 < pause - min(RETRY_AFTER[how], MAX_RETRY_AFTER) <= 0
+    elif how == "as a date":
+        assert 20 < pause <= 30
+    else:
+        assert 0 <= pause <= MAX_BACKOFF
+
+
+def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outcome, name: str) -> None:
+    """A failure names every active key of the name; the secret is in a successful result, and nowhere else."""
+    keys = [key["id"] for key in sandbox.keys(name)]
+    if outcome.failed:
+        assert outcome.result["failure"].get("key_ids", []) == keys
+        assert all(re.search(rf"\b{key_id}\b", outcome.result["msg"]) for key_id in keys)
+    elif "key" in outcome.result:
+        assert [outcome.result["api_key"]["id"]] == keys
+        assert sandbox.accepts(outcome.result["key"])
+    else:
+        assert (outcome.result["api_key"], keys) == (None, [])
+    secrets = [json.loads(response.body)["key"] for response in proxy.responses if b'"key":' in response.body]
+    assert [secret for secret in secrets if secret in outcome.printed] == (
+        [outcome.result["key"]] if "key" in outcome.result else []
+    )
+
+
+def test_every_error_of_the_matrix_is_tested() -> None:
+    assert MATRIX.keys() == ERRORS.keys() | {REFUSED}
+    assert len(CELLS) > 250
+
+
+def test_the_page_matches_the_matrix() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run tests/unit/plugins/faults/matrix.py to write the page"

@@ -1,0 +1,21 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The environment variables that the code under test reads."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove this machine's settings for proxies, certificates and the service."""
+    for name in list(os.environ):
+        if (
+            name.lower().endswith("_proxy")
+            or name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
+            or name.startswith("CLOUDDB_")
+        ):
+            monkeypatch.delenv(name)
