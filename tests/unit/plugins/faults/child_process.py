@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,8 @@ def _trace(function: str, on_line: Callable[[str], object]) -> None:
             on_line(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
         return trace
 
+    # Requests are sent in threads of their own.
+    threading.settrace(trace)
     sys.settrace(trace)
 
 
