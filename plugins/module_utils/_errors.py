@@ -117,7 +117,7 @@ class NotFound(StatusError):
 
 
 class UnexpectedResponse(RequestFailed):
-    """A 2xx response that api.md does not describe: HTML, malformed JSON, JSON of another shape."""
+    """A response that api.md does not describe: HTML, malformed JSON, JSON of another shape, or one that is too large."""
 
     kind = "unexpected_response"
     may_have_acted = True

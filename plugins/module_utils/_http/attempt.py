@@ -68,10 +68,15 @@ class Attempt(threading.Thread):
                 self.result = self.error = None
 
     def use(self, connection: Any, to_send: bool = False) -> None:
-        """Take a connection into use, or begin C(to_send) on it. Raises AttemptAbandonedError."""
+        """Take a connection into use, or begin C(to_send) on it.
+
+        Raises AttemptAbandonedError, and ConnectionAbortedError if an abandoned attempt has shut the connection down.
+        """
         with _ownership:
             if self._is_abandoned:
                 raise AttemptAbandonedError
+            if to_send and connection.is_shut_down:
+                raise ConnectionAbortedError("the connection was shut down")
             self._connection = connection
             connection.attempt = self
             self.was_sent = self.was_sent or to_send
@@ -82,10 +87,18 @@ class Attempt(threading.Thread):
             self._is_abandoned = True
             connection = self._connection
             if connection is not None and connection.attempt is self:
-                # It has no socket before it is connected and after it was closed.
-                with suppress(OSError, AttributeError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+                connection.is_shut_down = True
+                _shut_down(connection.opened or connection.sock)
             return self.was_sent
+
+
+def _shut_down(sock: Any) -> None:
+    """End what another thread reads or writes on a connection's socket; None before it is connected."""
+    # For TLS within TLS, urllib3 has an object of its own around the socket.
+    sock = getattr(sock, "socket", sock)
+    with suppress(OSError, TypeError):
+        # The method of SSLSocket would first detach TLS, and the other thread might go on to send in plain text.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
@@ -93,12 +106,15 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
     if seconds <= 0:
         raise AttemptError(None, was_sent=False)
     attempt = Attempt(work)
-    attempt.start()
     is_late = True
     was_sent = False
     try:
+        attempt.start()
         attempt.join(seconds)
         is_late = attempt.is_alive()
+    except RuntimeError as error:
+        # The system has no room for another thread.
+        raise AttemptError(error, was_sent=False) from None
     finally:
         # Also when a signal ends the wait for the thread.
         if is_late:

@@ -9,6 +9,11 @@ import random
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .session import RawResponse
 
 FIRST_BACKOFF = 0.5
 MAX_BACKOFF = 20.0
@@ -18,12 +23,14 @@ MAX_BACKOFF_AT_RATE_LIMIT = 30.0
 MAX_RETRY_AFTER = 60.0
 
 
-def pause_before_retry(attempts: int, is_rate_limited: bool = False, retry_after: float | None = None) -> float:
+def pause_before_retry(attempts: int, response: RawResponse | None, now: datetime) -> float:
     """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
 
-    At a rate limit the backoff is longer. After a second 429 it is added to Retry-After: other clients were told the same
-    moment, and once more the limit will not let all of them through.
+    C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. After a second 429 it is
+    added to Retry-After: other clients were told the same moment, and the limit would not let all of them through.
     """
+    is_rate_limited = response is not None and response.status == 429
+    retry_after = retry_after_seconds(response.headers, now) if response else None
     pause = retry_after or 0.0
     if retry_after is None or (is_rate_limited and attempts > 1):
         pause += _backoff_at_rate_limit(attempts) if is_rate_limited else _backoff(attempts)
@@ -50,9 +57,6 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | No
     try:
         if re.fullmatch(r"\s*[0-9]+\s*", value):
             return float(min(int(value), MAX_RETRY_AFTER))
-        # Imported when it is needed: hardly any service sends a date.
-        from email.utils import parsedate_to_datetime
-
         sent_at = parsedate_to_datetime(headers["Date"]) if "Date" in headers else now
         return min(max((parsedate_to_datetime(value) - sent_at).total_seconds(), 0.0), MAX_RETRY_AFTER)
     except (TypeError, ValueError, IndexError, OverflowError):

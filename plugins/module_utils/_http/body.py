@@ -8,7 +8,10 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-MAX_RESPONSE_SIZE = 64 * 2**20  # bytes, as received and unpacked
+# In bytes, as received and unpacked. Decoding as much JSON takes about two seconds at the worst.
+MAX_RESPONSE_SIZE = 16 * 2**20
+# Python 3.9 allocates as much as it is asked to read, whatever arrives.
+CHUNK_SIZE = 2**16
 # As zlib calls gzip's format.
 GZIP = 16 + zlib.MAX_WBITS
 
@@ -24,7 +27,7 @@ class ResponseTooLarge(Exception):
 def read_body(raw: Any) -> bytes:
     """The body of urllib3's response C(raw). Raises BodyError, ResponseTooLarge, and what urllib3 raises."""
     body = bytearray()
-    while chunk := raw.read(MAX_RESPONSE_SIZE + 1 - len(body), decode_content=False):
+    while chunk := raw.read(CHUNK_SIZE, decode_content=False):
         body += chunk
         if len(body) > MAX_RESPONSE_SIZE:
             raise ResponseTooLarge
@@ -35,9 +38,10 @@ def read_body(raw: Any) -> bytes:
 
 def unpacked(body: bytes, encoding: str | None) -> bytes:
     """The body without its Content-Encoding, of which only gzip is asked for. Raises BodyError or ResponseTooLarge."""
-    if not body or encoding in (None, "identity"):
+    encoding = (encoding or "identity").strip().lower()
+    if not body or encoding == "identity":
         return body
-    if encoding != "gzip":
+    if encoding not in ("gzip", "x-gzip"):
         raise BodyError(f"the body is compressed with {encoding}, but only gzip was asked for")
     unpacker = zlib.decompressobj(GZIP)
     try:
@@ -49,4 +53,6 @@ def unpacked(body: bytes, encoding: str | None) -> bytes:
         raise ResponseTooLarge
     if not unpacker.eof:
         raise BodyError("the compressed body ends early")
+    if unpacker.unused_data:
+        raise BodyError("there is more data after the compressed body")
     return plain

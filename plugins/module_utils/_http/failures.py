@@ -64,6 +64,7 @@ def error_of(
 
 def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> str:
     """What happened, without the libraries' wrappings."""
+    from requests.exceptions import InvalidSchema, InvalidURL
     from urllib3.exceptions import HTTPError
 
     error = attempt.cause
@@ -76,6 +77,12 @@ def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> st
         if not _is_invalid_certificate(error):
             sentence += " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
         return sentence
+    if isinstance(error, (InvalidSchema, InvalidURL)):
+        # The library's text may quote the password of a proxy.
+        return (
+            f"{name} was not sent: an address is not valid. "
+            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
+        )
     if not isinstance(error, (OSError, HTTPError, BodyError)):
         return f"{name} failed with an unexpected {type(error).__name__}: {error}"
     reason = _innermost(_root_cause(error))
@@ -90,7 +97,9 @@ def _is_transient(error: BaseException | None) -> bool:
 
     if error is None:
         return True
-    return isinstance(error, (OSError, HTTPError, BodyError)) and not _is_untrusted_certificate(error)
+    # A ValueError is about what was to be sent or where to, and stays the same.
+    is_known = isinstance(error, (OSError, HTTPError, BodyError)) and not isinstance(error, ValueError)
+    return is_known and not _is_untrusted_certificate(error)
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -130,7 +139,7 @@ def _is_missing_bundle(error: BaseException) -> bool:
     """Whether requests did not find the CA bundle that the environment names, which it reports by a plain OSError."""
     from requests import RequestException
 
-    return isinstance(error, OSError) and not isinstance(error, RequestException)
+    return isinstance(error, OSError) and not isinstance(error, (RequestException, ssl.SSLError))
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -19,6 +19,9 @@ class Response(NamedTuple):
     attempts: int
     request_id: str
 
+    def __repr__(self) -> str:
+        return f"Response({self.method} {self.path}, ...)"  # without the JSON, which may hold a secret
+
     def unexpected(self, problem: str) -> UnexpectedResponse:
         """The error for a response that is not what api.md describes; C(problem) says why, without a full stop."""
         message = f"The response to {self.method} {self.path} is not what the API describes: {problem}."

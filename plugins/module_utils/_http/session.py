@@ -8,6 +8,7 @@ Works with urllib3 1.25 to 2.
 
 from __future__ import annotations
 
+import ssl
 import threading
 import traceback
 from collections.abc import Mapping
@@ -56,6 +57,9 @@ class RawResponse(NamedTuple):
     content: bytes
     attempts: int
 
+    def __repr__(self) -> str:
+        return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret
+
 
 class FinalResponse(HTTPResponse):
     """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2)."""
@@ -78,16 +82,24 @@ class AttemptConnection:
     response_class: Any = FinalResponse
     attempt: Attempt | None = None
     sock: Any
+    # The socket, also after http.client has let go of it to read a response that ends with the connection.
+    opened: Any = None
+    is_shut_down = False
 
     def connect(self) -> None:
         """Connect; during the handshakes of a proxy and of TLS, the attempt can end it."""
+        self.opened = None
+        self.is_shut_down = False
         _attempt().use(self)
         super().connect()  # type: ignore[misc]
+        self.opened = self.sock
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request; never for an abandoned attempt."""
+        """Send a request; never for an abandoned attempt, nor after data that belongs to no request."""
         if self.sock is None:
             self.connect()
+        if isinstance(self.sock, ssl.SSLSocket) and self.sock.pending():
+            raise ConnectionAbortedError("there is data that belongs to no request")
         _attempt().use(self, to_send=True)
         super().request(*args, **kwargs)  # type: ignore[misc]
 
@@ -177,7 +189,7 @@ def open_session(connection: Connection) -> ServiceSession:
 
 
 def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
-    """Sets the Authorization header; an auth callable, because requests lets .netrc replace a plain header."""
+    """Sets the Authorization header as the session's auth, because requests lets .netrc replace a plain header."""
 
     def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {api_key}"

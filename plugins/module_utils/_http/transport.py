@@ -10,7 +10,7 @@ from functools import partial
 from .._clock import Clock, Deadline
 from .._errors import REFUSED_STATUSES, TRANSIENT_STATUSES
 from .attempt import AttemptError, run_attempt
-from .backoff import pause_before_retry, retry_after_seconds
+from .backoff import pause_before_retry
 from .connection import Connection
 from .session import RawResponse, Request, exchange, open_session
 
@@ -38,20 +38,20 @@ class Transport:
             seconds = self._connection.api_timeout
             if deadline:
                 seconds = min(seconds, deadline.remaining())
+            response = error = None
             try:
-                status, headers, content = run_attempt(partial(exchange, self._session, request, seconds), seconds)
-            except AttemptError as attempt:
+                response = RawResponse(
+                    *run_attempt(partial(exchange, self._session, request, seconds), seconds), attempts
+                )
+                may_retry = response.status in (REFUSED_STATUSES if request.method == "POST" else TRANSIENT_STATUSES)
+            except AttemptError as failed:
                 from .failures import error_of  # most tasks meet no error
 
-                error = error_of(attempt, self._connection, request, attempts, seconds)
-                may_retry = error.transient and not (request.method == "POST" and attempt.was_sent)
-                if not may_retry or attempts > retries:
-                    raise error from None
-                pause = pause_before_retry(attempts)
-            else:
-                may_retry = status in (REFUSED_STATUSES if request.method == "POST" else TRANSIENT_STATUSES)
-                if not may_retry or attempts > retries:
-                    return RawResponse(status, headers, content, attempts)
-                retry_after = retry_after_seconds(headers, self._clock.utcnow())
-                pause = pause_before_retry(attempts, is_rate_limited=status == 429, retry_after=retry_after)
-            self._clock.sleep(pause)
+                error = error_of(failed, self._connection, request, attempts, seconds)
+                may_retry = error.transient and not (request.method == "POST" and failed.was_sent)
+            if may_retry and attempts <= retries:
+                self._clock.sleep(pause_before_retry(attempts, response, self._clock.utcnow()))
+            elif response:
+                return response
+            elif error:
+                raise error

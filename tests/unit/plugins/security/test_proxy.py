@@ -202,15 +202,23 @@ def test_a_refused_tunnel_means_not_sent(
 
 
 @pytest.mark.parametrize(
-    "where", ["127.0.0.1:1", "127.0.0.1:port", "[half"], ids=["connection refused", "invalid port", "malformed"]
+    "proxy_url",
+    [
+        f"http://{CREDENTIALS}@127.0.0.1:1",
+        f"http://{CREDENTIALS}@127.0.0.1:port",
+        f"http://{CREDENTIALS}@127.0.0.1:99999",
+        f"http://{CREDENTIALS}@[half",
+        "http://somebody:proxy-pass/word@127.0.0.1:1",
+    ],
+    ids=["connection refused", "invalid port", "port out of range", "malformed", "slash in the password"],
 )
 @pytest.mark.parametrize(
     "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
 )
 def test_proxy_errors_do_not_quote_the_password(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], where: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], proxy_url: str
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{CREDENTIALS}@{where}")
+    monkeypatch.setenv("HTTPS_PROXY", proxy_url)
     outcome = task(serve(tls=True), HOST, module, **options)
     assert outcome.failure["kind"] == "unreachable"
-    assert "proxy-password" not in outcome.printed
+    assert "proxy-pass" not in outcome.printed

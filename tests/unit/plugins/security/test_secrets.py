@@ -15,6 +15,7 @@ from ansible.module_utils import basic
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, OrphanedKey, create_key
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
@@ -25,7 +26,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, reply
 
 ODD_KEY = """odd"key\\with%all+kinds/of='signs'-0123456789"""
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
@@ -74,6 +75,18 @@ def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
     monkeypatch.setattr(requests.Session, "send", crash_after_post)
     with pytest.raises(OrphanedKey, match="Revoke it with state=absent and id=7"):
         create_key(served.client, "deploy", [])
+
+
+def test_repr_of_a_response_has_no_secret(serve: Serve) -> None:
+    response = serve(reply({"id": 7, "key": ODD_KEY})).client.post("api_keys", body={})
+    assert_no_key(repr(response) + repr(RawResponse(200, {}, ODD_KEY.encode(), 1)))
+
+
+def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
+    with pytest.raises(ServiceUnreachable) as error:
+        serve(HANG_UP, api_retries=0).client.get("projects")
+    assert error.value.__cause__ is None
+    assert error.value.__context__ is None
 
 
 @pytest.mark.parametrize("encoding", sorted(encodings(ODD_KEY)))

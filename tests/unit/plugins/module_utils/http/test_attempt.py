@@ -8,15 +8,18 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Callable
+from unittest import mock
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
+from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
     Attempt,
     AttemptAbandonedError,
@@ -106,16 +109,39 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
 class DrippingService(ScriptedService):
     """Responds to every request byte by byte, for a long time."""
 
+    header = b""
+    slow_from = 0
+
     def reply_to(self, request: Request) -> Reply:
-        return Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b" " * 1000, slow_from=0)
+        head = b"HTTP/1.1 200 OK\r\n" + self.header + b"\r\n\r\n"
+        return Reply(head + b" " * 1000, slow_from=len(head) * self.slow_from)
 
 
+class DrippingHeaders(DrippingService):
+    """The status line and the headers drip already."""
+
+    header = b"Content-Length: 1000"
+
+
+class DrippingBody(DrippingHeaders):
+    """The body drips."""
+
+    slow_from = 1
+
+
+class DrippingBodyUntilClose(DrippingBody):
+    """The body drips and ends with the connection, which http.client closes on its side before it reads the body."""
+
+    header = b"Connection: close"
+
+
+@pytest.mark.parametrize("service_class", [DrippingHeaders, DrippingBody, DrippingBodyUntilClose])
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool) -> None:
-    with scripted_service(tls=tls, service_class=DrippingService) as service:
+def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool, service_class: type[DrippingService]) -> None:
+    with scripted_service(tls=tls, service_class=service_class) as service:
         client = scripted(service, validate_certs=False, api_timeout=0.1, api_retries=0).client
         before = open_sockets()
-        for _attempt in range(20):
+        for _attempt in range(10):
             with pytest.raises(ServiceUnreachable, match="within api_timeout"):
                 client.get("projects")
         wait_until(lambda: not attempts_running())
@@ -148,38 +174,93 @@ def test_an_abandoned_attempt_cannot_use_a_connection() -> None:
     assert not attempt.was_sent
 
 
-class FakeSocket:
-    """Records whether it was shut down."""
-
-    is_shut_down = False
+class TlsSocket(socket.socket):
+    """A socket that must not be shut down by its own method: that of TLS sockets detaches TLS first."""
 
     def shutdown(self, how: int) -> None:
-        self.is_shut_down = True
+        raise AssertionError("the other thread could go on in plain text")
 
 
 class FakeConnection:
-    """A connection with a socket."""
+    """A connection as an attempt sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, opened: Any = None, sock: Any = None) -> None:
         self.attempt: Attempt | None = None
-        self.sock: FakeSocket | None = FakeSocket()
+        self.is_shut_down = False
+        self.opened = opened
+        self.sock = sock
 
 
-def test_an_abandoned_attempt_leaves_the_connection_of_another_attempt_alone() -> None:
-    first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection()
+@pytest.fixture
+def sockets() -> Iterator[tuple[TlsSocket, socket.socket]]:
+    """A socket of an attempt, and its peer."""
+    ours, peer = socket.socketpair()
+    with TlsSocket(fileno=ours.detach()) as tls, peer:
+        peer.settimeout(MAX_WAIT)
+        yield tls, peer
+
+
+class WrappedSocket:
+    """As urllib3 wraps the socket of a proxy for TLS within TLS."""
+
+    def __init__(self, sock: socket.socket):
+        self.socket = sock
+
+
+@pytest.mark.parametrize("place", ["opened", "sock"])
+@pytest.mark.parametrize("wrap", [lambda sock: sock, WrappedSocket], ids=["socket", "TLS within TLS"])
+def test_abandoning_shuts_the_socket_down(
+    sockets: tuple[TlsSocket, socket.socket], place: str, wrap: Callable[[Any], Any]
+) -> None:
+    ours, peer = sockets
+    attempt = Attempt(lambda: None)
+    attempt.use(FakeConnection(**{place: wrap(ours)}), to_send=True)
+    assert attempt.abandon() is True
+    assert peer.recv(1) == b""
+
+
+def test_an_abandoned_attempt_leaves_the_connection_of_another_attempt_alone(
+    sockets: tuple[TlsSocket, socket.socket],
+) -> None:
+    ours, peer = sockets
+    first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection(opened=ours)
     first.use(connection, to_send=True)
     second.use(connection, to_send=True)
     assert first.abandon() is True
-    assert connection.sock and not connection.sock.is_shut_down
-    assert second.abandon() is True
-    assert connection.sock.is_shut_down
+    ours.sendall(b"x")
+    assert peer.recv(1) == b"x"
+
+
+def test_nothing_is_sent_on_a_connection_that_another_attempt_has_shut_down() -> None:
+    first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection()
+    first.use(connection, to_send=True)
+    first.abandon()
+    with pytest.raises(ConnectionAbortedError):
+        second.use(connection, to_send=True)
+    assert second.was_sent is False
 
 
 def test_an_attempt_without_a_socket_can_be_abandoned() -> None:
-    attempt, connection = Attempt(lambda: None), FakeConnection()
-    connection.sock = None
-    attempt.use(connection)
+    attempt = Attempt(lambda: None)
+    attempt.use(FakeConnection())
     assert attempt.abandon() is False
+
+
+def test_data_that_belongs_to_no_request_is_not_taken_for_a_response() -> None:
+    connection = session.AttemptHTTPSConnection("control.example.com")
+    connection.sock = mock.Mock(spec=ssl.SSLSocket, **{"pending.return_value": 20})
+    with pytest.raises(AttemptError) as error:
+        run_attempt(lambda: connection.request("GET", "/"), MAX_WAIT)
+    assert isinstance(error.value.cause, ConnectionAbortedError)
+    assert error.value.was_sent is False
+
+
+def test_an_attempt_for_which_there_is_no_thread_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = RuntimeError("can't start new thread")
+    monkeypatch.setattr(attempt_file.Attempt, "start", mock.Mock(side_effect=failure))
+    with pytest.raises(AttemptError) as error:
+        run_attempt(lambda: 7, MAX_WAIT)
+    assert (error.value.cause, error.value.was_sent) == (failure, False)
 
 
 def test_run_attempt_returns_the_result_or_raises_the_error() -> None:

@@ -423,6 +423,16 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_rejected(serve: Serve, monk
     assert (error.attempts, len(served.requests)) == (1, 1)
 
 
+@pytest.mark.parametrize("encoding", ["GZIP", " x-gzip "])
+def test_content_encoding_is_case_insensitive(encoding: str) -> None:
+    assert body_file.unpacked(gzip.compress(b"x"), encoding) == b"x"
+
+
+def test_data_after_a_compressed_body_is_an_error() -> None:
+    with pytest.raises(body_file.BodyError, match="more data"):
+        body_file.unpacked(gzip.compress(b"x") * 2, "gzip")
+
+
 def test_unpacking_stops_at_the_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_file, "MAX_RESPONSE_SIZE", 1000)
     assert body_file.unpacked(gzip.compress(b"x" * 1000), "gzip") == b"x" * 1000
