@@ -98,7 +98,8 @@ def _is_transient(error: BaseException | None) -> bool:
     if error is None:
         return True
     # A ValueError is about what was to be sent or where to, and stays the same.
-    is_known = isinstance(error, (OSError, HTTPError, BodyError)) and not isinstance(error, ValueError)
+    is_about_request = isinstance(error, ValueError) or isinstance(_root_cause(error), ValueError)
+    is_known = isinstance(error, (OSError, HTTPError, BodyError)) and not is_about_request
     return is_known and not _is_untrusted_certificate(error)
 
 
