@@ -195,7 +195,7 @@ class FakeConnection:
 def sockets() -> Iterator[tuple[TlsSocket, socket.socket]]:
     """A socket of an attempt, and its peer."""
     ours, peer = socket.socketpair()
-    with TlsSocket(fileno=ours.detach()) as tls, peer:
+    with peer, TlsSocket(fileno=ours.detach()) as tls:
         peer.settimeout(MAX_WAIT)
         yield tls, peer
 
