@@ -23,10 +23,6 @@ MESSAGES_GUIDE = "troubleshooting"
 # Blocks that are not run: the guide, the block's first line, and the reason.
 NOT_RUN = {
     (
-        "architecture",
-        "  playbook task                                               inventory source",
-    ): "It is a diagram.",
-    (
         "job_templates",
         "$ ansible-builder build --file execution-environment.yml --tag registry.example.com/platform/clouddb-ee:1.0.0",
     ): "It needs a container runtime and a registry; tests/awx tests the steps before.",
