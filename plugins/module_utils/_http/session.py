@@ -82,7 +82,7 @@ class AttemptConnection:
     response_class: Any = FinalResponse
     attempt: Attempt | None = None
     sock: Any
-    # The socket, also after http.client has let go of it to read a response that ends with the connection.
+    # The socket, also after http.client has dropped it because the response ends with the connection.
     opened: Any = None
     is_shut_down = False
 

@@ -45,7 +45,7 @@ class StopWhen(NamedTuple):
 
 
 def poll_interval(polls: int, longest: float) -> float:
-    """Seconds from the last of so many polls to the next one: short at first, growing to C(longest)."""
+    """Seconds between the last of this number of polls and the next one: short at first, growing to C(longest)."""
     # The exponent is bounded because a float overflows; by then every interval is the longest.
     return min(FIRST_POLL_INTERVAL * POLL_INTERVAL_GROWTH ** min(polls - 1, 60), longest)
 
