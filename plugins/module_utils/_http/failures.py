@@ -69,9 +69,10 @@ def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> st
 
     error = attempt.cause
     if error is None or _is_timeout(error):
+        advice = " Increase api_timeout, or check base_url and the network." if limit.startswith("api_timeout") else ""
         if attempt.was_sent:
-            return f"{name} got no complete response from {base_url} within {limit}."
-        return f"{name} was not sent: no connection to {base_url} was made within {limit}."
+            return f"{name} got no complete response from {base_url} within {limit}.{advice}"
+        return f"{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
     if _is_untrusted_certificate(error):
         sentence = f"The certificate of {base_url} is not trusted: {_innermost(_root_cause(error))}."
         if not _is_invalid_certificate(error):
@@ -88,7 +89,7 @@ def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> st
     reason = _innermost(_root_cause(error))
     if attempt.was_sent:
         return f"{name} got no complete response from {base_url}: the connection broke ({reason})."
-    return f"{name} was not sent: no connection to {base_url} could be made ({reason})."
+    return f"{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network."
 
 
 def _is_transient(error: BaseException | None) -> bool:
@@ -183,9 +184,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
         message += " The API key is invalid or was revoked. Check api_key or CLOUDDB_API_KEY."
     elif status == 404:
         error_class = NotFound
-        message += " There is no such object, or the API key may not access it."
-        if not body:
-            message += " Check base_url as well."
+        message += " There is no such object, or the API key may not access it. Check its id and base_url."
     elif 300 <= status < 400:
         message += " Redirects are not followed, so that the key is sent to base_url only."
         message += " Set base_url to the service's own address."

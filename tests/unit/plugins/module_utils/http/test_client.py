@@ -302,7 +302,7 @@ def test_an_error_status_raises_a_typed_error_with_details(
     }
 
 
-NOT_FOUND = "There is no such object, or the API key may not access it."
+NOT_FOUND = "There is no such object, or the API key may not access it. Check its id and base_url."
 REVOKED = "The API key is invalid or was revoked. Check api_key or CLOUDDB_API_KEY."
 MOVED = (
     "Redirects are not followed, so that the key is sent to base_url only. Set base_url to the service's own address."
@@ -314,7 +314,7 @@ MOVED = (
     [
         (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {REVOKED}"),
         (reply({"message": "not today"}, 404), f"404 Not Found: not today. {NOT_FOUND}"),
-        (reply(b"", 404), f"404 Not Found. {NOT_FOUND} Check base_url as well."),
+        (reply(b"", 404), f"404 Not Found. {NOT_FOUND}"),
         (reply(b"", 300), f"300 Multiple Choices. {MOVED}"),
         (reply({"message": "over there"}, 302), f"302 Found: over there. {MOVED}"),
         (reply({"message": "not today"}, 400), "400 Bad Request: not today."),

@@ -141,7 +141,7 @@ def test_a_refused_connection_is_retried(serve: Serve, method: str) -> None:
     assert isinstance(error, ServiceUnreachable)
     path = "/api_keys/7" if method == "DELETE" else "/api_keys"
     assert str(error) == (
-        f"{method} {path} was not sent: no connection to {base_url} could be made (Connection refused). 4 attempts were made."
+        f"{method} {path} was not sent: no connection to {base_url} could be made (Connection refused). Check base_url and the network. 4 attempts were made."
     )
     assert (error.attempts, error.may_have_acted, error.transient, len(served.clock.pauses)) == (4, False, True, 3)
 
@@ -168,7 +168,9 @@ def test_a_connection_timeout_means_not_sent(serve: Serve, monkeypatch: pytest.M
     monkeypatch.setattr(socket.socket, "connect", connecting)
     error = fails(serve(api_retries=1), "POST")
     assert str(error).startswith("POST /api_keys was not sent: no connection to ")
-    assert str(error).endswith(" was made within api_timeout (30 s). 2 attempts were made.")
+    assert str(error).endswith(
+        " was made within api_timeout (30 s). Increase api_timeout, or check base_url and the network. 2 attempts were made."
+    )
     assert (error.may_have_acted, error.transient) == (False, True)
 
 

@@ -234,7 +234,7 @@ def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) 
 
 
 def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
-    with pytest.raises(NotFound, match="Check base_url as well"):
+    with pytest.raises(NotFound, match="Check its id and base_url"):
         find_operation(serve(reply({}, 404), reply({}, 404)).client, "p", "o")
 
 
