@@ -232,7 +232,7 @@ def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
         if not isinstance(operation.get(field), str) or not is_path_segment(operation[field]):
             raise InvalidOption(
                 "operations",
-                f"entry {position} has no {field}; each needs id and project_id, as the operations of a response have them",
+                f"entry {position} has no valid {field}; each needs id and project_id, as the operations of a response have them",
             )
     return OperationRef(operation["project_id"], operation["id"])
 

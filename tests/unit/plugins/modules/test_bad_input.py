@@ -135,7 +135,7 @@ def test_invalid_connection_option_is_named(
                 operation_wait,
                 {"operations": [{"id": "a", "project_id": "p"}, entry]},
                 "operations",
-                f"entry 1 has no {field}; {ENTRY}",
+                f"entry 1 has no valid {field}; {ENTRY}",
             )
             for entry, field in [
                 ({"project_id": "p"}, "id"),
