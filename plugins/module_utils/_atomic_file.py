@@ -69,7 +69,7 @@ def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
 def remove_temporary_files(folder: str, prefix: str) -> None:
     """Remove the files with this prefix that killed processes have left. Raises OSError.
 
-    The caller has to make sure that no other process is writing one.
+    The caller must ensure that no other process is writing one.
     """
     for path in glob.glob(os.path.join(glob.escape(folder), f"{glob.escape(prefix)}????????{SUFFIX}")):
         os.unlink(path)

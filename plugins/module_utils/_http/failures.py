@@ -47,8 +47,7 @@ def error_of(
             attempts,
             request.request_id,
         )
-    limit = f"api_timeout ({seconds:.3g} s)" if seconds == connection.api_timeout else f"the remaining {seconds:.3g} s"
-    message = _sentence(attempt, name, connection.base_url, limit)
+    message = _message(attempt, name, connection, seconds)
     if attempts > 1:
         message += f" {attempts} attempts were made."
     return ServiceUnreachable(
@@ -62,14 +61,17 @@ def error_of(
     )
 
 
-def _sentence(attempt: AttemptError, name: str, base_url: str, limit: str) -> str:
-    """What happened, without the libraries' wrappings."""
+def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
+    """What happened, without the libraries' wrappings, and what to do."""
     from requests.exceptions import InvalidSchema, InvalidURL
     from urllib3.exceptions import HTTPError
 
-    error = attempt.cause
+    error, base_url = attempt.cause, connection.base_url
     if error is None or _is_timeout(error):
-        advice = " Increase api_timeout, or check base_url and the network." if limit.startswith("api_timeout") else ""
+        limit, advice = f"the remaining {seconds:.3g} s", ""
+        if seconds == connection.api_timeout:
+            limit = f"api_timeout ({seconds:.3g} s)"
+            advice = " Increase api_timeout, or check base_url and the network."
         if attempt.was_sent:
             return f"{name} got no complete response from {base_url} within {limit}.{advice}"
         return f"{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"

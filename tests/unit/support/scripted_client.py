@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -18,6 +20,14 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 )
 
 API_KEY = "secret-of-the-client-0123456789abcdef"
+
+# A request of each method.
+METHODS: dict[str, Callable[[Client], Any]] = {
+    "GET": lambda client: client.get("api_keys"),
+    "POST": lambda client: client.post("api_keys", body={"key_name": "ci"}),
+    "DELETE": lambda client: client.delete("api_keys", 7),
+}
+each_method = pytest.mark.parametrize("method", METHODS)
 
 
 class Scripted(NamedTuple):

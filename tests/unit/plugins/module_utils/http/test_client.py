@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
@@ -28,15 +28,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, Reply, reply
-
-METHODS: dict[str, Callable[[Client], Any]] = {
-    "GET": lambda client: client.get("api_keys"),
-    "POST": lambda client: client.post("api_keys", body={"key_name": "ci"}),
-    "DELETE": lambda client: client.delete("api_keys", 7),
-}
-each_method = pytest.mark.parametrize("method", METHODS)
 
 
 @each_method

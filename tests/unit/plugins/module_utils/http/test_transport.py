@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
@@ -24,16 +24,16 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http import body as body_file
 from ansible_collections.clouddb.control.plugins.module_utils._http import failures, session
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
+    API_KEY,
+    METHODS,
+    Scripted,
+    Serve,
+    each_method,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, RESET, Reply, reply
 
-METHODS: dict[str, Callable[[Client], Any]] = {
-    "GET": lambda client: client.get("api_keys"),
-    "POST": lambda client: client.post("api_keys", body={"key_name": "ci"}),
-    "DELETE": lambda client: client.delete("api_keys", 7),
-}
 OK = reply({"done": True})
 TRUNCATED = reply(b'{"done": ', Content_Length="100")
 BROKEN_CHUNKS = Reply(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"don\r\n')
@@ -49,7 +49,6 @@ BROKEN = {
     "no http": NO_HTTP,
 }
 each_broken = pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-each_method = pytest.mark.parametrize("method", METHODS)
 idempotent = pytest.mark.parametrize("method", ["GET", "DELETE"])
 
 
