@@ -31,6 +31,16 @@ def connection_argument_spec(**options: Any) -> dict[str, Any]:
     return {**spec, **options}
 
 
+def set_file_attributes(module: AnsibleModule, path: str) -> bool:
+    """Set owner, group and mode of the path as the options of C(dest) say, mode 0600 if there is none; whether that changed it."""
+    params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
+    if path != params["dest"]:
+        # A temporary file with an attribute such as +i could not be renamed.
+        params["attributes"] = None
+    changed: bool = module.set_fs_attributes_if_different(module.load_file_common_arguments(params, path=path), False)
+    return changed
+
+
 def run_module(module: AnsibleModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if REQUESTS_IMPORT_ERROR:
@@ -40,7 +50,8 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     try:
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
-        module.no_log_values.update(encodings(connection.api_key))
+        if connection.api_key:
+            module.no_log_values.update(encodings(connection.api_key))
         result = run(module.params, Client(connection), module.check_mode)
     except ClouddbError as error:
         _end(module, module.fail_json, error.as_result())

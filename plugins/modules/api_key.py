@@ -212,7 +212,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._keys.secret_file import SecretFile
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import integer, not_blank
 
 
@@ -232,16 +232,6 @@ def run(
         )
     dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
     return present(client, params["name"], dest, params["regenerate"], check_mode)
-
-
-def set_file_attributes(module: AnsibleModule, path: str) -> bool:
-    """Set owner, group and mode of the path as the options say, mode 0600 if there is none; whether that changed it."""
-    params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
-    if path != params["dest"]:
-        # A temporary file with an attribute such as +i could not be renamed.
-        params["attributes"] = None
-    changed: bool = module.set_fs_attributes_if_different(module.load_file_common_arguments(params, path=path), False)
-    return changed
 
 
 def main() -> None:

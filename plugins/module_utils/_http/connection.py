@@ -62,7 +62,8 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
         _check_bundle(ca_path)
     return Connection(
         base_url=_checked_base_url(params["base_url"], params["allow_http"]),
-        api_key=_checked_api_key(params["api_key"]),
+        # A module that only uses other keys than the account's has none.
+        api_key="" if params["api_key"] is None else _checked_api_key(params["api_key"]),
         validate_certs=params["validate_certs"],
         ca_path=ca_path,
         api_timeout=seconds(params, "api_timeout", zero=False),

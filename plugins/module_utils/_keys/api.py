@@ -156,12 +156,12 @@ def roll_back(client: Client, created: CreatedKey, reason: str) -> None:
         ) from error
 
 
-def is_valid_secret(client: Client, secret: str) -> bool:
-    """Whether the service accepts this secret as a bearer key."""
-    if not is_sendable(secret):
+def is_valid_secret(client: Client) -> bool:
+    """Whether the service accepts the key of this client."""
+    if not is_sendable(client.connection.api_key):
         return False
     try:
-        client.with_api_key(secret).get("api_keys")
+        client.get("api_keys")
     except Unauthorized:
         return False
     return True

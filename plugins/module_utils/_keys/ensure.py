@@ -78,7 +78,7 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
         result["key"] = created.secret
     if existing:
         # With the new key, because this task may have authenticated with one of the old ones.
-        result["revoked"] = _revoke_all(client.with_api_key(created.secret), existing, result, created.id)
+        result["revoked"] = revoke_all(client.with_api_key(created.secret), existing, result, created.id)
     if dest:
         dest.set_attributes(dest.path)
     return result
@@ -96,7 +96,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = [{**key, "revoked": True} for key in keys] if check_mode else _revoke_all(client, keys, {})
+    revoked = [{**key, "revoked": True} for key in keys] if check_mode else revoke_all(client, keys, {})
     return _result(bool(revoked), keys, [], None, revoked)
 
 
@@ -116,7 +116,7 @@ def _why_unavailable(client: Client, dest: SecretFile) -> str | None:
         return f"{dest.path} does not exist."
     if not secret:
         return f"{dest.path} is empty."
-    return None if is_valid_secret(client, secret) else f"The service rejects the key in {dest.path}."
+    return None if is_valid_secret(client.with_api_key(secret)) else f"The service rejects the key in {dest.path}."
 
 
 def _secret_unavailable(existing: Sequence[Key], reason: str) -> str:
@@ -186,7 +186,7 @@ def _roll_back_later_key(
     return {**_result(False, existing, existing, earlier, []), "warnings": [warning]}
 
 
-def _revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
+def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
     """The revocation results; C(new_id) is the id of the key that replaces these.
 
     Raises OrphanedKey with the task's result so far, which may hold the secret of the new key.

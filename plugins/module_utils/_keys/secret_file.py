@@ -70,6 +70,14 @@ class SecretFile(NamedTuple):
 
             yield write
 
+    def remove(self) -> None:
+        """Remove the file, if there is one. Raises SecretFileError."""
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path)
+        except OSError as error:
+            raise SecretFileError(f"dest: {self.path} can't be removed: {error.strerror}") from error
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the folder against other tasks that write secrets to it, where its file system has locks.

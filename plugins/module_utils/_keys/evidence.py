@@ -1,0 +1,97 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence: what a consumer holds, as found on the consumer, for those who decide what may be revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from .._errors import ClouddbError, InvalidOption
+from .._timestamps import parse_timestamp
+from .record import COMMITTED, DEPLOYED
+
+# Evidence is requested immediately before it is used. In a play with many hosts and few forks, that takes minutes.
+MAX_AGE = timedelta(minutes=15)
+
+
+class RotationRefused(ClouddbError):
+    """The evidence does not allow the step. Nothing was created or revoked."""
+
+    kind = "rotation_refused"
+
+
+class Evidence(NamedTuple):
+    """What one consumer held.
+
+    C(step) and C(run) are the step that produced it, and the run of the role. C(sha256) is the checksum of the file's
+    content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
+    is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is the checksum of what a
+    roll-back may still restore. C(consumers) are the consumers of keys, by key id, as the record has them.
+    C(fingerprint) changes whenever the file or the record changes.
+    """
+
+    consumer: str
+    run: str
+    step: str
+    has_file: bool
+    has_record: bool
+    sha256: str | None
+    accepted: bool | None
+    checked_at: str | None
+    key_id: int | None
+    state: str | None
+    deployed_at: str | None
+    return_sha256: str | None
+    consumers: dict[int, list[str]]
+    fingerprint: str
+    tasks_rolled_back: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "consumers": {str(key_id): names for key_id, names in self.consumers.items()}}
+
+    def has_deployed(self, key_id: int) -> bool:
+        """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
+        is_accepted = self.accepted is True if self.has_file else self.accepted is not False
+        return self.key_id == key_id and is_accepted and self.state in (DEPLOYED, COMMITTED)
+
+
+def run_name(run: str, check_mode: bool) -> str:
+    """The name of the run in evidence, so that evidence of check mode is not accepted out of check mode."""
+    return f"{run} (check mode)" if check_mode else run
+
+
+def evidence_from(option: str, data: Any) -> Evidence:
+    """The evidence that a module returned. Raises InvalidOption, which names the option."""
+    try:
+        consumers = {int(key_id): list(map(str, names)) for key_id, names in data["consumers"].items()}
+        evidence = Evidence(**{**data, "consumers": consumers})
+        for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
+            parse_timestamp(timestamp)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise InvalidOption(
+            option, "this is not the evidence that clouddb.control.api_key_deployment returns"
+        ) from None
+    return evidence
+
+
+def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: str, step: str, now: datetime) -> dict[str, Evidence]:
+    """The evidence of this run and step that is not too old, by consumer. Raises InvalidOption."""
+    found = (evidence_from("evidence", item) for item in items if item)
+    return {
+        evidence.consumer: evidence
+        for evidence in found
+        if (evidence.run, evidence.step) == (run, step)
+        and (evidence.checked_at is None or abs(now - parse_timestamp(evidence.checked_at)) <= MAX_AGE)
+    }
+
+
+def recorded_consumers(evidence: Iterable[Evidence]) -> dict[int, list[str]]:
+    """The consumers of each key, by key id, as all records together have them."""
+    merged: dict[int, dict[str, None]] = {}
+    for item in evidence:
+        for key_id, names in item.consumers.items():
+            merged.setdefault(key_id, {}).update(dict.fromkeys(names))
+    return {key_id: list(names) for key_id, names in merged.items()}

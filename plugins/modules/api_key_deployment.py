@@ -1,0 +1,328 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deploys an API key to a host, step by step, and returns evidence of what the host holds."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_key_deployment
+short_description: Deploy an API key to a host and return evidence of it
+version_added: 1.0.0
+description:
+  - Runs one step of the deployment of an API key on a host that uses it (a consumer). The role P(clouddb.control.api_key_rotation#role) uses
+    this module.
+  - Each step returns evidence of what the host holds. M(clouddb.control.api_key_rotation) revokes no key without it.
+  - The module writes a secret only to a file that still has the content that this run has found or written there, and only a secret that the
+    service accepts at that moment. Several rotations can therefore run at the same time, and the host has a valid key at any time.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - ansible.builtin.files
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would change.
+    support: full
+    details:
+      - In check mode, the evidence is not accepted by a task that is not in check mode.
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: none
+    details:
+      - The difference would be a secret.
+options:
+  step:
+    description:
+      - V(inspect) returns evidence of what the host holds, and changes nothing.
+      - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
+      - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
+        deploy the key.
+      - V(commit) excludes a rollback of O(key_id), if the host holds this key and the service accepts it. Run it when all hosts are confirmed.
+      - V(verify) fails unless the host holds O(key_id) and the service accepts it. Run it after older keys were revoked.
+      - V(roll_back) restores O(previous), if O(dest) still holds O(key), the key was not committed, and the service accepts O(previous).
+    type: str
+    choices: [inspect, deploy, confirm, commit, verify, roll_back]
+    required: true
+  consumer:
+    description: Name of the host, for the evidence.
+    type: str
+    required: true
+  run:
+    description: Identifies the run that the evidence is for. Evidence of another run is not accepted.
+    type: str
+    required: true
+  dest:
+    description:
+      - Path of the file on the host for the secret. The directory must exist.
+      - If not set, the key is deployed by other tasks only.
+      - The mode of the file is V(0600) unless O(mode) is set.
+    type: path
+  record:
+    description:
+      - Path of the file on the host that records the deployment. It holds key ids, checksums and the names of consumers, but no secret.
+      - Required with O(dest).
+    type: path
+  key:
+    description:
+      - Secret of the key to deploy.
+      - Required with O(step=deploy), O(step=confirm) and O(step=roll_back). With O(step=commit), set it in the run that deployed the key.
+    type: str
+  key_id:
+    description: Id of the key. Required with all steps except O(step=inspect).
+    type: int
+  consumers:
+    description: Names of all consumers of the key, for the record of O(step=deploy).
+    type: list
+    elements: str
+    default: []
+  older_keys:
+    description: Names of the consumers of the older keys, by key id, as M(clouddb.control.api_key_rotation) returns them, for the record of
+      O(step=deploy).
+    type: dict
+    default: {}
+  fingerprint:
+    description: The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
+    type: str
+  previous:
+    description: What O(step=deploy) returned as RV(previous), for O(step=roll_back).
+    type: str
+  tasks_rolled_back:
+    description:
+      - Whether other tasks that deployed the key were rolled back, or there were none, for the evidence of O(step=roll_back).
+    type: bool
+    default: false
+  api_key:
+    description:
+      - Not used. The module authenticates with the secret that it verifies.
+    type: str
+    required: false
+  mode:
+    description:
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
+  owner:
+    description:
+      - Name of the user that owns O(dest).
+  group:
+    description:
+      - Name of the group that owns O(dest).
+  attributes:
+    description:
+      - File system attributes of O(dest), in the format of C(lsattr).
+  unsafe_writes:
+    description:
+      - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
+seealso:
+  - module: clouddb.control.api_key_rotation
+  - module: clouddb.control.api_key
+"""
+
+EXAMPLES = r"""
+- name: Inspect what each host holds
+  clouddb.control.api_key_deployment:
+    step: inspect
+    consumer: "{{ inventory_hostname }}"
+    run: "{{ run_id }}"
+    dest: /etc/myapp/clouddb.key
+    record: /etc/myapp/.clouddb.key.rotation
+  register: inspected
+"""
+
+RETURN = r"""
+evidence:
+  description: Evidence of what the host holds, for M(clouddb.control.api_key_rotation).
+  returned: success, except with O(step=deploy)
+  type: dict
+  contains:
+    consumer:
+      description: Name of the host.
+      type: str
+      returned: success
+    run:
+      description: The run that the evidence is for.
+      type: str
+      returned: success
+    step:
+      description: The step that produced the evidence.
+      type: str
+      returned: success
+    checked_at:
+      description: Time at which the service accepted or rejected the secret. V(null) if there is no secret.
+      type: str
+      returned: success
+    has_file:
+      description: Whether O(dest) is set.
+      type: bool
+      returned: success
+    has_record:
+      description: Whether O(record) is set.
+      type: bool
+      returned: success
+    sha256:
+      description: Checksum of the content of O(dest).
+      type: str
+      returned: success
+    accepted:
+      description: Whether the service accepts the content of O(dest). V(null) if there is no content.
+      type: bool
+      returned: success
+    key_id:
+      description: Id of the key that the host holds. V(null) if it is unknown.
+      type: int
+      returned: success
+    state:
+      description: State of the deployment, V(deploying), V(deployed) or V(committed). V(null) if it is unknown.
+      type: str
+      returned: success
+    deployed_at:
+      description: Time at which the deployment was confirmed.
+      type: str
+      returned: success
+    return_sha256:
+      description: Checksum of the secret that a rollback would restore.
+      type: str
+      returned: success
+    consumers:
+      description: Names of the consumers that may hold a key, by key id, as recorded.
+      type: dict
+      returned: success
+    fingerprint:
+      description: Checksum of all that the host holds.
+      type: str
+      returned: success
+    tasks_rolled_back:
+      description: The value of O(tasks_rolled_back).
+      type: bool
+      returned: success
+  sample:
+    consumer: web1
+    run: "20261121T091507Z-503112"
+    step: commit
+    checked_at: "2026-11-21T09:15:09.000000+00:00"
+    has_file: true
+    has_record: true
+    sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+    accepted: true
+    key_id: 165432
+    state: committed
+    deployed_at: "2026-11-21T09:15:08.000000+00:00"
+    return_sha256: null
+    consumers: {"165432": [web1, web2]}
+    fingerprint: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9
+    tasks_rolled_back: false
+previous:
+  description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
+  returned: success with O(step=deploy)
+  type: str
+failure:
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(kind) is V(deployment_refused) when the host has changed in the meantime or the service does not accept the key, and V(secret_file) when
+      O(dest) or O(record) can't be read or written. Other kinds are those of all modules.
+  returned: failure
+  type: dict
+  sample:
+    kind: deployment_refused
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Callable
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import InvalidOption
+from ..module_utils._http.client import Client
+from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
+from ..module_utils._keys.evidence import Evidence, run_name
+from ..module_utils._keys.secret_file import SecretFile
+from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._options import not_blank
+
+
+def run(
+    params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
+) -> dict[str, Any]:
+    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
+    for option in ("consumer", "run", "dest", "record"):
+        not_blank(params, option)
+    dest, record, step = params["dest"], params["record"], params["step"]
+    consumer = Consumer(
+        params["consumer"],
+        run_name(params["run"], check_mode),
+        SecretFile(dest, set_attributes, params.get("unsafe_writes", False)) if dest else None,
+        SecretFile(record, lambda path: False) if record else None,
+        check_mode,
+    )
+    if dest and not record:
+        raise InvalidOption("record", "is required with dest")
+    if step == "inspect":
+        return _result(inspect(client, consumer))
+    key_id = params["key_id"]
+    key = _new_key(key_id, params) if params["key"] else None
+    if step == "commit":
+        return _result(commit(client, consumer, key_id, key))
+    if step == "verify":
+        return _result(verify(client, consumer, key_id))
+    if key is None:
+        raise InvalidOption("key", f"is required with step={step}")
+    if step == "deploy":
+        return deploy(client, consumer, key, params["fingerprint"])
+    if step == "confirm":
+        return _result(confirm(client, consumer, key))
+    changed, evidence = roll_back(client, consumer, key, params["previous"])
+    return _result(evidence._replace(tasks_rolled_back=params["tasks_rolled_back"]), changed)
+
+
+def _new_key(key_id: int, params: Mapping[str, Any]) -> NewKey:
+    try:
+        older = {int(older_id): list(map(str, names)) for older_id, names in params["older_keys"].items()}
+    except (TypeError, ValueError):
+        raise InvalidOption("older_keys", "must be a dictionary of lists of consumers, by key id") from None
+    return NewKey(key_id, params["key"], {**older, key_id: params["consumers"]})
+
+
+def _result(evidence: Evidence, changed: bool = False) -> dict[str, Any]:
+    return {"changed": changed, "evidence": evidence.as_dict()}
+
+
+def main() -> None:
+    key_and_id = ["key_id", "key"]
+    module = AnsibleModule(
+        argument_spec=connection_argument_spec(
+            step={
+                "type": "str",
+                "choices": ["inspect", "deploy", "confirm", "commit", "verify", "roll_back"],
+                "required": True,
+            },
+            consumer={"type": "str", "required": True},
+            run={"type": "str", "required": True},
+            dest={"type": "path"},
+            record={"type": "path"},
+            key={"type": "str", "no_log": True},
+            key_id={"type": "int"},
+            consumers={"type": "list", "elements": "str", "default": []},
+            older_keys={"type": "dict", "default": {}, "no_log": False},
+            fingerprint={"type": "str"},
+            previous={"type": "str", "no_log": True},
+            tasks_rolled_back={"type": "bool", "default": False},
+            api_key={"type": "str", "required": False, "no_log": True},
+        ),
+        required_if=[
+            ("step", "deploy", [*key_and_id, "fingerprint"]),
+            ("step", "confirm", key_and_id),
+            ("step", "commit", ["key_id"]),
+            ("step", "verify", ["key_id"]),
+            ("step", "roll_back", key_and_id),
+        ],
+        add_file_common_args=True,
+        supports_check_mode=True,
+    )
+    run_module(module, partial(run, set_attributes=partial(set_file_attributes, module)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans the rotation of an API key, and revokes keys if there is evidence that no host needs them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_key_rotation
+short_description: Plan the rotation of an API key and revoke older keys
+version_added: 1.0.0
+description:
+  - Runs one step of the rotation of an API key that several hosts (its consumers) use. The role P(clouddb.control.api_key_rotation#role) uses
+    this module.
+  - Keys are revoked only with evidence from every consumer, as M(clouddb.control.api_key_deployment) returns it. If evidence is missing, old, or
+    about another key, the task fails, names the consumers, and nothing is revoked.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would change.
+    support: full
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: none
+options:
+  step:
+    description:
+      - V(plan) decides whether a new key is needed, and changes nothing.
+      - V(revoke) revokes the keys older than O(key_id), if every consumer is committed to that key.
+      - V(withdraw) revokes the new key O(key_id) if no consumer holds it, after its deployment has failed. The task always fails, with the
+        errors of all consumers.
+    type: str
+    choices: [plan, revoke, withdraw]
+    required: true
+  name:
+    description:
+      - Name of the keys, with V({timestamp}) as the placeholder for the creation time, for example V(deploy-{timestamp}).
+      - The module manages all keys with such a name.
+    type: str
+    required: true
+  run:
+    description: Identifies the run. Evidence of another run is not accepted.
+    type: str
+    required: true
+  evidence:
+    description: Evidence from the consumers, as M(clouddb.control.api_key_deployment) returns it. Empty items are ignored.
+    type: list
+    elements: dict
+    required: true
+  hosts:
+    description: Names of the hosts of the play, which are consumers of the key.
+    type: list
+    elements: str
+    default: []
+  consumers:
+    description:
+      - Names of further consumers of the key.
+      - Those that the records of the consumers name are added.
+    type: list
+    elements: str
+    default: []
+  former_consumers:
+    description: Names of consumers that no longer use the key, and of which no evidence is required. Hosts of the play are never among them.
+    type: list
+    elements: str
+    default: []
+  max_age:
+    description: Maximum age of the newest key for O(step=plan), in seconds or as an age such as V(12h), V(30d) or V(4w).
+    type: str
+    default: 30d
+  keep:
+    description: Number of older keys that stay valid. Keys that were never used do not count and are revoked.
+    type: int
+    default: 0
+  grace_period:
+    description: Time between the deployment of the newest key and the revocation of older keys, in seconds.
+    type: float
+    default: 0
+  tags:
+    description: Tags that the run is limited to or skips, which O(step=plan) refuses if there are any. They could skip tasks that deploy the key.
+    type: list
+    elements: str
+    default: []
+  key_id:
+    description: Id of the newest key. Required with O(step=revoke), except in check mode, and with O(step=withdraw).
+    type: int
+  key:
+    description: Secret of the new key. Required with O(step=withdraw).
+    type: str
+  errors:
+    description: Error messages by consumer, for the message of O(step=withdraw).
+    type: dict
+    default: {}
+seealso:
+  - module: clouddb.control.api_key_deployment
+  - module: clouddb.control.api_key
+"""
+
+EXAMPLES = r"""
+- name: Decide whether a new key is needed
+  clouddb.control.api_key_rotation:
+    step: plan
+    name: deploy-{timestamp}
+    run: "{{ run_id }}"
+    hosts: "{{ ansible_play_hosts_all }}"
+    evidence: "{{ ansible_play_hosts | map('extract', hostvars, ['inspected', 'evidence']) }}"
+  delegate_to: localhost
+  run_once: true
+  register: rotation
+"""
+
+RETURN = r"""
+reason:
+  description: Why a new key is needed. Empty if none is needed.
+  returned: success with O(step=plan)
+  type: str
+  sample: key 165432 has reached its maximum age
+name:
+  description: Name of a new key.
+  returned: success with O(step=plan)
+  type: str
+  sample: deploy-20261121T091507Z
+api_key:
+  description: Public fields of the newest key, as sent by the service. V(null) if there is none.
+  returned: success
+  type: dict
+  sample:
+    id: 165432
+    name: deploy-20261021T091500Z
+    created_at: "2026-10-21T09:15:00.123456Z"
+    last_used_at: "2026-11-21T09:15:07.000000Z"
+    last_used_from_addr: 192.0.2.7
+consumers:
+  description: Names of all consumers of the key.
+  returned: success with O(step=plan)
+  type: list
+  elements: str
+  sample: [web1, web2]
+older_keys:
+  description: Names of the consumers of each active key, by key id, for M(clouddb.control.api_key_deployment).
+  returned: success with O(step=plan)
+  type: dict
+  sample: {"165432": [web1, web2]}
+revoke:
+  description: Whether older keys remain to be revoked once the newest key is deployed.
+  returned: success with O(step=plan)
+  type: bool
+  sample: true
+grace_period:
+  description: Remaining seconds of the grace period.
+  returned: success with O(step=plan)
+  type: float
+  sample: 300
+revoked:
+  description: Revocation results, as sent by the service.
+  returned: success with O(step=revoke)
+  type: list
+  elements: dict
+  sample:
+    - id: 165431
+      name: deploy-20260921T091500Z
+      revoked: true
+      last_used_at: "2026-11-20T22:04:11.000000Z"
+      last_used_from_addr: 192.0.2.7
+left:
+  description: Ids of older keys that should have been revoked, but were not. A warning says why.
+  returned: success with O(step=revoke)
+  type: list
+  elements: int
+  sample: []
+failure:
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(kind) is V(rotation_refused) when the evidence does not allow the step, V(rotation_failed) with O(step=withdraw), and V(orphaned_key) when
+      keys that should have been revoked may be active. C(consumers) and C(key_ids) list what the message is about. Other kinds are those of all
+      modules.
+  returned: failure
+  type: dict
+  sample:
+    kind: rotation_refused
+    consumers: [web2]
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import InvalidOption
+from ..module_utils._http.client import Client
+from ..module_utils._keys.api import list_keys
+from ..module_utils._keys.evidence import evidence_by_consumer, run_name
+from ..module_utils._keys.rotation import Rotation, managed_keys, plan, revoke, time_of_list, withdraw
+from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._options import integer, not_blank, seconds
+from ..module_utils._timestamps import parse_age
+
+# The step of api_key_deployment that returns the evidence for each step.
+EVIDENCE_STEPS = {"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"}
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """Returns the result of the task."""
+    for option in ("run", "hosts", "consumers", "former_consumers"):
+        not_blank(params, option)
+    keep, grace_period, step = integer(params, "keep", 0), seconds(params, "grace_period"), params["step"]
+    max_age = _age(params["max_age"])
+    listed = list_keys(client)
+    now = client.service_now()
+    rotation = Rotation(
+        params["name"],
+        managed_keys(listed, params["name"]),
+        params["consumers"],
+        params["hosts"],
+        params["former_consumers"],
+        evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), EVIDENCE_STEPS[step], now),
+        time_of_list(listed, now),
+    )
+    if step == "plan":
+        return plan(client, rotation, max_age, keep, grace_period, params["tags"])
+    if step == "revoke":
+        return revoke(client, rotation, params["key_id"], keep, grace_period, check_mode)
+    return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
+
+
+def _age(text: str) -> timedelta:
+    """The option C(max_age). Raises InvalidOption."""
+    try:
+        age = timedelta(seconds=float(text)) if text.strip().replace(".", "", 1).isdigit() else parse_age(text)
+    except (ValueError, OverflowError):
+        age = None
+    if age is None:
+        raise InvalidOption("max_age", f"must be a number of seconds or an age such as 12h or 30d, not '{text}'")
+    return age
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=connection_argument_spec(
+            step={"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
+            name={"type": "str", "required": True},
+            run={"type": "str", "required": True},
+            evidence={"type": "list", "elements": "dict", "required": True},
+            hosts={"type": "list", "elements": "str", "default": []},
+            consumers={"type": "list", "elements": "str", "default": []},
+            former_consumers={"type": "list", "elements": "str", "default": []},
+            max_age={"type": "str", "default": "30d"},
+            keep={"type": "int", "default": 0},
+            grace_period={"type": "float", "default": 0},
+            tags={"type": "list", "elements": "str", "default": []},
+            key_id={"type": "int"},
+            key={"type": "str", "no_log": True},
+            errors={"type": "dict", "default": {}},
+        ),
+        required_if=[("step", "withdraw", ["key_id", "key"])],
+        supports_check_mode=True,
+    )
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()
