@@ -61,7 +61,7 @@ def test_file_holds_only_the_secret_with_mode_0600(sandbox: Sandbox, client: Cli
     assert secret not in str(result)
 
 
-def test_folder_is_locked_from_the_first_request_until_the_secret_is_written(
+def test_lock_is_held_from_the_first_request_until_the_secret_is_written(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -194,7 +194,7 @@ def test_service_error_does_not_make_the_secret_unavailable(sandbox: Sandbox, cl
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 @pytest.mark.parametrize(
     ("place", "problem"),
-    [("nowhere/deploy.key", "no folder"), (".", "is a folder"), ("a-file/deploy.key", "no folder")],
+    [("nowhere/deploy.key", "does not exist"), (".", "is a directory"), ("a-file/deploy.key", "does not exist")],
 )
 def test_impossible_path_fails_before_any_request(
     sandbox: Sandbox, client: Client, tmp_path: Path, place: str, problem: str, check_mode: bool
@@ -211,15 +211,6 @@ def test_unwritable_folder_fails_before_the_key_is_created(
     monkeypatch.setattr(tempfile, "mkstemp", no_space)
     with pytest.raises(SecretFileError, match=r"^dest: .*No space left on device"):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
-    assert writes(sandbox) == []
-
-
-@one_key
-def test_unreadable_file_fails_before_the_key_is_created(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
-    loop = tmp_path / "deploy.key"
-    loop.symlink_to(loop)
-    with pytest.raises(SecretFileError, match=r"^dest: .*can't be read"):
-        task(client, name="deploy", dest=loop, regenerate="if_lost")
     assert writes(sandbox) == []
 
 
@@ -287,7 +278,7 @@ def test_failed_sync_of_the_folder_is_ignored(
 
 
 def test_path_with_nul_fails_before_any_request(sandbox: Sandbox, client: Client) -> None:
-    with pytest.raises(InvalidOption, match="dest: a path holds no NUL"):
+    with pytest.raises(InvalidOption, match="dest: The path has a NUL character"):
         task(client, name="deploy", dest="/tmp/a\0b")
     assert not sandbox.sent()
 
@@ -296,7 +287,7 @@ def test_check_mode_fails_for_an_unwritable_folder(
     sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(InvalidOption, match="dest: no file can be made in"):
+    with pytest.raises(InvalidOption, match="dest: This user may not create files in"):
         task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=True)
     assert not sandbox.sent()
 

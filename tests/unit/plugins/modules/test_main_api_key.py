@@ -137,7 +137,7 @@ def test_full_disk_leaves_neither_key_nor_file(
     monkeypatch.setattr(os, "replace", no_space)
     ended = run_main(api_key, options)
     assert ended.failure == {"kind": "secret_file"}
-    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device"
+    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device."
     assert sandbox.keys("deploy") == []
     assert os.listdir(tmp_path) == []
 

@@ -14,6 +14,9 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 
+PREFIX = f".clouddb-{os.geteuid()}-"
+LOCK = f".clouddb-{os.geteuid()}.lock"
+
 
 def keep_attributes(path: str) -> bool:
     return False
@@ -90,18 +93,18 @@ def test_shorter_secret_replaces_longer_one_completely(tmp_path: Path) -> None:
 
 
 def test_check_refuses_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"is a folder; give the path of a file"):
+    with pytest.raises(InvalidOption, match=r"it is a directory, not a regular file"):
         SecretFile(str(tmp_path), keep_attributes).check()
 
 
 def test_check_refuses_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"there is no folder .*nowhere; create it first"):
+    with pytest.raises(InvalidOption, match=r"The directory .*nowhere does not exist. Create it first."):
         SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes).check()
 
 
 def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
     with (
-        pytest.raises(SecretFileError, match="no file can be made in"),
+        pytest.raises(SecretFileError, match="No file can be created in"),
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
     ):
         pass
@@ -109,18 +112,19 @@ def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> No
 
 def test_lock_removes_only_temporary_files_of_killed_tasks(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "[secrets]", tmp_path / "s"
-    kept = ("key", ".clouddb-abcdefgh", ".clouddb-abcdefghi.tmp", "clouddb-abcdefgh.tmp", "abcdefgh.tmp")
+    others = f".clouddb-{os.geteuid() + 1}-abcdefgh.tmp"
+    kept = ("key", others, f"{PREFIX}abcdefgh", f"{PREFIX}abcdefghi.tmp", "clouddb-abcdefgh.tmp", "abcdefgh.tmp")
     for place in (folder, elsewhere):
         place.mkdir()
-        for name in (".clouddb-abcdefgh.tmp", ".clouddb-_0_0_0_0.tmp", *kept):
+        for name in (f"{PREFIX}abcdefgh.tmp", f"{PREFIX}_0_0_0_0.tmp", *kept):
             (place / name).touch()
     file = SecretFile(str(folder / "key"), keep_attributes)
     with file.held():
-        assert set(os.listdir(folder)) == set(kept)
+        assert set(os.listdir(folder)) == {*kept, LOCK}
         # A file of this task itself has such a name, so that it will be found if the task is killed.
         with file.replacement():
-            (own,) = set(os.listdir(folder)) - set(kept)
+            (own,) = set(os.listdir(folder)) - {*kept, LOCK}
         (folder / own).touch()
     with file.held():
-        assert set(os.listdir(folder)) == set(kept)
+        assert set(os.listdir(folder)) == {*kept, LOCK}
     assert len(os.listdir(elsewhere)) == len(kept) + 2

@@ -72,11 +72,11 @@ def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None
     assert set(os.listdir(tmp_path)) == kept
 
 
-@pytest.mark.parametrize("name", ["clouddb", "clouddb-", "clouddb-state"])
+@pytest.mark.parametrize("name", ["clouddb", "clouddb-", f"clouddb-{os.geteuid()}-", "clouddb-state"])
 def test_writer_of_a_secret_in_the_same_folder_keeps_the_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """It removes its own temporary files while it holds the folder's lock, which the event source does not take."""
+    """It removes its own temporary files while it holds its lock, which the event source does not take."""
     replace = os.replace
 
     def replace_later(source: str, target: str) -> None:
