@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +34,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
     writes,
 )
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
 UNAVAILABLE = pytest.mark.parametrize(
     "content",
@@ -203,6 +204,25 @@ def test_impossible_path_fails_before_any_request(
     with pytest.raises(InvalidOption, match=f"^dest: .*{problem}"):
         task(client, check_mode, name="deploy", dest=tmp_path / place)
     assert sandbox.sent() == []
+
+
+@one_key
+@special_files
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_special_file_fails_before_any_request(
+    sandbox: Sandbox,
+    client: Client,
+    tmp_path: Path,
+    create: Callable[[Path], object],
+    description: str,
+    check_mode: bool,
+) -> None:
+    create(tmp_path / "deploy.key")
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(InvalidOption, match=f"^dest: .*{description}"):
+        task(client, check_mode, name="deploy", dest=tmp_path / "deploy.key", regenerate="if_lost")
+    assert sandbox.sent() == []
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_unwritable_folder_fails_before_the_key_is_created(
