@@ -8,11 +8,14 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import NamedTuple
+
+from ._regular_file import open_regular_file
 
 SUFFIX = ".tmp"
 
@@ -28,7 +31,7 @@ class TemporaryFile(NamedTuple):
         """Write the content to the disk and rename the temporary file to C(target).
 
         With C(unsafe_writes), a target that can't be replaced, such as one that is mounted into a container, is
-        overwritten in place. Raises OSError; the temporary file is empty then.
+        overwritten in place. Raises OSError; then the temporary file is empty, and the target has its old content.
         """
         try:
             _write(self.file, content)
@@ -37,8 +40,7 @@ class TemporaryFile(NamedTuple):
             except OSError as error:
                 if error.errno != errno.EBUSY or not unsafe_writes:
                     raise
-                with open(self.target, "wb", buffering=0) as target:
-                    _write(target, content)
+                self._overwrite_target(content)
         except OSError:
             # Where the folder can't be reached any more, the temporary file can't be removed, but it can be emptied.
             with suppress(OSError):
@@ -48,14 +50,43 @@ class TemporaryFile(NamedTuple):
         with suppress(OSError):
             _sync_folder(os.path.dirname(self.target))
 
+    def _overwrite_target(self, content: bytes) -> None:
+        """Write the content in place, with the mode of the temporary file.
+
+        The target is never cut before its new content is on the disk: at each moment it holds the old or the new
+        content, followed by empty lines. On an error it gets its old content back, for which no space is needed.
+        """
+        with open_regular_file(self.target, os.O_RDWR) as target:
+            old = target.readall()
+            size = max(len(old), len(content))
+            old_mode, mode = (stat.S_IMODE(os.fstat(file.fileno()).st_mode) for file in (target, self.file))
+            try:
+                _set_mode(target, mode)
+                target.seek(0, os.SEEK_END)
+                # Space is reserved by writing, because not every file system can reserve it otherwise.
+                _write(target, b"\n" * (size - len(old)))
+                target.seek(0)
+                _write(target, content.ljust(size, b"\n"))
+                target.truncate(len(content))
+                os.fsync(target.fileno())
+            except BaseException as error:
+                try:
+                    target.seek(0)
+                    _write(target, old)
+                    target.truncate(len(old))
+                    _set_mode(target, old_mode)
+                except OSError as second:
+                    problem = f"its previous content could not be restored: {second.strerror}"
+                    raise OSError(second.errno, problem) from error
+                raise
+
 
 @contextmanager
 def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
     """Create an empty file, readable by its owner only, in the folder of C(target); remove it in every case.
 
-    Its name begins with C(prefix). Raises OSError.
+    The target is an absolute path; the file's name begins with C(prefix). Raises OSError.
     """
-    target = os.path.abspath(target)
     descriptor, path = tempfile.mkstemp(SUFFIX, prefix, os.path.dirname(target))
     try:
         with open(descriptor, "wb", buffering=0) as file:
@@ -67,12 +98,13 @@ def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
 
 
 def remove_temporary_files(folder: str, prefix: str) -> None:
-    """Remove the files with this prefix that killed processes have left. Raises OSError.
+    """Remove the files with this prefix that killed processes have left, those that can be removed.
 
     The caller must ensure that no other process is writing one.
     """
     for path in glob.glob(os.path.join(glob.escape(folder), f"{glob.escape(prefix)}????????{SUFFIX}")):
-        os.unlink(path)
+        with suppress(OSError):
+            os.unlink(path)
 
 
 def _write(file: FileIO, content: bytes) -> None:
@@ -81,6 +113,12 @@ def _write(file: FileIO, content: bytes) -> None:
         # A disk that is nearly full takes a part, and reports the error when it is offered the rest.
         remaining = remaining[file.write(remaining) :]
     os.fsync(file.fileno())
+
+
+def _set_mode(file: FileIO, mode: int) -> None:
+    """Set the mode if it differs, which only the owner may do."""
+    if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
+        os.fchmod(file.fileno(), mode)
 
 
 def _sync_folder(folder: str) -> None:

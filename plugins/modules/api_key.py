@@ -28,7 +28,7 @@ attributes:
     description: Can run in check mode and return what it would change.
     support: full
     details:
-      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null).
+      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null), and O(mode) is not checked.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -58,7 +58,12 @@ options:
       - The module checks that the file is writable before it creates the key, and replaces the file atomically. The directory must exist.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401.
-      - A symbolic link is replaced by a regular file.
+      - The path must be missing or a regular file of at most 64 KiB without further hard links. A symbolic link, a FIFO, a socket or a device is
+        refused before any request. Directories of the path can be symbolic links.
+      - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
+        task fails when the lock is not free within 300 seconds.
+      - Only trusted users should be able to write to the directory. Others could create a lock file or a file at O(dest) in advance. The module
+        refuses a lock file of another user, but it uses an existing file at O(dest), whoever owns it.
       - The mode of the file is V(0600) unless O(mode) is set.
       - Ignored with O(state=absent).
     type: path
@@ -80,6 +85,7 @@ options:
   mode:
     description:
       - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
+      - A mode that the owner could not read the file with is refused before the key is created, for example V(640) without quotes.
   owner:
     description:
       - Name of the user that owns O(dest).
@@ -91,7 +97,8 @@ options:
       - File system attributes of O(dest), in the format of C(lsattr).
   unsafe_writes:
     description:
-      - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
+      - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container. If
+        that fails, for example because the disk is full, the file keeps its previous content.
 seealso:
   - module: clouddb.control.api_key_info
 """

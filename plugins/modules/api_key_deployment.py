@@ -254,7 +254,7 @@ def run(
         params["consumer"],
         run_name(params["run"], check_mode),
         SecretFile(dest, set_attributes, params.get("unsafe_writes", False)) if dest else None,
-        SecretFile(record, lambda path: False) if record else None,
+        SecretFile(record, lambda path: False, option="record") if record else None,
         check_mode,
     )
     if dest and not record:

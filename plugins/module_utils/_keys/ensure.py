@@ -59,7 +59,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     existing = keys_named(client, name)
     if existing and not _needs_replacement(client, existing, dest, regenerate):
-        return _unchanged(existing, dest)
+        return _unchanged(existing, dest, check_mode)
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in existing]
@@ -132,8 +132,12 @@ def _secret_unavailable(existing: Sequence[Key], reason: str) -> str:
     )
 
 
-def _unchanged(existing: Sequence[Key], dest: SecretFile | None) -> Result:
-    result = _result(dest is not None and dest.set_attributes(dest.path), existing, existing, existing[0], [])
+def _unchanged(existing: Sequence[Key], dest: SecretFile | None, check_mode: bool) -> Result:
+    changed = False
+    if dest:
+        # In check mode, set_attributes() changes nothing and returns whether it would.
+        changed = dest.set_attributes(dest.path) if check_mode else dest.update_attributes()
+    result = _result(changed, existing, existing, existing[0], [])
     if len(existing) > 1:
         result["warnings"] = [
             f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}), and none of them was changed. "

@@ -5,68 +5,92 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Callable, NamedTuple
 
 from .._atomic_file import remove_temporary_files, temporary_file
+from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
+from .._file_lock import exclusive_lock
+from .._regular_file import open_regular_file, require_regular_file, resolve_folder
 
-TEMPORARY_PREFIX = ".clouddb-"
+# In bytes. A larger file holds no secret, and is not read.
+MAX_SIZE = 65536
+# In seconds. A task holds the lock while it sends its requests.
+LOCK_TIMEOUT = 300.0
 
 
 class SecretFile(NamedTuple):
     """The path of the file, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
+    C(option) is the name of the option that holds the path, for messages.
     """
 
     path: str
     set_attributes: Callable[[str], bool]
     unsafe_writes: bool = False
+    option: str = "dest"
+    clock: Clock = SYSTEM_CLOCK
 
     def check(self) -> None:
-        """Raise InvalidOption when no file can be created there."""
+        """Raise InvalidOption when no secret can be stored there."""
         if "\0" in self.path:
-            raise InvalidOption("dest", "a path holds no NUL character")
-        if os.path.isdir(self.path):
-            raise InvalidOption("dest", f"{self.path} is a folder; give the path of a file")
+            raise InvalidOption(self.option, "The path has a NUL character. Remove it.")
         if not os.path.isdir(self._folder()):
-            raise InvalidOption("dest", f"there is no folder {self._folder()}; create it first")
+            raise InvalidOption(self.option, f"The directory {self._folder()} does not exist. Create it first.")
         if not os.access(self._folder(), os.W_OK | os.X_OK):
-            raise InvalidOption("dest", f"no file can be made in {self._folder()}; this user may not write there")
+            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
+            raise InvalidOption(self.option, problem)
+        try:
+            status = os.lstat(self._target())
+            require_regular_file(status)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            problem = f"{self.path} can't be used: {error.strerror}. Set {self.option} to the path of a regular file."
+            raise InvalidOption(self.option, problem) from error
+        if status.st_size > MAX_SIZE:
+            raise InvalidOption(self.option, self._too_large())
 
     def read(self) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError."""
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                return file.read().strip()
+            with open_regular_file(self._target()) as file:
+                content = file.read(MAX_SIZE + 1) or b""
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise SecretFileError(f"dest: {self.path} can't be read: {error.strerror}") from error
+            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+        if len(content) > MAX_SIZE:
+            raise SecretFileError(f"{self.option}: {self._too_large()}")
+        return content.decode(errors="replace").strip()
 
     @contextmanager
     def replacement(self) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
         The temporary file is created, with the final owner, group and mode, before the function is yielded, and is
-        removed in every case. Raises SecretFileError, as does the function.
+        removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
+        function.
         """
         with ExitStack() as cleanup:
             try:
-                temporary = cleanup.enter_context(temporary_file(self.path, TEMPORARY_PREFIX))
+                temporary = cleanup.enter_context(temporary_file(self._target(), _temporary_prefix()))
             except OSError as error:
-                raise SecretFileError(f"dest: no file can be made in {self._folder()}: {error.strerror}") from error
+                problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
+                raise SecretFileError(problem) from error
             self.set_attributes(temporary.path)
+            _require_readable(temporary.path)
 
             def write(secret: str) -> None:
                 try:
                     temporary.replace_target(secret.encode(), self.unsafe_writes)
                 except OSError as error:
-                    raise SecretFileError(f"dest: {self.path} can't be written: {error.strerror}") from error
+                    raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
 
             yield write
 
@@ -74,24 +98,64 @@ class SecretFile(NamedTuple):
         """Remove the file, if there is one. Raises SecretFileError."""
         try:
             with suppress(FileNotFoundError):
-                os.unlink(self.path)
+                os.unlink(self._target())
         except OSError as error:
-            raise SecretFileError(f"dest: {self.path} can't be removed: {error.strerror}") from error
+            raise SecretFileError(f"{self.option}: {self.path} can't be removed: {error.strerror}.") from error
+
+    def update_attributes(self) -> bool:
+        """Set owner, group and mode of the existing file; returns whether that changed them. Raises like replacement()."""
+        # They are set on a temporary file first, so that the file stays readable when they are refused.
+        with self.replacement():
+            changed = self.set_attributes(self.path)
+        _require_readable(self._target())
+        return changed
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder against other tasks that write secrets to it, where its file system has locks.
+        """Lock the folder against other tasks of this user that write secrets to it, where its file system has locks.
 
-        While it is locked no other task writes there, so temporary files are those of killed tasks, and are removed.
+        While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
+        are removed. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
         """
-        descriptor = os.open(self._folder(), os.O_RDONLY)
-        try:
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                remove_temporary_files(self._folder(), TEMPORARY_PREFIX)
+        # Each user has a lock of his own: one that several could open could be held by any of them for ever.
+        path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
+        with ExitStack() as cleanup:
+            try:
+                is_locked = cleanup.enter_context(exclusive_lock(path, Deadline.after(self.clock, LOCK_TIMEOUT)))
+            except TimeoutError as error:
+                raise SecretFileError(
+                    f"{self.option}: Another task has held the lock {path} for {LOCK_TIMEOUT:g} seconds. "
+                    "Wait until it has ended, or end it, and run this task again."
+                ) from error
+            except OSError as error:
+                raise SecretFileError(
+                    f"{self.option}: The lock {path} can't be used: {error.strerror}. "
+                    "Check who may write to this directory, and remove the file if there is one."
+                ) from error
+            if is_locked:
+                remove_temporary_files(self._folder(), _temporary_prefix())
             yield
-        finally:
-            os.close(descriptor)
+
+    def _too_large(self) -> str:
+        return f"{self.path} has more than {MAX_SIZE} bytes, so it holds no secret. Set {self.option} to another path."
+
+    def _target(self) -> str:
+        return resolve_folder(self.path)
 
     def _folder(self) -> str:
-        return os.path.dirname(os.path.abspath(self.path))
+        return os.path.dirname(self._target())
+
+
+def _temporary_prefix() -> str:
+    """Begins the names of this user's temporary files; only the user's own lock protects them."""
+    return f".clouddb-{os.geteuid()}-"
+
+
+def _require_readable(path: str) -> None:
+    mode = stat.S_IMODE(os.lstat(path).st_mode)
+    if not mode & stat.S_IRUSR:
+        raise InvalidOption(
+            "mode",
+            f"The owner could not read a file with mode {mode:04o}. "
+            "Quote an octal number, such as mode: '0640', or include u=r in a symbolic mode.",
+        )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from .state_file import StateFile
 # In seconds, unless there is time to save more often.
 SAVE_INTERVAL = 1.0
 
+logger = logging.getLogger("clouddb.control.operations")
+
 
 class State(NamedTuple):
     """When the projects were last listed, by the service's clock, and what was seen of each one's operations, by its id."""
@@ -27,17 +30,34 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """Saves the state in the file C(path), if there is one. load() and the saving methods raise InvalidOption."""
+    """Saves the state in the file C(path), if there is one.
+
+    A file that is unusable from the start raises InvalidOption. An error later on is logged, and saving is retried: the
+    file keeps an earlier state, so that a restart repeats events, but misses none.
+    """
 
     def __init__(self, path: str | None, base_url: str, clock: Clock):
         self._file = StateFile(path) if path else None
         self._base_url = base_url
         self._clock = clock
         self._is_saved = True
-        self._saved_at = clock.monotonic()
+        self._attempted_at = clock.monotonic()
+        self._failing_since: float | None = None
 
     def load(self) -> State:
-        """The state that an earlier run has saved."""
+        """The state that an earlier run has saved. Raises InvalidOption, also when the file can't be written."""
+        state = self._read()
+        if self._file:
+            try:
+                self._file.write(self._as_json(state))
+            except OSError as error:
+                problem = (
+                    f"{self._file.path} can't be written: {error.strerror}. Check its folder, or name another file."
+                )
+                raise InvalidOption("state_file", problem) from error
+        return state
+
+    def _read(self) -> State:
         saved = self._file.read() if self._file else None
         if self._file is None or saved is None:
             return State(None, {})
@@ -48,10 +68,10 @@ class Checkpoint:
                 {project_id: SeenOperations.from_json(seen) for project_id, seen in saved["projects"].items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError):
-            problem = f"{self._file.path} does not hold the state of this event source; name another file"
+            problem = f"{self._file.path} does not hold the state of this event source. Name another file."
             raise InvalidOption("state_file", problem) from None
         if base_url != self._base_url:
-            problem = f"{self._file.path} is about another base_url, {base_url}; name another file"
+            problem = f"{self._file.path} is about another base_url, {base_url}. Name another file."
             raise InvalidOption("state_file", problem)
         return state
 
@@ -61,25 +81,60 @@ class Checkpoint:
 
     def is_due(self, is_idle: bool) -> bool:
         """Whether a changed state is to be saved now: at once when nothing else is to be done, or else once a second."""
-        is_time = is_idle or self._clock.monotonic() >= self._saved_at + SAVE_INTERVAL
+        is_time = is_idle or self._clock.monotonic() >= self._attempted_at + SAVE_INTERVAL
         return self._file is not None and not self._is_saved and is_time
+
+    def is_failing(self) -> bool:
+        """Whether the latest attempt to save the state has failed."""
+        return self._failing_since is not None
 
     async def save(self, state: State) -> None:
         """Save the state in a thread; when cancelled, wait for the thread, so that it overwrites no later state."""
         if self._file is None:
             return
         self._is_saved = True
-        saving = asyncio.get_running_loop().run_in_executor(None, self._file.write, self._as_json(state))
+        saving = asyncio.get_running_loop().run_in_executor(None, self._write, self._as_json(state))
         try:
             await asyncio.shield(saving)
         finally:
-            await saving
-        self._saved_at = self._clock.monotonic()
+            self._note(await saving)
 
     def save_now(self, state: State) -> None:
-        """Save the state in this thread."""
-        if self._file:
-            self._file.write(self._as_json(state))
+        """Save the state in this thread, for the last time."""
+        error = self._write(self._as_json(state))
+        if error and self._file:
+            logger.error(
+                "The state can't be saved to %s: %s. After a restart, the events since it was last saved are emitted again, "
+                "with the same meta.uuid.",
+                self._file.path,
+                error.strerror,
+            )
+
+    def _write(self, content: dict[str, Any]) -> OSError | None:
+        """Write the file; returns the error."""
+        try:
+            if self._file:
+                self._file.write(content)
+        except OSError as error:
+            return error
+        return None
+
+    def _note(self, error: OSError | None) -> None:
+        """Note the outcome of an attempt, and log it if the one before was another."""
+        now = self._clock.monotonic()
+        self._attempted_at = now
+        self._is_saved = self._is_saved and error is None
+        if error and self._failing_since is None and self._file:
+            self._failing_since = now
+            logger.warning(
+                "The state can't be saved to %s: %s. This is retried. If the event source ends before it succeeds, a restart "
+                "emits the events since then again, with the same meta.uuid.",
+                self._file.path,
+                error.strerror,
+            )
+        elif error is None and self._failing_since is not None:
+            logger.warning("The state is saved again, after %.0f s.", now - self._failing_since)
+            self._failing_since = None
 
     def _as_json(self, state: State) -> dict[str, Any]:
         return {

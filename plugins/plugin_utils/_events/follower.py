@@ -16,7 +16,7 @@ from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._projects import Projects, list_projects
 from .changes import Change, PollResult, SeenOperations, poll_operations
-from .checkpoint import Checkpoint, State
+from .checkpoint import SAVE_INTERVAL, Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
 from .error_log import ErrorLog
 from .options import SourceOptions
@@ -76,7 +76,7 @@ class Follower:
             while True:
                 pause, names = self._schedule.next_round()
                 await self._save(is_idle=pause > 0)
-                await self._sleep(pause)
+                await self._pause(pause)
                 results = await asyncio.gather(*(asyncio.to_thread(self._poll, name) for name in names))
                 for name, result in zip(names, results):
                     await self._process(name, result)
@@ -96,8 +96,6 @@ class Follower:
         for project_id, seen in state.projects.items():
             if self._options.wants_project(project_id):
                 self._projects[project_id] = FollowedProject({"id": project_id}, seen)
-        # A file that can't be written is reported now, not after the first event.
-        self._checkpoint.save_now(self._state())
 
     # Poll
 
@@ -198,6 +196,14 @@ class Follower:
         if self._checkpoint.is_due(is_idle):
             await self._emitter.wait_until_taken()
             await self._checkpoint.save(self._state())
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep; a state that could not be saved is saved meanwhile, as soon as that succeeds."""
+        while self._checkpoint.is_failing() and seconds > SAVE_INTERVAL:
+            await self._sleep(SAVE_INTERVAL)
+            seconds -= SAVE_INTERVAL
+            await self._save(is_idle=True)
+        await self._sleep(seconds)
 
     def _save_finally(self) -> None:
         """Save the state; if the rules have not taken the latest event by now, it counts as not emitted."""

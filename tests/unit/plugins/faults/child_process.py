@@ -32,7 +32,7 @@ def run_in_child(module: HasMain, options: dict[str, Any], prepare: Callable[[],
         prepare()
         send(json.dumps(run_main(module, options)))
 
-    return Outcome(*json.loads(_in_child(run)))
+    return Outcome(*json.loads(in_child(run)))
 
 
 def lines_since(module: HasMain, options: dict[str, Any], function: str) -> list[str]:
@@ -42,7 +42,7 @@ def lines_since(module: HasMain, options: dict[str, Any], function: str) -> list
         _trace(function, lambda line: send(f"{line}\n"))
         run_main(module, options)
 
-    return _in_child(run).splitlines()
+    return in_child(run).splitlines()
 
 
 def run_until_killed(module: HasMain, options: dict[str, Any], function: str, index: int) -> str:
@@ -64,7 +64,7 @@ def run_until_killed(module: HasMain, options: dict[str, Any], function: str, in
         _trace(function, on_line)
         run_main(module, options)
 
-    return _in_child(run)
+    return in_child(run)
 
 
 def _trace(function: str, on_line: Callable[[str], object]) -> None:
@@ -85,7 +85,7 @@ def _trace(function: str, on_line: Callable[[str], object]) -> None:
     sys.settrace(trace)
 
 
-def _in_child(run: Callable[[Send], None]) -> str:
+def in_child(run: Callable[[Send], object]) -> str:
     """Call C(run) in a child process; returns what it sent before the process ended."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():

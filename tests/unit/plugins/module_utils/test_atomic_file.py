@@ -8,14 +8,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._atomic_file import (
     remove_temporary_files,
     temporary_file,
 )
+from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
 
 def replace(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
@@ -92,6 +96,132 @@ def test_unsafe_writes_only_follow_a_busy_target(tmp_path: Path, monkeypatch: py
     with pytest.raises(OSError, match="No space left"):
         replace(tmp_path / "f", b"new", unsafe_writes=True)
     assert (tmp_path / "f").read_text() == "old"
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, failing_call: int) -> None:
+    """Let the call with this number of the functions that write a file fail."""
+    calls = iter(range(1, 100))
+
+    def failing(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            return fail() if next(calls) == failing_call else function(*args)
+
+        return call
+
+    for name in ("_write", "_set_mode"):
+        monkeypatch.setattr(atomic_file, name, failing(getattr(atomic_file, name)))
+
+
+@pytest.mark.parametrize("old", [b"old", b"a much longer old secret", b"", b"old\n"])
+@pytest.mark.parametrize("new", [b"new secret", b"n"])
+# The first call writes the temporary file.
+@pytest.mark.parametrize("failing_call", [2, 3, 4])
+def test_failed_overwriting_restores_content_and_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes, failing_call: int
+) -> None:
+    (tmp_path / "f").write_bytes(old)
+    (tmp_path / "f").chmod(0o640)
+    monkeypatch.setattr(os, "replace", busy)
+    fail_at(monkeypatch, failing_call)
+    with pytest.raises(OSError, match="No space left"):
+        replace(tmp_path / "f", new, unsafe_writes=True)
+    assert (tmp_path / "f").read_bytes() == old
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("step", ["truncate", "fsync"])
+def test_error_after_overwriting_restores_the_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The last steps, where the new content is already in the file."""
+    (tmp_path / "f").write_bytes(b"a much longer old secret")
+    monkeypatch.setattr(os, "replace", busy)
+    opened = atomic_file.open_regular_file
+    fsync, calls = os.fsync, iter(range(100))
+
+    class Target(FileIO):
+        def truncate(self, size: int | None = None) -> int:
+            if step == "truncate" and next(calls) == 0:
+                fail()
+            return super().truncate(size)
+
+    def open_target(path: str, flags: int) -> FileIO:
+        with opened(path, flags) as file:
+            return Target(os.dup(file.fileno()), "rb+")
+
+    def last_fsync(descriptor: int) -> None:
+        # Those of the temporary file, the padding and the new content come before.
+        if step == "fsync" and next(calls) == 3:
+            fail()
+        fsync(descriptor)
+
+    monkeypatch.setattr(atomic_file, "open_regular_file", open_target)
+    monkeypatch.setattr(os, "fsync", last_fsync)
+    with pytest.raises(OSError, match="No space left"):
+        replace(tmp_path / "f", b"new", unsafe_writes=True)
+    assert next(calls) > 0
+    assert (tmp_path / "f").read_bytes() == b"a much longer old secret"
+
+
+def test_content_that_cannot_be_restored_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    monkeypatch.setattr(os, "replace", busy)
+    write, calls = atomic_file._write, iter(range(100))
+
+    def failing(file: FileIO, content: bytes) -> None:
+        if next(calls):
+            fail()
+        write(file, content)
+
+    monkeypatch.setattr(atomic_file, "_write", failing)
+    with pytest.raises(OSError, match="its previous content could not be restored: No space left on device"):
+        replace(tmp_path / "f", b"new", unsafe_writes=True)
+
+
+@pytest.mark.parametrize("old", [b"old", b"a much longer old secret"])
+def test_reader_sees_the_old_or_the_new_content_while_it_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes
+) -> None:
+    """A process that is killed at any moment leaves one of the two."""
+    (tmp_path / "f").write_bytes(old)
+    monkeypatch.setattr(os, "replace", busy)
+    seen: list[bytes] = []
+    fsync = os.fsync
+
+    def read_then_sync(descriptor: int) -> None:
+        seen.append((tmp_path / "f").read_bytes().strip())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", read_then_sync)
+    replace(tmp_path / "f", b"new secret", unsafe_writes=True)
+    assert seen[:-1] == [old, old, b"new secret", b"new secret"]
+
+
+def test_overwritten_file_has_the_mode_of_the_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    (tmp_path / "f").chmod(0o644)
+    monkeypatch.setattr(os, "replace", busy)
+    replace(tmp_path / "f", b"new", unsafe_writes=True)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o600
+
+
+@special_files
+def test_only_a_regular_file_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, create: Callable[[Path], object], description: str
+) -> None:
+    create(tmp_path / "f")
+    monkeypatch.setattr(os, "replace", busy)
+    with pytest.raises(OSError, match=description):
+        replace(tmp_path / "f", b"new", unsafe_writes=True)
+
+
+def test_file_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
+    (tmp_path / ".p-aaaaaaaa.tmp").touch()
+    (tmp_path / ".p-bbbbbbbb.tmp").mkdir()
+    (tmp_path / ".p-cccccccc.tmp").touch()
+    remove_temporary_files(str(tmp_path), ".p-")
+    assert os.listdir(tmp_path) == [".p-bbbbbbbb.tmp"]
 
 
 def test_folder_that_cannot_be_synced_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

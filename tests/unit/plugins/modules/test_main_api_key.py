@@ -93,6 +93,27 @@ def test_invalid_owner_group_or_mode_fails_before_the_key_is_created(
     assert os.listdir(tmp_path) == []
 
 
+# An octal number without quotes is a decimal one: 640 is 01200.
+@pytest.mark.parametrize("mode", [640, "u=w", "a=", "u-r", "0040"])
+def test_mode_that_the_owner_cannot_read_is_refused(
+    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, mode: int | str
+) -> None:
+    ended = run_main(api_key, {**options, "mode": mode})
+    assert ended.failure == {"kind": "invalid_option", "option": "mode"}
+    assert "mode: '0640'" in ended.result["msg"]
+    assert writes(sandbox) == []
+    assert os.listdir(tmp_path) == []
+
+
+@one_key
+@pytest.mark.parametrize("mode", [640, "a="])
+def test_existing_file_stays_readable(options: dict[str, Any], dest: Path, mode: int | str) -> None:
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o600)
+    assert run_main(api_key, {**options, "mode": mode}).failure["option"] == "mode"
+    assert mode_of(dest) == 0o600
+
+
 @one_key
 @pytest.mark.parametrize("check_mode", [True, False], ids=["check mode", "real"])
 def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path, check_mode: bool) -> None:
@@ -137,7 +158,7 @@ def test_full_disk_leaves_neither_key_nor_file(
     monkeypatch.setattr(os, "replace", no_space)
     ended = run_main(api_key, options)
     assert ended.failure == {"kind": "secret_file"}
-    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device"
+    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device."
     assert sandbox.keys("deploy") == []
     assert os.listdir(tmp_path) == []
 

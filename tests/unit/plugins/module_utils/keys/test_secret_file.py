@@ -5,14 +5,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import (
+    LOCK_TIMEOUT,
+    MAX_SIZE,
+    SecretFile,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
+
+PREFIX = f".clouddb-{os.geteuid()}-"
+LOCK = f".clouddb-{os.geteuid()}.lock"
 
 
 def keep_attributes(path: str) -> bool:
@@ -89,19 +100,137 @@ def test_shorter_secret_replaces_longer_one_completely(tmp_path: Path) -> None:
     assert (tmp_path / "key").read_bytes() == b"short"
 
 
-def test_check_refuses_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"is a folder; give the path of a file"):
-        SecretFile(str(tmp_path), keep_attributes).check()
-
-
 def test_check_refuses_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"there is no folder .*nowhere; create it first"):
+    with pytest.raises(InvalidOption, match=r"The directory .*nowhere does not exist. Create it first."):
         SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes).check()
+
+
+@special_files
+def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], object], description: str) -> None:
+    create(tmp_path / "key")
+    file = SecretFile(str(tmp_path / "key"), keep_attributes)
+    with pytest.raises(InvalidOption, match=rf"^dest: .*{description}.* Set dest to the path of a regular file\.$"):
+        file.check()
+    with pytest.raises(SecretFileError, match=rf"^dest: .*can't be read: {description}"):
+        file.read()
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to a folder"])
+def test_folder_may_be_a_symbolic_link(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "link").symlink_to("secrets")
+    file = SecretFile(str(tmp_path / ("secrets" if kind == "folder" else "link") / "key"), keep_attributes)
+    file.check()
+    with file.held(), file.replacement() as write:
+        write("secret")
+    assert file.read() == (tmp_path / "secrets" / "key").read_text() == "secret"
+    assert os.listdir(tmp_path / "secrets") == ["key"]
+
+
+def test_size_is_limited(tmp_path: Path) -> None:
+    file = SecretFile(str(tmp_path / "key"), keep_attributes)
+    (tmp_path / "key").write_bytes(b"s" * MAX_SIZE)
+    file.check()
+    assert file.read() == "s" * MAX_SIZE
+    os.truncate(tmp_path / "key", 10 * 2**30)
+    with pytest.raises(InvalidOption, match="^dest: .*/key has more than 65536 bytes"):
+        file.check()
+    with pytest.raises(SecretFileError, match="^dest: .*/key has more than 65536 bytes"):
+        file.read()
+
+
+@pytest.mark.parametrize("mode", [0o1200, 0o200, 0o066, 0])
+def test_mode_that_the_owner_cannot_read_is_refused(tmp_path: Path, mode: int) -> None:
+    def set_mode(path: str) -> bool:
+        os.chmod(path, mode)
+        return True
+
+    file = SecretFile(str(tmp_path / "key"), set_mode)
+    with pytest.raises(InvalidOption, match=rf"^mode: .* mode {mode:04o}\. Quote") as error, file.replacement():
+        pytest.fail("a key would be created")
+    assert error.value.details == {"option": "mode"}
+    (tmp_path / "key").write_text("secret")
+    (tmp_path / "key").chmod(0o600)
+    with pytest.raises(InvalidOption, match="^mode: "):
+        file.update_attributes()
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["key"]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_attributes_of_an_existing_file_are_updated(tmp_path: Path, changed: bool) -> None:
+    (tmp_path / "key").write_text("secret")
+    paths: list[str] = []
+
+    def set_attributes(path: str) -> bool:
+        paths.append(path)
+        return changed
+
+    assert SecretFile(str(tmp_path / "key"), set_attributes).update_attributes() is changed
+    assert paths[-1] == str(tmp_path / "key")
+    assert os.listdir(tmp_path) == ["key"]
+
+
+def test_wait_for_the_lock_is_bounded(tmp_path: Path) -> None:
+    clock = FakeClock()
+    file = SecretFile(str(tmp_path / "key"), keep_attributes, clock=clock.clock)
+    with file.held():
+        with (
+            pytest.raises(SecretFileError, match=r"^dest: Another task has held the lock .* for 300 seconds\. "),
+            file.held(),
+        ):
+            pytest.fail("the lock is held twice")
+        assert clock.elapsed >= LOCK_TIMEOUT
+    with file.held():
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the identity of another user")
+def test_another_user_cannot_hold_the_lock(tmp_path: Path) -> None:
+    """Not by locking the folder, nor by opening the lock file; one created in advance is refused."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    clock = FakeClock()
+    file = SecretFile(str(folder / "key"), keep_attributes, clock=clock.clock)
+
+    def as_other(action: Callable[[], object]) -> str:
+        os.seteuid(65534)
+        try:
+            action()
+        except OSError as error:
+            return str(error.strerror)
+        finally:
+            os.seteuid(0)
+        return "done"
+
+    descriptors: list[int] = []
+    # The other user reaches the folder as a path below the current one, because those above are private.
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        assert as_other(lambda: descriptors.append(os.open(".", os.O_RDONLY))) == "done"
+        fcntl.flock(descriptors[0], fcntl.LOCK_EX)
+        with file.held():
+            assert as_other(lambda: os.open(LOCK, os.O_RDONLY)) == "Permission denied"
+        assert clock.pauses == []
+        assert as_other(lambda: os.close(os.open(LOCK, os.O_CREAT | os.O_WRONLY, 0o600))) == "done"
+        with (
+            pytest.raises(SecretFileError, match=rf"^dest: The lock .*{LOCK} can't be used: it belongs to uid 65534"),
+            file.held(),
+        ):
+            pytest.fail("the lock of another user was used")
+        assert clock.pauses == []
+    finally:
+        os.chdir(before)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
     with (
-        pytest.raises(SecretFileError, match="no file can be made in"),
+        pytest.raises(SecretFileError, match="No file can be created in"),
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
     ):
         pass
@@ -109,18 +238,19 @@ def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> No
 
 def test_lock_removes_only_temporary_files_of_killed_tasks(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "[secrets]", tmp_path / "s"
-    kept = ("key", ".clouddb-abcdefgh", ".clouddb-abcdefghi.tmp", "clouddb-abcdefgh.tmp", "abcdefgh.tmp")
+    others = f".clouddb-{os.geteuid() + 1}-abcdefgh.tmp"
+    kept = ("key", others, f"{PREFIX}abcdefgh", f"{PREFIX}abcdefghi.tmp", "clouddb-abcdefgh.tmp", "abcdefgh.tmp")
     for place in (folder, elsewhere):
         place.mkdir()
-        for name in (".clouddb-abcdefgh.tmp", ".clouddb-_0_0_0_0.tmp", *kept):
+        for name in (f"{PREFIX}abcdefgh.tmp", f"{PREFIX}_0_0_0_0.tmp", *kept):
             (place / name).touch()
     file = SecretFile(str(folder / "key"), keep_attributes)
     with file.held():
-        assert set(os.listdir(folder)) == set(kept)
+        assert set(os.listdir(folder)) == {*kept, LOCK}
         # A file of this task itself has such a name, so that it will be found if the task is killed.
         with file.replacement():
-            (own,) = set(os.listdir(folder)) - set(kept)
+            (own,) = set(os.listdir(folder)) - {*kept, LOCK}
         (folder / own).touch()
     with file.held():
-        assert set(os.listdir(folder)) == set(kept)
+        assert set(os.listdir(folder)) == {*kept, LOCK}
     assert len(os.listdir(elsewhere)) == len(kept) + 2

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,7 @@ def checkpoint(tmp_path: Path, clock: FakeClock) -> Checkpoint:
 def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
     assert checkpoint.load() == State(None, {})
     asyncio.run(checkpoint.save(State(EPOCH, {"p": SeenOperations(EPOCH)})))
+    assert not checkpoint.is_failing()
     loaded = checkpoint.load()
     assert (loaded.listed_at, list(loaded.projects)) == (EPOCH, ["p"])
     assert vars(loaded.projects["p"]) == vars(SeenOperations(EPOCH))
@@ -62,6 +66,55 @@ def test_changed_state_is_saved_when_idle_or_after_the_interval(checkpoint: Chec
     assert (checkpoint.is_due(is_idle=True), checkpoint.is_due(is_idle=False)) == (True, False)
     clock.sleep(SAVE_INTERVAL)
     assert checkpoint.is_due(is_idle=False)
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EIO, errno.EROFS], ids=os.strerror)
+def test_error_of_the_file_system_is_retried_and_logged_once(
+    checkpoint: Checkpoint,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    number: int,
+) -> None:
+    def fail(*args: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    checkpoint.load()
+    for outage in (1, 2):
+        checkpoint.mark_changed()
+        with monkeypatch.context() as failing:
+            failing.setattr(tempfile, "mkstemp", fail)
+            for _attempt in range(3):
+                assert checkpoint.is_due(is_idle=True)
+                asyncio.run(checkpoint.save(State(EPOCH, {f"outage {outage}": SeenOperations(EPOCH)})))
+                assert checkpoint.is_failing()
+                assert not checkpoint.is_due(is_idle=False)
+                clock.sleep(SAVE_INTERVAL)
+        asyncio.run(checkpoint.save(State(EPOCH, {f"outage {outage}": SeenOperations(EPOCH)})))
+        assert not checkpoint.is_failing()
+        assert not checkpoint.is_due(is_idle=True)
+        assert list(checkpoint.load().projects) == [f"outage {outage}"]
+    failed = (
+        f"The state can't be saved to {tmp_path}/state.json: {os.strerror(number)}. This is retried. If the event source "
+        "ends before it succeeds, a restart emits the events since then again, with the same meta.uuid."
+    )
+    assert caplog.messages == [failed, "The state is saved again, after 3 s."] * 2
+
+
+def test_last_save_that_fails_is_logged(
+    checkpoint: Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint.load()
+    checkpoint.save_now(State(EPOCH, {}))
+    assert caplog.messages == []
+    (tmp_path / "state.json").unlink()
+    tmp_path.rename(tmp_path.with_name("moved"))
+    checkpoint.save_now(State(EPOCH, {}))
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart"
+    )
 
 
 def test_cancelled_save_ends_before_the_next_one_begins(

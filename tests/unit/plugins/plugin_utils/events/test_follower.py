@@ -343,6 +343,57 @@ def test_state_file_that_cannot_be_written_fails_before_any_request(source: Even
     assert source.sandbox.sent() == []
 
 
+def test_folder_that_is_gone_for_two_seconds(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
+    """Its state is saved as soon as it is back, also between two polls."""
+    folder = source.state_file.parent / "state"
+    folder.mkdir()
+    away = folder.with_name("away")
+    file = folder / "state.json"
+    state: dict[str, Any] = {"state_file": str(file), "actions": ["create_branch"], "interval": 30, "max_interval": 30}
+    saved: list[str] = []
+
+    def put_back() -> None:
+        away.rename(folder)
+        saved.append(file.read_text())
+
+    def remove() -> None:
+        branches(source, 2)
+        folder.rename(away)
+
+    events = source.run(70, {29.0: remove, 35.0: put_back, 38.0: lambda: saved.append(file.read_text())}, **state)
+    assert events == ["create_branch None > finished"] * 2
+    assert saved[0] != saved[1]
+    assert [message.split(":")[0].split(",")[0] for message in caplog.messages] == [
+        f"The state can't be saved to {file}",
+        "The state is saved again",
+    ]
+    assert source.run(70, **state) == []
+
+
+def test_end_without_the_folder_repeats_events_and_misses_none(
+    source: EventSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = source.state_file.parent / "state"
+    folder.mkdir()
+    away = folder.with_name("away")
+    state: dict[str, Any] = {"state_file": str(folder / "state.json"), "actions": ["create_branch"]}
+
+    def remove() -> None:
+        folder.rename(away)
+        branches(source, 2)
+
+    assert source.run(60, {20.0: remove}, **state) == ["create_branch None > finished"] * 2
+    assert caplog.messages[-1].startswith("The state can't be saved to ")
+    with pytest.raises(InvalidOption, match="^state_file: .* can't be written: No such file or directory"):
+        source.run(1, **state)
+    branch(source, (0, "finished"), name="while it was down")
+    away.rename(folder)
+    assert source.run(60, **state) == ["create_branch None > finished"] * 3
+    uuids = [event["meta"]["uuid"] for event in source.events]
+    assert sorted(uuids[:2]) == sorted(set(uuids[:2]) & set(uuids[2:]))
+    assert len(set(uuids)) == 3
+
+
 # Errors, intervals and rate limits
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
+from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
 
 def test_read_returns_what_was_written(tmp_path: Path) -> None:
@@ -33,19 +35,23 @@ def test_failed_write_keeps_the_old_state(tmp_path: Path, monkeypatch: pytest.Mo
     file.write({"old": 1})
     with monkeypatch.context() as full:
         full.setattr(os, step, fail)
-        with pytest.raises(InvalidOption, match="^state_file: .*state.json can't be written: No space left on device"):
+        with pytest.raises(OSError, match="No space left on device"):
             file.write({"new": 2})
     assert file.read() == {"old": 1}
     file.write({"new": 2})
     assert file.read() == {"new": 2}
 
 
-def test_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match="^state_file: .* can't be read: Is a directory"):
-        StateFile(str(tmp_path)).read()
+@special_files
+def test_only_a_regular_file_is_read(tmp_path: Path, create: Callable[[Path], object], description: str) -> None:
+    create(tmp_path / "state.json")
+    with pytest.raises(
+        InvalidOption, match=rf"^state_file: .* can't be read: {description}.* Set state_file to the path"
+    ):
+        StateFile(str(tmp_path / "state.json")).read()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "null", "{"])
+@pytest.mark.parametrize("content", ["", "[]", "null", "{", "[" * 100_000])
 def test_other_content_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(content)
@@ -53,7 +59,7 @@ def test_other_content_is_refused(tmp_path: Path, content: str) -> None:
         StateFile(str(path)).read()
     assert (
         str(error.value)
-        == f"state_file: {path} does not hold a JSON object; name another file, or remove this one to start anew"
+        == f"state_file: {path} does not hold a JSON object. Name another file, or remove this one to start anew."
     )
 
 
@@ -72,11 +78,11 @@ def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None
     assert set(os.listdir(tmp_path)) == kept
 
 
-@pytest.mark.parametrize("name", ["clouddb", "clouddb-", "clouddb-state"])
+@pytest.mark.parametrize("name", ["clouddb", "clouddb-", f"clouddb-{os.geteuid()}-", "clouddb-state"])
 def test_writer_of_a_secret_in_the_same_folder_keeps_the_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """It removes its own temporary files while it holds the folder's lock, which the event source does not take."""
+    """It removes its own temporary files while it holds its lock, which the event source does not take."""
     replace = os.replace
 
     def replace_later(source: str, target: str) -> None:

@@ -1,0 +1,49 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Opens regular files only: no symbolic link is followed, and no FIFO blocks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import FileIO
+
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def resolve_folder(path: str) -> str:
+    """The absolute path, with the symbolic links in its folders resolved, but not the one that its last part may be."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def require_regular_file(status: os.stat_result) -> None:
+    """Raise OSError, whose C(strerror) is a clause, unless this is a regular file without further hard links."""
+    kind = KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind:
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")
+    if status.st_nlink > 1:
+        # Whoever may write to the folder could have linked another user's file there.
+        raise OSError(errno.EMLINK, f"it has {status.st_nlink} hard links, so it is also another file")
+
+
+def open_regular_file(path: str, flags: int = os.O_RDONLY) -> FileIO:
+    """Open an existing regular file, unbuffered. Raises OSError, as require_regular_file() does for anything else."""
+    # Opening a device can have effects. What is opened is checked again, because the path may have changed since.
+    require_regular_file(os.lstat(path))
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        require_regular_file(os.fstat(descriptor))
+        return FileIO(descriptor, "rb" if flags == os.O_RDONLY else "rb+")
+    except BaseException:
+        os.close(descriptor)
+        raise
