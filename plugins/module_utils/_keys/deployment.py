@@ -150,6 +150,8 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
     C(fingerprint) is that of the evidence by which the rotation was planned. Raises DeploymentRefused when the consumer
     has changed since, or the service does not accept the key; what the consumer holds is unchanged then.
     """
+    if consumer.name not in key.consumers[key.id]:
+        raise DeploymentRefused(f"{consumer.name} is none of the consumers that this run was planned for.")
     with consumer.held() as found:
         if found.holds(key, consumer) and found.record:
             # The host has another name, under which it already got the key.

@@ -1,0 +1,237 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No rotation locks a host out, in whatever order its steps run, skip or fail, and however many rotations run at once.
+
+Each run of the role is a set of variables, as Ansible has them, and each rule runs one step of one run with the variables
+that it has by then: Ansible's control flow can do no worse.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
+
+HOSTS = ("web1", "web2", "web3")
+hosts = st.sampled_from(HOSTS)
+
+
+class Run:
+    """The variables of one run of the role; C(hosts) are those of its play."""
+
+    def __init__(self, number: int, of_hosts: set[str]):
+        self.name = f"run-{number}"
+        self.hosts = sorted(of_hosts)
+        self.plan: dict[str, Any] = {}
+        self.created: tuple[int, str] | None = None
+        self.previous: dict[str, str | None] = {}
+        self.evidence: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
+
+
+class Rotations(RuleBasedStateMachine):
+    """Hosts with files, an account, and up to three runs at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="clouddb-rotations-")
+        self.folder = Path(self._folder.name)
+        self.account = SimulatedAccount()
+        self.runs: list[Run] = []
+        self.started = 0
+        # The hosts whose file was changed by hand since a run last wrote or checked it.
+        self.edited: set[str] = set()
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    def secret_of(self, host: str) -> str | None:
+        file = self.folder / host
+        return file.read_text(encoding="utf-8") if file.exists() else None
+
+    def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
+        """The result of api_key_deployment on this host; empty if it fails."""
+        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}, "previous": None}
+        params = {
+            **defaults,
+            "step": step,
+            "consumer": host,
+            "run": run.name,
+            "dest": str(self.folder / host),
+            "record": str(self.folder / f".{host}.rotation"),
+            "tasks_rolled_back": True,
+            **options,
+        }
+        try:
+            result = api_key_deployment.run(params, self.account.client("unused"), False, lambda path: False)
+        except ClouddbError:
+            return {}
+        if step in run.evidence:
+            run.evidence[step][host] = result["evidence"]
+        return result
+
+    def rotation(self, run: Run, step: str, **options: Any) -> dict[str, Any]:
+        """The result of api_key_rotation; empty if it fails."""
+        evidence = run.evidence[api_key_rotation.EVIDENCE_STEPS[step]]
+        params = {
+            "step": step,
+            "name": "deploy-{timestamp}",
+            "run": run.name,
+            "evidence": list(evidence.values()),
+            "hosts": run.hosts,
+            "consumers": [],
+            "former_consumers": [],
+            "max_age": "0",
+            "keep": 0,
+            "grace_period": 0.0,
+            "tags": [],
+            "errors": {},
+            **options,
+        }
+        try:
+            return api_key_rotation.run(params, self.account.client(), False)
+        except ClouddbError:
+            return {}
+
+    def pick(self, number: int) -> Run:
+        return self.runs[number % len(self.runs)]
+
+    @initialize(is_rotated=st.booleans())
+    def rotate_once(self, is_rotated: bool) -> None:
+        if is_rotated:
+            self.begin(set(HOSTS))
+            self.run_in_order(0, 7, set())
+
+    # The steps of a run
+
+    @rule(of_hosts=st.sets(hosts, min_size=1))
+    def begin(self, of_hosts: set[str]) -> None:
+        self.started += 1
+        self.runs = [*self.runs[-2:], Run(self.started, of_hosts)]
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1))
+    def run_in_order(self, number: int, steps: int, failing: set[str]) -> None:
+        """The first steps of a run as the role has them, without the C(failing) host."""
+        run = self.pick(number)
+        online = [host for host in run.hosts if host not in failing]
+        for step in range(steps):
+            if step == 1:
+                self.plan(number)
+            elif step == 2:
+                self.create(number)
+            elif step == 6:
+                self.revoke(number)
+            elif step == 7:
+                self.withdraw(number)
+            else:
+                action = {0: self.inspect, 3: self.deploy, 4: self.confirm, 5: self.commit}[step]
+                for host in online:
+                    action(number, host)
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), host=hosts)
+    def inspect(self, number: int, host: str) -> None:
+        self.deployment(self.pick(number), host, "inspect")
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2))
+    def plan(self, number: int) -> None:
+        run = self.pick(number)
+        run.plan = self.rotation(run, "plan") or run.plan
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2))
+    def create(self, number: int) -> None:
+        run = self.pick(number)
+        if run.plan:
+            self.account.clock.elapsed += 1  # so that each key has a name of its own
+            run.created = self.account.create(f"deploy-20261121T0915{self.started % 60:02}Z")
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), host=hosts)
+    def deploy(self, number: int, host: str) -> None:
+        run = self.pick(number)
+        if run.created and host in run.evidence["inspect"]:
+            key_id, key = run.created
+            options = {name: run.plan[name] for name in ("consumers", "older_keys")}
+            fingerprint = run.evidence["inspect"][host]["fingerprint"]
+            result = self.deployment(run, host, "deploy", key_id=key_id, key=key, fingerprint=fingerprint, **options)
+            if result:
+                run.previous[host] = result["previous"]
+                self.edited.discard(host)
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), host=hosts)
+    def confirm(self, number: int, host: str) -> None:
+        run = self.pick(number)
+        if run.created:
+            self.deployment(run, host, "confirm", key_id=run.created[0], key=run.created[1])
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), host=hosts)
+    def commit(self, number: int, host: str) -> None:
+        run = self.pick(number)
+        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
+        if key_id is not None:
+            self.deployment(run, host, "commit", key_id=key_id, key=run.created and run.created[1])
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2))
+    def revoke(self, number: int) -> None:
+        run = self.pick(number)
+        key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
+        if key_id is not None:
+            self.rotation(run, "revoke", key_id=key_id)
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2), host=hosts)
+    def roll_back(self, number: int, host: str) -> None:
+        run = self.pick(number)
+        if run.created:
+            options = {"key_id": run.created[0], "key": run.created[1], "previous": run.previous.get(host)}
+            self.deployment(run, host, "roll_back", **options)
+
+    @precondition(lambda self: self.runs)
+    @rule(number=st.integers(0, 2))
+    def withdraw(self, number: int) -> None:
+        run = self.pick(number)
+        if run.created:
+            self.rotation(run, "withdraw", key_id=run.created[0], key=run.created[1])
+
+    # What else happens
+
+    @rule(host=hosts, content=st.sampled_from(["", "garbage"]))
+    def edit(self, host: str, content: str) -> None:
+        (self.folder / host).write_text(content, encoding="utf-8")
+        self.edited.add(host)
+
+    @rule(host=hosts)
+    def remove(self, host: str) -> None:
+        (self.folder / host).unlink(missing_ok=True)
+        self.edited.add(host)
+
+    @rule(host=hosts)
+    def remove_record(self, host: str) -> None:
+        (self.folder / f".{host}.rotation").unlink(missing_ok=True)
+
+    @rule(seconds=st.sampled_from([1, 3600]))
+    def wait(self, seconds: int) -> None:
+        self.account.clock.elapsed += seconds
+
+    @invariant()
+    def no_host_is_locked_out(self) -> None:
+        for host in HOSTS:
+            secret = self.secret_of(host)
+            if secret is not None and host not in self.edited:
+                assert self.account.is_active(secret), f"{host} holds {secret}, which is revoked"
+
+
+TestRotations = Rotations.TestCase

@@ -1,0 +1,92 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An account with API keys in memory, for tests with thousands of requests, and clients of it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
+
+ADMIN_SECRET = "secret-of-the-administrator"
+
+
+class SimulatedAccount:
+    """Active keys by id, each with its secret; every request takes a millisecond."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.keys: dict[int, dict[str, Any]] = {}
+        self.secrets: dict[int, str] = {}
+        self._ids = 0
+        self.create("administrator", ADMIN_SECRET)
+
+    def client(self, secret: str = ADMIN_SECRET) -> Client:
+        return cast(Client, SimulatedClient(self, secret))
+
+    def create(self, name: str, secret: str | None = None) -> tuple[int, str]:
+        """The id and the secret of a new key."""
+        self._ids += 1
+        self.secrets[self._ids] = secret or f"secret-{self._ids}"
+        self.keys[self._ids] = {
+            "id": self._ids,
+            "name": name,
+            "created_at": self.now(),
+            "last_used_at": None,
+            "last_used_from_addr": "",
+        }
+        return self._ids, self.secrets[self._ids]
+
+    def is_active(self, secret: str | None) -> bool:
+        return any(self.secrets[key_id] == secret for key_id in self.keys)
+
+    def use(self, secret: str) -> None:
+        """Use the key with this secret, if it is active. Raises Unauthorized otherwise."""
+        self.clock.elapsed += 0.001
+        for key_id, key in self.keys.items():
+            if self.secrets[key_id] == secret:
+                key["last_used_at"] = self.now()
+                return
+        raise Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {})
+
+    def now(self) -> str:
+        return (EPOCH + timedelta(seconds=self.clock.elapsed)).isoformat()
+
+
+class SimulatedClient:
+    """What the code under test uses of a Client."""
+
+    def __init__(self, account: SimulatedAccount, secret: str):
+        self.account = account
+        self.connection = Connection("https://control.example.com/api/v2", secret)
+        self.clock: Clock = account.clock.clock
+
+    def with_api_key(self, secret: str) -> SimulatedClient:
+        return SimulatedClient(self.account, secret)
+
+    def service_now(self) -> datetime:
+        return self.clock.utcnow()
+
+    def get(self, *segments: str | int) -> Response:
+        assert segments == ("api_keys",)
+        self.account.use(self.connection.api_key)
+        return self._response("GET", [dict(key) for key in self.account.keys.values()])
+
+    def delete(self, *segments: str | int) -> Response:
+        path, key_id = segments
+        assert path == "api_keys"
+        self.account.use(self.connection.api_key)
+        key = self.account.keys.pop(int(key_id), None)
+        if key is None:
+            raise NotFound("not found", "DELETE", f"/api_keys/{key_id}", 1, "request", 404, {})
+        return self._response("DELETE", {**key, "revoked": True})
+
+    def _response(self, method: str, json: Any) -> Response:
+        return Response(json, method, "/api_keys", 1, "request")
