@@ -193,6 +193,10 @@ evidence:
       description: Checksum of all that the host holds.
       type: str
       returned: success
+    withdrawn:
+      description: Id of the key that was rolled back and can't be deployed any more.
+      type: int
+      returned: success
     tasks_rolled_back:
       description: The value of O(tasks_rolled_back).
       type: bool
@@ -212,6 +216,7 @@ evidence:
     return_sha256: null
     consumers: {"165432": [web1, web2]}
     fingerprint: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9
+    withdrawn: null
     tasks_rolled_back: false
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.

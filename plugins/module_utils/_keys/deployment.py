@@ -135,6 +135,7 @@ class Consumer(NamedTuple):
             return_sha256=record.previous.sha256 if record and record.previous else None,
             consumers=record.consumers if record else {},
             fingerprint=found.fingerprint,
+            withdrawn=record.withdrawn if record else None,
         )
 
 
@@ -219,15 +220,18 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
     """
     with consumer.held() as found:
         record = found.record
-        is_restored = (
-            record is not None
-            and record.state != COMMITTED
-            and found.holds(key, consumer)
-            and _restore_file(client, consumer, key, record.previous, previous)
-        )
-        if record and is_restored:
-            consumer.write_record(_record_before(record))
-        return is_restored, consumer.evidence(client, "roll_back")
+        is_held = found.holds(key, consumer)
+        if record and is_held and record.state != COMMITTED:
+            is_held = not _restore_file(client, consumer, key, record.previous, previous)
+            record = record if is_held else _record_before(record)
+        if record is None:
+            record = Record(key.id, None, DEPLOYING, None, None, {})
+        if consumer.record and not is_held:
+            # This also changes the fingerprint, by which this run could deploy the key later.
+            consumer.write_record(record._replace(withdrawn=key.id))
+        evidence = consumer.evidence(client, "roll_back")
+        is_restored = found.holds(key, consumer) and not is_held
+        return is_restored, evidence if consumer.record else evidence._replace(withdrawn=key.id)
 
 
 def _restore_file(

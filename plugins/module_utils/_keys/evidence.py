@@ -30,7 +30,8 @@ class Evidence(NamedTuple):
     content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is the checksum of what a
     roll-back may still restore. C(consumers) are the consumers of keys, by key id, as the record has them.
-    C(fingerprint) changes whenever the file or the record changes.
+    C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
+    and can't be deployed to the consumer any more.
     """
 
     consumer: str
@@ -47,6 +48,7 @@ class Evidence(NamedTuple):
     return_sha256: str | None
     consumers: dict[int, list[str]]
     fingerprint: str
+    withdrawn: int | None
     tasks_rolled_back: bool = False
 
     def as_dict(self) -> dict[str, Any]:

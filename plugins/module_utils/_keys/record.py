@@ -48,7 +48,8 @@ class Previous(NamedTuple):
 class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
-    C(consumers) are the names of the consumers that may hold a key, by key id.
+    C(consumers) are the names of the consumers that may hold a key, by key id. C(withdrawn) is the id of the key that was
+    rolled back last, and must not be deployed any more.
     """
 
     key_id: int
@@ -57,6 +58,7 @@ class Record(NamedTuple):
     deployed_at: str | None
     previous: Previous | None
     consumers: dict[int, list[str]]
+    withdrawn: int | None = None
 
     def as_text(self) -> str:
         previous = self.previous._asdict() if self.previous else None
@@ -87,6 +89,7 @@ def _parse(data: Any) -> Record | None:
         data["deployed_at"],
         Previous(**data["previous"]) if data["previous"] else None,
         {int(key_id): [str(name) for name in names] for key_id, names in data["consumers"].items()},
+        data["withdrawn"],
     )
     return record if record.state in (DEPLOYING, DEPLOYED, COMMITTED) else None
 

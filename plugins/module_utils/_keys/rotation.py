@@ -157,7 +157,7 @@ def withdraw(
     C(errors) are the errors of the consumers, by name.
     """
     consumers = rotation.expected()
-    holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), secret)]
+    holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), key_id, secret)]
     failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
     texts = " ".join(f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items())
     key = next((key for key in rotation.keys if key["id"] == key_id), None)
@@ -243,11 +243,12 @@ def _why_not(evidence: Evidence | None, key_id: int) -> str:
     return "" if evidence.state == COMMITTED else "may still be rolled back"
 
 
-def _is_free_of(evidence: Evidence | None, secret: str) -> bool:
+def _is_free_of(evidence: Evidence | None, key_id: int, secret: str) -> bool:
     """Whether the consumer does not hold this secret, nor may return to it."""
     return (
         evidence is not None
         and evidence.tasks_rolled_back
+        and evidence.withdrawn == key_id
         and checksum(secret) not in (evidence.sha256, evidence.return_sha256)
     )
 

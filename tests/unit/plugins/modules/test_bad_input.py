@@ -100,7 +100,7 @@ def test_invalid_connection_option_is_named(
             api_key,
             {"name": "deploy", "dest": "/nowhere/at/all/deploy.key"},
             "dest",
-            "there is no folder /nowhere/at/all; create it first",
+            "The directory /nowhere/at/all does not exist. Create it first.",
         ),
         (api_key, {"name": "deploy", "regenerate": "if_lost"}, "regenerate", "if_lost requires dest"),
         (api_key, {"state": "absent", "name": ""}, "name", NOT_EMPTY),
