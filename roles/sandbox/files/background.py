@@ -152,7 +152,8 @@ class Folder:
 
 def homes() -> set[Path]:
     """Return the home folders of all users."""
-    return {Path(os.path.realpath(home)) for home in (Path.home(), *(user.pw_dir for user in pwd.getpwall())) if home}
+    found = [os.path.expanduser("~"), *(user.pw_dir for user in pwd.getpwall())]
+    return {Path(os.path.realpath(home)) for home in found if home}
 
 
 def server_command(folder: Folder) -> list[str]:
