@@ -65,6 +65,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "deploy", "state": "absent", "second_key": True}, None),
     (api_key, {"name": "deploy", "second_key": True}, None),
     (api_key, {"name": "deploy", "dest": "no/folder/deploy.key"}, None),
+    (api_key, {"name": "deploy", "dest": "link.key"}, None),
     (api_key, {"name": "deploy", "regenerate": "if_lost"}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
@@ -102,6 +103,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.chdir(folder)
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (folder / "refused.key").write_text("revoked")
+        (folder / "link.key").symlink_to("refused.key")
 
         def message_of(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
             with running_sandbox(tmp_path_factory.mktemp("sandbox"), projects=PROJECTS) as sandbox:

@@ -104,7 +104,7 @@ class Workspace:
         program = CHECKOUT / "roles" / "sandbox" / "files" / "background.py"
         # Unlike Path.rglob, os.walk ignores folders that are removed while it runs.
         for folder, _folders, files in os.walk(self.root):
-            if "server.json" in files:
+            if ".clouddb-sandbox" in files:
                 subprocess.run([sys.executable, str(program), "stop", folder], stdout=subprocess.DEVNULL, check=False)
 
 

@@ -1,13 +1,15 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start and stop the sandbox of a folder as a background process, or show its status. Needs only the standard library.
+"""Create or remove a sandbox's folder, start or stop its process, or show its status. Needs only the standard library.
 
-    python background.py {start,status,stop} FOLDER
+    python background.py {create,start,stop,remove,status} FOLDER
 
-The folder contains `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when
-they are new or changed. Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running,
-`base_url` and `api_key_file`. `status` adds `is_usable`: whether the folder is missing, empty, or a sandbox's.
+`create` marks the folder as a sandbox's with a marker file, and the other commands refuse a folder without it. It contains
+`server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
+Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
+`status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
+is refused, or null) and `is_reached` (whether the sandbox is in the wanted state).
 """
 
 from __future__ import annotations
@@ -17,23 +19,41 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
+MARKER = "The role sandbox of clouddb.control has created this folder, and removes it with sandbox_state: absent.\n"
+FILES = (
+    *("server.json", "server", "seed.yml", "api_key", "ready.json", "sandbox.log"),
+    *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
+    # What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
+    *(".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml"),
+)
+
+
+class Refused(Exception):
+    """The folder is not a sandbox's, or may not be removed."""
 
 
 class Folder:
     """The folder of a sandbox, and the paths of its files."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        # A link in the last part is not resolved, so that it is found.
+        self.path = path.parent.resolve() / path.name if path.name != ".." else path.resolve()
+        path = self.path
+        self.marker = path / ".clouddb-sandbox"
         self.bundle = path / "server.json"
         self.server = path / "server"
         self.database = path / "sandbox.sqlite"
@@ -43,9 +63,56 @@ class Folder:
         self.ready = path / "ready.json"
         self.log = path / "sandbox.log"
 
-    def is_usable(self) -> bool:
-        """Return whether the folder has no files but a sandbox's, so that the role may use and remove it."""
-        return not self.path.exists() or self.bundle.exists() or not any(self.path.iterdir())
+    def content(self) -> str:
+        """Return whether the folder is `missing`, `empty` or a `sandbox`. Raises Refused if it is anything else."""
+        if any(self.path in (home, *home.parents) for home in homes()):
+            raise Refused(f"{self.path} is or contains a home folder. Choose a folder of its own for the sandbox.")
+        try:
+            status = self.path.lstat()
+        except FileNotFoundError:
+            return "missing"
+        if not stat.S_ISDIR(status.st_mode):
+            raise Refused(f"{self.path} is a symbolic link or a file. Choose a folder.")
+        if status.st_uid != os.geteuid():
+            raise Refused(
+                f"{self.path} belongs to uid {status.st_uid}. Run the role as that user, or choose another folder."
+            )
+        if not any(self.path.iterdir()):
+            return "empty"
+        if not self.is_marked():
+            raise Refused(
+                f"{self.path} contains files that do not belong to a sandbox. Choose a folder that is missing or empty."
+            )
+        return "sandbox"
+
+    def is_marked(self) -> bool:
+        """Return whether the folder has the marker, written by this user."""
+        try:
+            descriptor = os.open(self.marker, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            status = os.fstat(descriptor)
+            is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
+            return is_ours and os.read(descriptor, len(MARKER) + 1) == MARKER.encode()
+        finally:
+            os.close(descriptor)
+
+    def require_sandbox(self) -> None:
+        """Raise Refused unless this is a sandbox's folder."""
+        if self.content() != "sandbox":
+            raise Refused(
+                f"{self.path} is not the folder of a sandbox. Choose the folder that the sandbox was started in."
+            )
+
+    def own_files(self, virtualenv: Path) -> set[Path]:
+        """Return what the sandbox has created in the folder, and its virtual environment if that is there; not the marker."""
+        return {
+            path
+            for path in self.path.iterdir()
+            if any(fnmatch(path.name, pattern) for pattern in FILES)
+            or (path == virtualenv and (path / "pyvenv.cfg").is_file())
+        }
 
     def last_start(self) -> dict[str, Any]:
         """Return the content of the ready file. It remains after the process ends, so that the next start can reuse the port."""
@@ -55,25 +122,64 @@ class Folder:
             ready = {}
         return ready
 
+    def is_running(self) -> bool:
+        """Return whether a process holds the database's lock."""
+        return self.lock_holder() is not None
+
     def pid(self) -> int | None:
-        """Return the id of the process that holds the database's lock, as that process has written it to the lock file."""
+        """Return the id of the sandbox's process: the lock file has it, and the process was started with this database."""
+        text = self.lock_holder()  # empty until the holder has written its id
+        if text and text.isdigit() and self.is_server(int(text)):
+            return int(text)
+        return None
+
+    def lock_holder(self) -> str | None:
+        """Return the content of the database's lock file, or None if no process holds the lock."""
         try:
-            with self.lock.open(encoding="ascii") as file:
+            with self.lock.open(encoding="ascii", errors="replace") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    text = file.read()  # empty until the holder has written its id
-                    return int(text) if text else None
+                    return file.read(20)
         except FileNotFoundError:
             pass
         return None
+
+    def is_server(self, pid: int) -> bool:
+        """Return whether the process is a server of this folder: an id can be that of another process."""
+        return " ".join(server_command(self)) in command_line(pid)
+
+
+def homes() -> set[Path]:
+    """Return the home folders of all users."""
+    found = [os.path.expanduser("~"), *(user.pw_dir for user in pwd.getpwall())]
+    return {Path(os.path.realpath(home)) for home in found if home}
+
+
+def server_command(folder: Folder) -> list[str]:
+    """Return the part of the server's command line that no other process has."""
+    return ["-m", "clouddb_sandbox", "--database", str(folder.database)]
+
+
+def command_line(pid: int) -> str:
+    """Return the arguments of a process, joined by spaces; empty if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+    except OSError:
+        if Path("/proc/self").exists():
+            return ""
+    shown = subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return shown.stdout
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="background.py")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in ("start", "status", "stop"):
-        commands.add_parser(command).add_argument("folder", type=Path)
+    for command in ("create", "start", "stop", "remove", "status"):
+        commands.add_parser(command).add_argument("folder")
+    for command in ("remove", "status"):
+        commands.choices[command].add_argument("--virtualenv", help="default: venv in the folder")
+    commands.choices["status"].add_argument("--wanted", choices=("started", "stopped", "absent"), default="started")
     start_parser = commands.choices["start"]
     start_parser.add_argument("--host", default="127.0.0.1")
     start_parser.add_argument("--port", type=int, default=0, help="0: the port of the last start, or any free port")
@@ -81,24 +187,97 @@ def main(arguments: list[str] | None = None) -> int:
     start_parser.add_argument("--timeout", type=float, default=30)
     start_parser.add_argument("--restart", action="store_true", help="restart even if nothing has changed")
     options = parser.parse_args(arguments)
-    folder = Folder(options.folder.expanduser().resolve())
-    if options.command == "start":
-        return start(folder, options)
-    if options.command == "stop":
-        print_status(folder, changed=stop(folder))
-    else:
-        print_status(folder, changed=False, is_usable=folder.is_usable())
+    folder = Folder(expanded(options.folder))
+    try:
+        if options.command == "status":
+            show_status(folder, options.wanted, virtualenv_of(folder, options))
+        elif options.command == "create":
+            print_status(folder, changed=create(folder))
+        elif options.command == "start":
+            return start(folder, options)
+        elif options.command == "stop":
+            print_status(folder, changed=folder.content() != "missing" and stop(folder))
+        else:
+            print_status(folder, changed=remove(folder, virtualenv_of(folder, options)))
+    except Refused as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
-def print_status(folder: Folder, **facts: bool) -> None:
-    pid = folder.pid()
+def expanded(path: str) -> Path:
+    """Return the path as Ansible's modules expand it."""
+    return Path(os.path.expanduser(os.path.expandvars(path))).absolute()
+
+
+def virtualenv_of(folder: Folder, options: argparse.Namespace) -> Path:
+    return Folder(expanded(options.virtualenv)).path if options.virtualenv else folder.path / "venv"
+
+
+def show_status(folder: Folder, wanted: str, virtualenv: Path) -> None:
+    content, problem = None, None
+    try:
+        content = folder.content()
+        if wanted != "started" and content != "missing":
+            folder.require_sandbox()
+        if wanted == "absent" and content == "sandbox":
+            require_own_files(folder, virtualenv)
+    except Refused as error:
+        problem = str(error)
+    is_running = content == "sandbox" and folder.pid() is not None
+    is_reached = content == "missing" if wanted == "absent" else is_running == (wanted == "started")
+    print_status(folder, changed=False, content=content, problem=problem, is_reached=is_reached)
+
+
+def print_status(folder: Folder, **facts: Any) -> None:
+    pid = folder.pid() if folder.is_marked() else None
     access = {"base_url": folder.last_start().get("base_url"), "api_key_file": str(folder.api_key)} if pid else {}
     print(json.dumps({**facts, "pid": pid, **access}))
 
 
+def create(folder: Folder) -> bool:
+    """Create the folder, and mark it as a sandbox's. Returns whether that changed anything."""
+    content = folder.content()
+    if content == "sandbox":
+        return False
+    if content == "missing":
+        folder.path.mkdir(mode=0o700, parents=True)
+    folder.path.chmod(0o700)
+    with open(os.open(folder.marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(MARKER.encode())
+    return True
+
+
+def require_own_files(folder: Folder, virtualenv: Path) -> None:
+    """Raise Refused if the folder contains files that the sandbox has not created."""
+    if unknown := {*folder.path.iterdir()} - folder.own_files(virtualenv) - {folder.marker}:
+        names = ", ".join(sorted(path.name for path in unknown))
+        raise Refused(
+            f"{folder.path} contains files that the sandbox has not created: {names}. Move them elsewhere first."
+        )
+
+
+def remove(folder: Folder, virtualenv: Path) -> bool:
+    """Stop the sandbox, and remove what it has created. Returns whether there was anything."""
+    if folder.content() == "missing":
+        return False
+    folder.require_sandbox()
+    require_own_files(folder, virtualenv)
+    stop(folder)
+    # The marker is last, so that a removal that was killed can be repeated.
+    for path in folder.own_files(virtualenv):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    folder.marker.unlink()
+    folder.path.rmdir()
+    return True
+
+
 def start(folder: Folder, options: argparse.Namespace) -> int:
     """Start the sandbox, or restart it if its server or address has changed. Returns the exit code."""
+    folder.require_sandbox()
     last = folder.last_start()
     port = options.port or last.get("port", 0)
     same_address = (last.get("host"), last.get("port")) == (options.host, port)
@@ -109,8 +288,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     if not is_unpacked(folder):
         unpack(folder)
     command = [
-        *(sys.executable, "-m", "clouddb_sandbox"),
-        *("--database", str(folder.database)),
+        *(sys.executable, *server_command(folder)),
         *("--seed", str(folder.seed)),
         *("--api-key-file", str(folder.api_key)),
         *("--ready-file", str(folder.ready)),
@@ -155,16 +333,38 @@ def report_failure(folder: Folder, log_start: int, message: str) -> int:
 
 
 def stop(folder: Folder) -> bool:
-    """Stop the process that holds the database's lock, and no other. Returns whether there was one."""
+    """Stop the server of this folder, and no other process. Returns whether there was one. Raises Refused."""
+    folder.require_sandbox()
     changed = False
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_TIMEOUT
-        if pid := folder.pid():
-            os.kill(pid, signal_number)
-            changed = True
-        while folder.pid() and time.monotonic() < deadline:
+        is_sent = False
+        while folder.is_running() and time.monotonic() < deadline:
+            if not is_sent and (pid := folder.pid()):
+                send_signal(folder, pid, signal_number)
+                is_sent = changed = True
             time.sleep(0.02)
+    if folder.is_running():
+        raise Refused(
+            f"Another process than the sandbox holds the lock {folder.lock}. It was not stopped. Check it with lsof or fuser."
+        )
     return changed
+
+
+def send_signal(folder: Folder, pid: int, number: int) -> None:
+    """Send the signal if the process is the server of this folder."""
+    with suppress(ProcessLookupError):
+        if not hasattr(os, "pidfd_open"):  # not Linux
+            if folder.pid() == pid:
+                os.kill(pid, number)
+            return
+        descriptor = os.pidfd_open(pid)
+        try:
+            # While it is open, the id can't become that of another process.
+            if folder.pid() == pid:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
 
 
 def is_unpacked(folder: Folder) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -31,6 +32,7 @@ PLATFORM_ACTIONS = ("start_compute", "suspend_compute", "check_availability")
 def run_background(tmp_path, capsys):
     """Run a background.py command on the test's folder. Returns the exit code, the parsed output, and stderr."""
     sources = {path.relative_to(SERVER): path for path in SERVER.glob("clouddb_sandbox/**/*.py")}
+    background.create(background.Folder(tmp_path))
     (tmp_path / "seed.yml").write_text("{}")
     (tmp_path / "server.json").write_text(json.dumps({str(name): path.read_text() for name, path in sources.items()}))
 
@@ -72,11 +74,12 @@ def kill_during_writes(writers, enough, status, timeout):
 
 class TestBackground:
     def test_start_status_stop(self, run_background, service_of):
-        assert run_background("status") == (0, {"changed": False, "is_usable": True, "pid": None}, "")
+        facts = {"changed": False, "content": "sandbox", "problem": None}
+        assert run_background("status") == (0, {**facts, "is_reached": False, "pid": None}, "")
         first = start(run_background)
         assert first["changed"] is True
         assert service_of(first).get("projects").status_code == 200
-        assert run_background("status")[1] == {**first, "changed": False, "is_usable": True}
+        assert run_background("status")[1] == {**first, **facts, "is_reached": True}
         assert run_background("start")[1] == {**first, "changed": False}
         assert run_background("stop")[1] == {"changed": True, "pid": None}
         assert run_background("stop")[1] == {"changed": False, "pid": None}
@@ -125,13 +128,6 @@ class TestBackground:
         assert not (tmp_path / "server" / "removed_file.py").exists()
         assert service_of(second).get("nowhere").json()["message"].startswith("new ")
 
-    @pytest.mark.parametrize(("name", "usable"), [(None, True), ("server.json", True), ("unrelated_file", False)])
-    def test_folder_with_unrelated_files_is_not_usable(self, tmp_path, name, usable):
-        assert background.Folder(tmp_path / "missing").is_usable()
-        if name:
-            (tmp_path / name).touch()
-        assert background.Folder(tmp_path).is_usable() is usable
-
     def test_invalid_seed_fails_the_start(self, run_background, tmp_path):
         (tmp_path / "seed.yml").write_text('{"projects": [{"colour": "red"}]}')
         code, _status, error = run_background("start")
@@ -145,18 +141,192 @@ class TestBackground:
         assert (code, status) == (1, None)
         assert "Address already in use" in error
 
-    def test_stop_ignores_stale_process_ids(self, run_background, tmp_path):
-        """Only the process that holds the lock is stopped."""
+    def test_stop_ignores_stale_process_ids(self, run_background, tmp_path, other_process):
+        """The files of a killed sandbox have an id that is now another process's."""
+        kill(start(run_background))
+        (tmp_path / "sandbox.sqlite.lock").write_text(str(other_process.pid))
+        (tmp_path / "ready.json").write_text(json.dumps({"pid": other_process.pid, "base_url": "x"}))
+        assert run_background("stop")[1] == {"changed": False, "pid": None}
+        assert other_process.poll() is None
+
+    def test_only_the_server_of_the_folder_is_stopped(self, run_background, tmp_path, other_process, monkeypatch):
+        """Another process holds the lock, and the lock file has the id of yet another one."""
+        monkeypatch.setattr(background, "STOP_TIMEOUT", 0.1)
+        with (tmp_path / "sandbox.sqlite.lock").open("w") as lock:
+            lock.write(str(other_process.pid))
+            lock.flush()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for command in ("stop", "remove", "start"):
+                code, _status, error = run_background(command)
+                assert code == 1
+                assert "Another process than the sandbox holds the lock" in error
+        assert other_process.poll() is None
+        assert (tmp_path / "seed.yml").exists()
+
+    def test_remove(self, run_background, tmp_path):
         first = start(run_background)
-        kill(first)
-        other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        try:
-            (tmp_path / "sandbox.sqlite.lock").write_text(str(other.pid))
-            (tmp_path / "ready.json").write_text(json.dumps({"pid": other.pid, "base_url": "x"}))
-            assert run_background("stop")[1] == {"changed": False, "pid": None}
-            assert other.poll() is None
-        finally:
-            other.communicate()
+        assert run_background("remove")[1] == {"changed": True, "pid": None}
+        assert not tmp_path.exists()
+        os.waitpid(first["pid"], 0)
+        assert run_background("remove")[1] == {"changed": False, "pid": None}
+
+
+@pytest.fixture
+def other_process():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.communicate()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that looks like a sandbox's, without the marker."""
+    folder = background.Folder(tmp_path / "sandbox")
+    folder.server.mkdir(parents=True)
+    for path in (folder.bundle, folder.seed, folder.lock, folder.server / "module.py"):
+        path.write_text("{}")
+    return folder
+
+
+def contents(path):
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+
+
+def hard_link(folder):
+    (folder.path.parent / "other").write_text(background.MARKER)
+    os.link(folder.path.parent / "other", folder.marker)
+
+
+def symbolic_link(folder):
+    (folder.path.parent / "other").write_text(background.MARKER)
+    folder.marker.symlink_to("../other")
+
+
+MARKERS = {
+    "none": lambda folder: None,
+    "other content": lambda folder: folder.marker.write_text("sandbox"),
+    "longer content": lambda folder: folder.marker.write_text(background.MARKER + "x"),
+    "folder": lambda folder: folder.marker.mkdir(),
+    "FIFO": lambda folder: os.mkfifo(folder.marker),
+    "link": symbolic_link,
+    "hard link": hard_link,
+}
+
+
+class TestFolder:
+    """Only a folder with the marker is started, stopped and removed."""
+
+    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
+    @pytest.mark.parametrize("marker", MARKERS.values(), ids=MARKERS)
+    def test_folder_without_the_marker_is_refused(self, folder, capsys, marker, command):
+        marker(folder)
+        before = contents(folder.path)
+        assert background.main([command, str(folder.path)]) == 1
+        assert "contains files that do not belong to a sandbox" in capsys.readouterr().err
+        assert contents(folder.path) == before
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+    @pytest.mark.parametrize("name", ["folder", "marker"])
+    def test_folder_of_another_user_is_refused(self, tmp_path, capsys, name):
+        folder = background.Folder(tmp_path / "sandbox")
+        background.create(folder)
+        os.chown(folder.path if name == "folder" else folder.marker, 65534, 65534)
+        assert background.main(["remove", str(folder.path)]) == 1
+        assert ("belongs to uid 65534" if name == "folder" else "do not belong to a sandbox") in capsys.readouterr().err
+        assert folder.marker.exists()
+
+    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
+    def test_symbolic_link_is_refused(self, tmp_path, capsys, command):
+        background.create(background.Folder(tmp_path / "sandbox"))
+        (tmp_path / "link").symlink_to("sandbox")
+        assert background.main([command, str(tmp_path / "link")]) == 1
+        assert "is a symbolic link or a file" in capsys.readouterr().err
+        assert contents(tmp_path) == ["link", "sandbox", "sandbox/.clouddb-sandbox"]
+
+    @pytest.mark.parametrize("place", ["home", "above", "root"])
+    def test_home_is_refused(self, tmp_path, capsys, monkeypatch, place):
+        """Also with a marker in it."""
+        home = tmp_path / "home" / "user"
+        path = {"home": home, "above": home.parent, "root": Path("/")}[place]
+        if place != "root":
+            background.create(background.Folder(path))
+        home.mkdir(parents=True, exist_ok=True)
+        monkeypatch.setenv("HOME", str(home))
+        for command in ("create", "stop", "remove"):
+            assert background.main([command, str(path)]) == 1
+            assert "is or contains a home folder" in capsys.readouterr().err
+        assert home.exists()
+
+    @pytest.mark.parametrize("command", ["start", "stop", "remove"])
+    def test_empty_folder_is_not_a_sandbox(self, tmp_path, capsys, command):
+        assert background.main([command, str(tmp_path)]) == 1
+        assert "is not the folder of a sandbox" in capsys.readouterr().err
+        assert tmp_path.exists()
+
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_created_folder_is_private(self, tmp_path, capsys, exists):
+        path = tmp_path / "parent" / "sandbox"
+        if exists:
+            path.mkdir(parents=True, mode=0o755)
+        for changed in (True, False):
+            assert background.main(["create", str(path)]) == 0
+            assert json.loads(capsys.readouterr().out) == {"changed": changed, "pid": None}
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert contents(path) == [".clouddb-sandbox"]
+
+    def test_folder_with_other_files_is_not_removed(self, tmp_path, capsys):
+        folder = background.Folder(tmp_path / "sandbox")
+        background.create(folder)
+        folder.seed.write_text("{}")
+        (folder.path / "notes.txt").touch()
+        (folder.path / "venv").mkdir()
+        before = contents(folder.path)
+        assert background.main(["remove", str(folder.path)]) == 1
+        assert "files that the sandbox has not created: notes.txt, venv. Move them" in capsys.readouterr().err
+        assert contents(folder.path) == before
+
+    @pytest.mark.parametrize("virtualenv", [None, "venv", "another"])
+    def test_virtual_environment_in_the_folder_is_removed(self, tmp_path, virtualenv):
+        folder = background.Folder(tmp_path / "sandbox")
+        background.create(folder)
+        environment = folder.path / (virtualenv or "venv")
+        environment.mkdir()
+        (environment / "pyvenv.cfg").touch()
+        options = ["--virtualenv", str(environment)] if virtualenv else []
+        assert background.main(["remove", str(folder.path), *options]) == 0
+        assert contents(tmp_path) == []
+
+    def test_links_in_the_folder_are_not_followed(self, tmp_path):
+        folder = background.Folder(tmp_path / "sandbox")
+        background.create(folder)
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "file").touch()
+        folder.server.symlink_to("../other")
+        assert background.main(["remove", str(folder.path)]) == 0
+        assert contents(tmp_path) == ["other", "other/file"]
+
+    @pytest.mark.parametrize(
+        ("content", "wanted", "is_refused"),
+        [
+            *(("missing", wanted, False) for wanted in ("started", "stopped", "absent")),
+            *(("empty", wanted, wanted != "started") for wanted in ("started", "stopped", "absent")),
+            *(("sandbox", wanted, False) for wanted in ("started", "stopped", "absent")),
+            *((None, wanted, True) for wanted in ("started", "stopped", "absent")),
+        ],
+    )
+    def test_status_says_what_would_be_refused(self, tmp_path, capsys, content, wanted, is_refused):
+        folder = background.Folder(tmp_path / "sandbox")
+        if content == "sandbox":
+            background.create(folder)
+        elif content != "missing":
+            folder.path.mkdir()
+        if content is None:
+            folder.bundle.write_text("{}")
+        assert background.main(["status", str(folder.path), "--wanted", wanted]) == 0
+        status = json.loads(capsys.readouterr().out)
+        assert (status["content"], status["problem"] is not None) == (content, is_refused)
+        if not is_refused:
+            assert status["is_reached"] is (wanted == "stopped" or (content, wanted) == ("missing", "absent"))
 
 
 class TestCrashRecovery:

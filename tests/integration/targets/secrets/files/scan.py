@@ -167,7 +167,9 @@ def missing(folder: Path, exit_codes: list[int], command_lines: set[bytes], hash
     output, log, syslog = (texts.get(name, "") for name in ("output-0", "ansible.log", "syslog"))
     secrets = [path.read_bytes().strip() for path in (folder / "keys").glob("[!.]*") if path.name != INVALID_KEY_FILE]
     modules_kept = {path.name for path in (folder / "home" / "remote").rglob("AnsiballZ_*.py")}
-    temporary_files = [(path.name[:9], stat.S_IMODE(path.stat().st_mode)) for path in (folder / "killed").iterdir()]
+    temporary_files = [
+        (path.name[:9], stat.S_IMODE(path.stat().st_mode)) for path in (folder / "killed").glob(".*.tmp")
+    ]
     checks = {
         "success of the playbook and of the inventory": exit_codes[:2] == [0, 0],
         "a crash of each module": output.count(
