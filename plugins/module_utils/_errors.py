@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._untrusted import MAX_MESSAGE_LENGTH, displayable
+
 # After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
 TRANSIENT_STATUSES = frozenset({423, 429, 500, 502, 503, 504})
 # After these, the service did not act, so that even a POST may be retried.
@@ -20,14 +22,18 @@ class ClouddbError(Exception):
     """Base of all errors of this collection.
 
     The message consists of complete sentences. C(details) become RV(failure), C(result) holds further fields of the task's result.
+    Texts of the service in the message and in C(details) are made displayable here.
     """
 
     kind = "error"
     transient = False
 
     def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
-        super().__init__(message)
-        self.details = details or {}
+        super().__init__(displayable(message, MAX_MESSAGE_LENGTH))
+        self.details = {
+            field: displayable(value, MAX_MESSAGE_LENGTH) if isinstance(value, str) else value
+            for field, value in (details or {}).items()
+        }
         self.result = result or {}
 
     def as_result(self) -> dict[str, Any]:
@@ -97,8 +103,7 @@ class StatusError(RequestFailed):
         status: int,
         error_body: dict[str, str],
     ):
-        super().__init__(message, method, path, attempts, request_id, status=status)
-        self.details.update(error_body)
+        super().__init__(message, method, path, attempts, request_id, **{"status": status, **error_body})
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
         self.may_have_acted = status >= 500 and status not in REFUSED_STATUSES

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
+import json
 import logging
 import uuid
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import without_templates
 from .changes import Change
 
 # How long the rules may take to take or confirm an event, in seconds.
@@ -75,20 +76,19 @@ async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     """The event of a change; if it is emitted again after a crash, it has the same C(meta.uuid).
 
-    It is a copy, because filters of a rulebook may change it.
+    It is a copy, because filters of a rulebook may change it, and without templates: ansible-rulebook passes events to
+    playbooks as extra variables, which Ansible renders.
     """
     operation = change.operation
-    name = " ".join(
-        str(part)
-        for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at"))
-    )
+    identity = [project["id"], operation["id"], change.previous_status, operation["status"], operation.get("updated_at")]
     content = {
         "operation": operation,
         "previous_status": change.previous_status,
         "project": project,
         "seconds": _seconds(operation),
     }
-    return {"clouddb": copy.deepcopy(content), "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, name))}}
+    event_id = uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity))
+    return {"clouddb": without_templates(content), "meta": {"uuid": str(event_id)}}
 
 
 def _seconds(operation: Mapping[str, Any]) -> float | None:
