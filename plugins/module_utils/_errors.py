@@ -8,6 +8,7 @@ No error ever holds a header or a key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
@@ -30,15 +31,19 @@ class ClouddbError(Exception):
 
     def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
         super().__init__(displayable(message, MAX_MESSAGE_LENGTH))
-        self.details = {
-            field: displayable(value, MAX_MESSAGE_LENGTH) if isinstance(value, str) else value
-            for field, value in (details or {}).items()
-        }
+        self.details = _displayable(details or {})
         self.result = result or {}
 
     def as_result(self) -> dict[str, Any]:
         """The arguments of C(fail_json): C(msg), C(failure) and the further fields of the result."""
         return {**self.result, "msg": str(self), "failure": {"kind": self.kind, **self.details}}
+
+
+def _displayable(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        field: displayable(value, MAX_MESSAGE_LENGTH) if isinstance(value, str) else value
+        for field, value in details.items()
+    }
 
 
 class InvalidOption(ClouddbError):
@@ -103,7 +108,8 @@ class StatusError(RequestFailed):
         status: int,
         error_body: dict[str, str],
     ):
-        super().__init__(message, method, path, attempts, request_id, **{"status": status, **error_body})
+        super().__init__(message, method, path, attempts, request_id, status=status)
+        self.details.update(_displayable(error_body))
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
         self.may_have_acted = status >= 500 and status not in REFUSED_STATUSES

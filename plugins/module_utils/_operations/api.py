@@ -15,7 +15,7 @@ from .._http.client import Client
 from .._http.pagination import Page, pages
 from .._http.response import Response
 from .._timestamps import parse_timestamp
-from .._untrusted import without_templates
+from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
 # A point in time, or an age before the current time of the service.
@@ -81,10 +81,10 @@ def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator
 
 
 def _require_operation(response: Response, operation: Any, project_id: str) -> Operation:
-    """The operation, if it is one of this project, so that it is never taken for another's. Raises UnexpectedResponse."""
-    required: Operation = response.require(operation, id=str, project_id=str, status=str)
-    if required["project_id"] != project_id:
-        raise response.unexpected(f"it has an operation of another project, {required['project_id']}")
+    """The operation, if it does not belong to another project. Raises UnexpectedResponse."""
+    required: Operation = response.require(operation, id=str, status=str)
+    if required.get("project_id") not in (None, project_id):
+        raise response.unexpected(f"it has an operation of another project, {displayable(required['project_id'])}")
     return required
 
 
