@@ -43,13 +43,9 @@ def _printable(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
-def without_templates(value: Any) -> Any:
-    """The value, in all of whose texts, names of fields included, a space divides the opening delimiters of templates.
+def without_templates(text: str) -> str:
+    """The text with a space in the opening delimiters of templates.
 
     For texts that cannot be marked as untrusted: names of fields, and variables that ansible-rulebook passes on.
     """
-    if isinstance(value, str):
-        return _TEMPLATE.sub(r"\1\2 ", value)
-    if isinstance(value, dict):
-        return {without_templates(field): without_templates(item) for field, item in value.items()}
-    return [without_templates(item) for item in value] if isinstance(value, list) else value
+    return _TEMPLATE.sub(r"\1\2 ", text)
