@@ -18,6 +18,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._operations.status import SUCCEEDED
+from ..module_utils._untrusted import displayable
 
 # No polls are sent while the module starts, so its runs become longer, and starts rarer, as the wait goes on.
 FIRST_RUN_SECONDS = 2.0
@@ -97,8 +98,7 @@ class ActionModule(ActionBase):
         if not lines and not is_over and time.monotonic() - self._shown_at >= HEARTBEAT_SECONDS:
             lines = [heartbeat_line(result["operations"], result["elapsed"])]
         for line in lines:
-            # What the service sends must not control the terminal.
-            display.display("".join(character if character.isprintable() else "?" for character in line))
+            display.display(displayable(line))
             self._shown_at = time.monotonic()
 
 

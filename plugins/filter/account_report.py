@@ -159,7 +159,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..plugin_utils._report.facts import ReportOptions, report_facts
+from ..module_utils._untrusted import displayable
+from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 
 
 def account_report(
@@ -174,8 +175,8 @@ def account_report(
         raise AnsibleFilterError("account_report: days and stale_days must be 1 or more.")
     try:
         return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
-    except (OverflowError, ValueError) as error:
-        raise AnsibleFilterError(f"account_report: {error}") from error
+    except INVALID_INPUT as error:
+        raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 
 
 class FilterModule:

@@ -65,7 +65,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..plugin_utils._report.facts import FORMAT
+from ..module_utils._untrusted import displayable
+from ..plugin_utils._report.facts import FORMAT, INVALID_INPUT
 from ..plugin_utils._report.page import PageLimits, report_page
 
 
@@ -74,12 +75,12 @@ def account_report_page(facts: Any, most_timelines: int = 20, most_rows: int = 1
     try:
         if facts["format"] != FORMAT:
             raise AnsibleFilterError(
-                f"account_report_page: the facts have format {facts['format']}, not {FORMAT}. Create the report again."
+                f"account_report_page: the facts have format {displayable(facts['format'], 50)}, not {FORMAT}. Create the report again."
             )
         return wrap_var(report_page(facts, PageLimits(max(0, most_timelines), max(0, most_rows))))
-    except (KeyError, TypeError, ValueError) as error:
+    except INVALID_INPUT as error:
         raise AnsibleFilterError(
-            f"account_report_page: the input must be the result of the filter account_report: {error}"
+            f"account_report_page: the input must be the result of the filter account_report: {displayable(error)}"
         ) from error
 
 

@@ -26,16 +26,20 @@ options:
     choices: [clouddb.control.projects]
   hostnames:
     description:
-      - Fields of a project to use as its host name. The first field that is not empty is used.
+      - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
       - If several projects have the same name, their ids are appended, for example V(shop-wispy-lake-12345678). The same applies to names that
-        Ansible reserves, such as C(localhost) and C(all).
-      - Characters other than letters, digits, dots, dashes and underscores are replaced by underscores.
+        differ in case only, and to names that Ansible reserves, such as C(localhost) and C(all).
+      - Names are shortened to 100 characters. Characters other than ASCII letters, digits, dots, dashes and underscores are replaced by
+        underscores, and so are a dot or dash at the beginning and the dot of the endings C(.yml), C(.yaml) and C(.json). The variables of a
+        host are therefore never read from another host's file in C(host_vars).
+      - Whoever can name a project can give it the name of a host of another inventory source. Use V(id) if such a host could be mistaken.
     type: list
     elements: str
     default: [name, id]
   hostvars_prefix:
     description:
       - Prefix of the names of the host variables.
+      - Fields that would become C(ansible_) variables or are not valid names of variables are left out with a warning.
     type: str
     default: clouddb_
   filters:
@@ -63,6 +67,7 @@ options:
     type: int
     default: 4
 notes:
+  - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
   - O(base_url) and O(api_key) can be templates or vaulted values.
   - The cache contains neither the API key nor data from which the key could be derived.
 seealso:
@@ -92,9 +97,10 @@ groups:
   broken: clouddb_operations | selectattr('status', 'equalto', 'failed') | list | length > 0
   locked: clouddb_locked
 
-# Connect to the proxy host of the project.
+# Run tasks on the controller, and connect to the proxy host of the project there.
 compose:
-  ansible_host: clouddb_proxy_host
+  ansible_connection: "'local'"
+  login_host: clouddb_proxy_host
 
 # Cache the projects for an hour.
 cache: true
@@ -129,11 +135,14 @@ from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
+from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 
 GROUP = "clouddb_projects"
 CONNECTION_OPTIONS = tuple(connection_argument_spec())
 # Host names that Ansible or this plugin already use for something else.
 RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1", "::1", GROUP)
+# With an id of the maximum length, the name still fits into the name of a file.
+MAX_NAME_LENGTH = 100
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -164,12 +173,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         )
         connection = connection_from({name: self._option(name) for name in CONNECTION_OPTIONS})
         key = _cache_key(connection, options)
-        if self.get_option("cache") and use_cache and key in self._cache:
-            cached: dict[str, Any] = self._cache[key]
-            return cached
+        if self.get_option("cache") and use_cache and _is_account(cached := self._cache.get(key)):
+            found: dict[str, Any] = cached
+            return found
         account = _fetch(Client(connection), options)
         for warning in account["warnings"]:
-            self.display.warning(warning)
+            self.display.warning(displayable(warning, MAX_MESSAGE_LENGTH))
         # An incomplete list is not cached: the next run may get a complete one.
         if self.get_option("cache") and not account["warnings"]:
             self._cache[key] = account
@@ -183,32 +192,45 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.inventory.add_group(GROUP)
         prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
         names = host_names(account["projects"], self.get_option("hostnames"))
+        left_out: dict[str, None] = {}
         for project in account["projects"]:
             host = self.inventory.add_host(names[project["id"]], group=GROUP)
-            # Values of the service are marked as unsafe, so that they are never rendered as templates.
-            variables = {f"{prefix}{field}": wrap_var(value) for field, value in project.items()}
+            fields = dict(project)
             if project["id"] in account["operations"]:
-                variables[f"{prefix}operations"] = wrap_var(account["operations"][project["id"]])
+                fields["operations"] = account["operations"][project["id"]]
+            left_out.update(dict.fromkeys(field for field in fields if not _is_variable(f"{prefix}{field}")))
+            # Values of the service are marked as unsafe, so that they are never rendered as templates.
+            variables = {f"{prefix}{field}": wrap_var(value) for field, value in fields.items() if field not in left_out}
             for name, value in variables.items():
                 self.inventory.set_variable(host, name, value)
             self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
             self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
+        if left_out:
+            fields_text = ", ".join(map(displayable, left_out))
+            self.display.warning(
+                displayable(f"Fields of projects that cannot be host variables are left out: {fields_text}.")
+            )
+
+    def _compose(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
+        return wrap_var(super()._compose(*args, **kwargs))
 
 
 def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -> dict[str, str]:
-    """A unique host name for each project id: the first of the preferred fields that is not empty, or the id.
+    """A unique host name for each project id: the first of the preferred fields that can be a name, or the id.
 
-    Other characters than letters, digits, dots, dashes and underscores are replaced, because Ansible may render host
-    names as templates.
+    Ansible looks for the variables of a host in files of this name in C(host_vars), and may render it as a template.
     """
+    names = {}
+    for project in projects:
+        values = [*map(project.get, preferences), project["id"]]
+        names[project["id"]] = next(_host_name(value) for value in values if _has_name(value))
+    reserved = Counter(2 * RESERVED_NAMES)
+    # File systems may not distinguish case.
+    count = reserved + Counter(map(str.lower, names.values()))
     names = {
-        project["id"]: _host_name(next(filter(None, map(project.get, preferences)), project["id"]))
-        for project in projects
-    }
-    count = Counter([*names.values(), *RESERVED_NAMES, *RESERVED_NAMES])
-    names = {
-        project_id: f"{name}-{_host_name(project_id)}" if count[name] > 1 else name
+        project_id: f"{name}-{_host_name(project_id)}" if count[name.lower()] > 1 else name
         for project_id, name in names.items()
     }
     # A name with an appended id may equal another name. Ids alone are unique.
@@ -217,8 +239,30 @@ def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -
     return names
 
 
-def _host_name(value: Any) -> str:
-    return re.sub(r"[^\w.-]", "_", str(value))
+def _has_name(value: Any) -> bool:
+    return isinstance(value, str) and re.search("[A-Za-z0-9]", value) is not None
+
+
+def _host_name(text: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_.-]|^[.-]", "_", text[:MAX_NAME_LENGTH])
+    # In host_vars, Ansible appends these endings to the name of a host.
+    return re.sub(r"\.(?=(?:ya?ml|json)$)", "_", name, flags=re.IGNORECASE)
+
+
+def _is_variable(name: str) -> bool:
+    """Whether a host variable may have this name; those that begin with C(ansible_) would change how Ansible connects."""
+    return re.fullmatch("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*", name) is not None
+
+
+def _is_account(value: Any) -> bool:
+    """Whether this is what _fetch() returned."""
+    try:
+        projects, operations = value["projects"], value["operations"]
+        return all(is_id(project["id"]) and isinstance(project, dict) for project in projects) and isinstance(
+            operations, dict
+        )
+    except (KeyError, TypeError):
+        return False
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,10 @@ No error ever holds a header or a key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 # After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
 TRANSIENT_STATUSES = frozenset({423, 429, 500, 502, 503, 504})
@@ -20,19 +23,27 @@ class ClouddbError(Exception):
     """Base of all errors of this collection.
 
     The message consists of complete sentences. C(details) become RV(failure), C(result) holds further fields of the task's result.
+    Texts of the service in the message and in C(details) are made displayable here.
     """
 
     kind = "error"
     transient = False
 
     def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
-        super().__init__(message)
-        self.details = details or {}
+        super().__init__(displayable(message, MAX_MESSAGE_LENGTH))
+        self.details = _displayable(details or {})
         self.result = result or {}
 
     def as_result(self) -> dict[str, Any]:
         """The arguments of C(fail_json): C(msg), C(failure) and the further fields of the result."""
         return {**self.result, "msg": str(self), "failure": {"kind": self.kind, **self.details}}
+
+
+def _displayable(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        field: displayable(value, MAX_MESSAGE_LENGTH) if isinstance(value, str) else value
+        for field, value in details.items()
+    }
 
 
 class InvalidOption(ClouddbError):
@@ -98,7 +109,7 @@ class StatusError(RequestFailed):
         error_body: dict[str, str],
     ):
         super().__init__(message, method, path, attempts, request_id, status=status)
-        self.details.update(error_body)
+        self.details.update(_displayable(error_body))
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
         self.may_have_acted = status >= 500 and status not in REFUSED_STATUSES

@@ -17,6 +17,7 @@ from ._errors import ClouddbError
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
+from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
@@ -59,9 +60,9 @@ def run_module(module: AnsibleModule, run: Run) -> None:
         # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
         unexpected = {"kind": "unexpected", "exception": type(error).__name__}
         module.fail_json(
-            msg=f"Unexpected {type(error).__name__}: {error}",
+            msg=displayable(f"Unexpected {type(error).__name__}: {error}", MAX_MESSAGE_LENGTH),
             failure=unexpected,
-            exception=traceback.format_exc(),
+            exception="\n".join(map(displayable, traceback.format_exc().splitlines())),
         )
     else:
         _end(module, module.exit_json, result)
@@ -70,7 +71,7 @@ def run_module(module: AnsibleModule, run: Run) -> None:
 def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
-        module.warn(remove_values(warning, module.no_log_values))
+        module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
     if not module._diff:
         result.pop("diff", None)
     # At exit, the interpreter searches for reference cycles. In a process that ends anyway, that is time lost.

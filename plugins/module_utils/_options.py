@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidOption
+from ._untrusted import is_id
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -50,22 +51,13 @@ def not_blank(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
-def path_segment(params: Mapping[str, Any], option: str) -> Any:
-    """The option's id or list of ids, which may be None; fit to be a segment of a path."""
+def identifier(params: Mapping[str, Any], option: str) -> Any:
+    """The option's id or list of ids, which may be None."""
     value = not_blank(params, option)
-    for segment in value if isinstance(value, list) else [value]:
-        if segment is not None and not is_path_segment(segment):
-            raise InvalidOption(option, f"'{segment}' is not an id")
+    for text in value if isinstance(value, list) else [value]:
+        if text is not None and not is_id(text):
+            raise InvalidOption(option, f"'{text}' is not an id. Ids consist of letters, digits, '-', '_' and '.'.")
     return value
-
-
-def is_path_segment(text: str) -> bool:
-    """Whether this can be an id: valid Unicode, not blank, and neither C(.) nor C(..), which would lead to another path."""
-    try:
-        text.encode()
-    except UnicodeError:
-        return False
-    return bool(text.strip()) and text not in (".", "..")
 
 
 def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:

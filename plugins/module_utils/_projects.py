@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ._errors import InvalidOption
 from ._http.client import Client
 from ._http.pagination import pages
-from ._options import not_blank
+from ._options import identifier, not_blank
 
 
 class Projects(NamedTuple):
@@ -54,7 +54,7 @@ def list_projects(
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
-        unavailable.update(dict.fromkeys(str(project_id) for project_id in ids))
+        unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
     return Projects(projects, list(unavailable))
 
 
@@ -82,8 +82,8 @@ def _items(value: Any) -> list[Any]:
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:
-    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for blank values and for other types than strings."""
+    """The options C(project_id), C(name) and C(region_id). Raises InvalidOption for blank values and other types than strings."""
     for option in Filters._fields:
         if not isinstance(params.get(option), (str, type(None))):
             raise InvalidOption(option, f"must be a string, not {params[option]!r}")
-    return Filters(*(not_blank(params, option) for option in Filters._fields))
+    return Filters(identifier(params, "project_id"), not_blank(params, "name"), not_blank(params, "region_id"))

@@ -161,17 +161,17 @@ from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.account import list_account_operations
 from ..module_utils._operations.api import PAGE_SIZE, Selection, find_operation, list_operations, summary
-from ..module_utils._options import integer, moment, not_blank, path_segment
+from ..module_utils._options import identifier, integer, moment, not_blank
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    project_id, operation_id = path_segment(params, "project_id"), path_segment(params, "operation_id")
+    project_id, operation_id = identifier(params, "project_id"), identifier(params, "operation_id")
     selection = Selection(
         statuses=tuple(not_blank(params, "status") or ()),
         actions=tuple(not_blank(params, "action") or ()),
-        branch_id=not_blank(params, "branch_id"),
-        endpoint_id=not_blank(params, "endpoint_id"),
+        branch_id=identifier(params, "branch_id"),
+        endpoint_id=identifier(params, "endpoint_id"),
         created_after=moment(params, "created_after"),
         max_results=integer(params, "max_results", 1),
     )

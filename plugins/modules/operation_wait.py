@@ -198,7 +198,8 @@ from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.wait import Limits, StopWhen, Wait
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
-from ..module_utils._options import integer, is_path_segment, path_segment, seconds
+from ..module_utils._options import identifier, integer, seconds
+from ..module_utils._untrusted import is_id
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -218,7 +219,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
     """The state of a wait that begins now, for the operations in the options. Raises InvalidOption."""
     timeout, lookback = seconds(params, "timeout"), seconds(params, "lookback")
-    project_id, operation_ids = path_segment(params, "project_id"), path_segment(params, "operation_id")
+    project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
         return WaitState(clock, timeout, refs)
@@ -229,7 +230,7 @@ def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
     for field in ("id", "project_id"):
-        if not isinstance(operation.get(field), str) or not is_path_segment(operation[field]):
+        if not is_id(operation.get(field)):
             raise InvalidOption(
                 "operations",
                 f"entry {position} has no valid {field}; each needs id and project_id, as the operations of a response have them",

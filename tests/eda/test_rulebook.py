@@ -51,7 +51,7 @@ def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
     rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
     rulebook.wait_for(lambda: was_polled(sandbox))
     failing = branch(sandbox, "broken", (0, "running"), (1, "failed"))
-    report = tmp_path / "reports" / f"{failing}.md"
+    report = tmp_path / "reports" / PROJECT / f"{failing}.md"
     rulebook.wait_for(report.exists)
     rulebook.wait_for(lambda: "failed=0" in rulebook.output)
     assert "create_branch is failed: the operation failed" in report.read_text()

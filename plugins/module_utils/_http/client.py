@@ -9,7 +9,6 @@ It knows nothing of keys, projects or operations.
 from __future__ import annotations
 
 import copy
-import json
 import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
+from .._json import UnsupportedJson, decode
 from .connection import Connection
 from .response import Response
 from .session import MAX_CONNECTIONS, Request
@@ -77,7 +77,7 @@ class Client:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Response:
-        path = "/" + "/".join(quote(str(segment), safe="", errors="replace") for segment in segments)
+        path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
         request = Request(method, path, query, body, str(uuid.uuid4()))
         response = self._transport.send(request, self._deadline)
         self._learn_service_time(response.headers.get("Date"))
@@ -86,8 +86,10 @@ class Client:
 
             raise status_error(response, self.connection, request, self.clock)
         try:
-            decoded, problem = json.loads(response.content), None
-        except (ValueError, RecursionError):
+            decoded, problem = decode(response.content), None
+        except UnsupportedJson as error:
+            decoded, problem = None, str(error)
+        except ValueError:
             decoded, problem = None, _why_not_json(response.content)
         result = Response(decoded, method, path, response.attempts, request.request_id)
         if problem:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .._options import is_path_segment
 from .client import Client
 from .response import Response
 
@@ -49,9 +48,6 @@ def pages(
             *segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}}
         )
         items = response.items(field, id=str, **types)
-        for item in items:
-            if not is_path_segment(item["id"]):
-                raise response.unexpected(f"{item['id']!r} cannot be an id")
         fresh = list({item["id"]: item for item in items if item["id"] not in seen_ids}.values())
         seen_ids.update(item["id"] for item in fresh)
         yield Page(fresh, response)

@@ -8,6 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._errors import UnexpectedResponse
+from .._untrusted import displayable, is_id
+
+# The ids that are used in paths, file names, host names and events.
+ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id")
 
 
 class Response(NamedTuple):
@@ -52,7 +56,10 @@ class Response(NamedTuple):
         return value
 
     def require(self, item: Any, **types: type) -> dict[str, Any]:
-        """The item, if it is an object whose fields named here have these types. Raises UnexpectedResponse."""
+        """The item, if it is an object whose fields named here have these types, and whose ids are ids.
+
+        Ids that are not named here may be missing, null or empty. Raises UnexpectedResponse.
+        """
         if not isinstance(item, dict):
             raise self.unexpected(f"an object was expected, not {_json_type(item)}")
         for field, wanted in types.items():
@@ -60,7 +67,17 @@ class Response(NamedTuple):
             # Python counts true as an integer, JSON does not.
             if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
                 raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
+        for field in ID_FIELDS:
+            if types.get(field, str) is str and (field in types or item.get(field)):
+                self.require_id(item.get(field))
         return item
+
+    def require_id(self, value: Any) -> str:
+        """The value, if it is an id. Raises UnexpectedResponse."""
+        if not is_id(value):
+            text = f"'{displayable(value, 100)}'" if isinstance(value, str) else _json_type(value)
+            raise self.unexpected(f"an id was expected, not {text}")
+        return str(value)
 
 
 _TYPE_NAMES = {

@@ -15,6 +15,7 @@ from .._http.client import Client
 from .._http.pagination import Page, pages
 from .._http.response import Response
 from .._timestamps import parse_timestamp
+from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
 # A point in time, or an age before the current time of the service.
@@ -72,8 +73,19 @@ def list_operations(
 
 
 def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
-    """The pages of a project's operation list, newest first."""
-    return pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, status=str)
+    """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
+    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size):
+        for operation in page.items:
+            _require_operation(page.response, operation, project_id)
+        yield page
+
+
+def _require_operation(response: Response, operation: Any, project_id: str) -> Operation:
+    """The operation, if it does not belong to another project. Raises UnexpectedResponse."""
+    required: Operation = response.require(operation, id=str, status=str)
+    if required.get("project_id") not in (None, project_id):
+        raise response.unexpected(f"it has an operation of another project, {displayable(required['project_id'])}")
+    return required
 
 
 def _created_at(operation: Operation, response: Response) -> datetime:
@@ -98,7 +110,7 @@ def _order(operation: Operation) -> datetime:
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:
     """One operation (api.md, GET /projects/{project_id}/operations/{operation_id}). Raises NotFound."""
     response = client.get("projects", project_id, "operations", operation_id)
-    operation = response.require(response.object("operation"), id=str, status=str)
+    operation = _require_operation(response, response.object("operation"), project_id)
     if operation["id"] != operation_id:
         raise response.unexpected(f"it is about another operation, {operation['id']}")
     return operation
@@ -116,8 +128,8 @@ def find_operation(client: Client, project_id: str, operation_id: str) -> list[O
 
 def summary(operations: list[Operation]) -> dict[str, Any]:
     """Numbers of operations: C(total), C(by_status), C(by_action)."""
-    return {
-        "total": len(operations),
-        "by_status": dict(Counter(str(operation.get("status")) for operation in operations)),
-        "by_action": dict(Counter(str(operation.get("action")) for operation in operations)),
-    }
+
+    def by(field: str) -> dict[str, int]:
+        return dict(Counter(without_templates(str(operation.get(field))) for operation in operations))
+
+    return {"total": len(operations), "by_status": by("status"), "by_action": by("action")}

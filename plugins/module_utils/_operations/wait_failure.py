@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._errors import ClouddbError, RequestFailed
+from .._untrusted import displayable
 from .wait_state import OperationRef, WaitState
 
 MAX_DESCRIBED = 20
@@ -88,10 +89,11 @@ def _describe_one(ref: OperationRef, state: WaitState) -> str:
     operation = state.operations[ref]
     if operation is None:
         return f"operation {ref.id} of {ref.project_id} could not be polled"
-    text = f"{operation.get('action', 'operation')} {ref.id} of {ref.project_id} is {operation['status']}"
+    action, status = (displayable(operation.get(field, "operation"), 100) for field in ("action", "status"))
+    text = f"{action} {ref.id} of {ref.project_id} is {status}"
     if "failures_count" in operation:
-        text += f" (failures_count {operation['failures_count']})"
-    return f"{text}: {str(operation['error']).rstrip('.')}" if operation.get("error") else text
+        text += f" (failures_count {displayable(operation['failures_count'], 20)})"
+    return f"{text}: {displayable(operation['error']).rstrip('.')}" if operation.get("error") else text
 
 
 def _sentence(error: RequestFailed) -> str:

@@ -9,8 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .._clock import Clock
+from .._errors import InvalidOption
+from .._untrusted import displayable, is_id
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
+
+
+MAX_STATUS_WARNINGS = 10
 
 
 class OperationRef(NamedTuple):
@@ -124,8 +129,8 @@ class WaitState:
             "elapsed": round(self.elapsed(), 3),
             "polls": self.polls,
             "warnings": [
-                f"The operation status '{status}' is unknown to this collection. It is treated as unfinished."
-                for status in sorted(self.unknown_statuses)
+                f"The operation status '{displayable(status, 100)}' is unknown to this collection. It is treated as unfinished."
+                for status in sorted(self.unknown_statuses)[:MAX_STATUS_WARNINGS]
             ],
         }
 
@@ -147,15 +152,32 @@ class WaitState:
 
     @classmethod
     def from_json(cls, clock: Clock, saved: Mapping[str, Any]) -> WaitState:
-        """What to_json() returned; the time since then counts."""
-        # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
-        elapsed = saved["elapsed"] + max(0.0, clock.monotonic() - saved["saved_at"])
-        to_list = UnfinishedOperations(*saved["to_list"]) if saved["to_list"] else None
-        state = cls(clock, saved["timeout"], to_list=to_list, elapsed=elapsed)
-        state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
-        state.failed_since = {OperationRef(*ref): since for *ref, since in saved["failed_since"]}
-        state.polled_at = dict(saved["polled_at"])
-        state.unknown_statuses = set(saved["unknown_statuses"])
-        state.polls = saved["polls"]
-        state.next_poll_at = saved["next_poll_at"]
+        """What to_json() returned; the time since then counts. Raises InvalidOption for anything else."""
+        try:
+            # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
+            elapsed = float(saved["elapsed"]) + max(0.0, clock.monotonic() - float(saved["saved_at"]))
+            to_list = UnfinishedOperations(*saved["to_list"]) if saved["to_list"] else None
+            state = cls(clock, float(saved["timeout"]), to_list=to_list, elapsed=elapsed)
+            state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
+            state.failed_since = {_ref(*ref): float(since) for *ref, since in saved["failed_since"]}
+            state.polled_at = {project_id: float(moment) for project_id, moment in saved["polled_at"].items()}
+            state.unknown_statuses = set(map(str, saved["unknown_statuses"]))
+            state.polls = int(saved["polls"])
+            state.next_poll_at = float(saved["next_poll_at"])
+            if to_list:
+                _ref(to_list.project_id, "any")
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            raise InvalidOption("_state", "is not what an earlier run of the module returned") from None
         return state
+
+
+def _ref(project_id: Any, operation_id: Any) -> OperationRef:
+    if not (is_id(project_id) and is_id(operation_id)):
+        raise ValueError
+    return OperationRef(project_id, operation_id)
+
+
+def _operation(operation: Any) -> Operation | None:
+    if not (operation is None or (isinstance(operation, dict) and isinstance(operation["status"], str))):
+        raise ValueError
+    return operation

@@ -18,6 +18,7 @@ from ...module_utils._http.client import Client
 from ...module_utils._operations.api import Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import is_id
 
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
@@ -143,10 +144,11 @@ class SeenOperations:
         """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
         seen = cls(saved["new_since"] and parse_timestamp(saved["new_since"]))
         seen.forgotten_until = saved["forgotten_until"] and parse_timestamp(saved["forgotten_until"])
-        seen.remembered = {
-            operation_id: SeenOperation(status, action, created_at)
-            for operation_id, status, action, created_at in saved["operations"]
-        }
+        for operation_id, status, action, created_at in saved["operations"]:
+            parse_timestamp(created_at)
+            if not is_id(operation_id) or not isinstance(status, str):
+                raise ValueError
+            seen.remembered[operation_id] = SeenOperation(status, str(action), created_at)
         return seen
 
 

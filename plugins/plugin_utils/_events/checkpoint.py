@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import is_id
 from .changes import SeenOperations
 from .state_file import StateFile
 
@@ -70,6 +71,8 @@ class Checkpoint:
         except (AttributeError, KeyError, TypeError, ValueError):
             problem = f"{self._file.path} does not hold the state of this event source. Name another file."
             raise InvalidOption("state_file", problem) from None
+        if not all(map(is_id, state.projects)):
+            raise InvalidOption("state_file", f"{self._file.path} has a project whose id is not an id; name another file")
         if base_url != self._base_url:
             problem = f"{self._file.path} is about another base_url, {base_url}. Name another file."
             raise InvalidOption("state_file", problem)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-import copy
+import json
 import logging
 import uuid
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, without_templates
 from .changes import Change
 
 # How long the rules may take to take or confirm an event, in seconds.
@@ -75,20 +76,27 @@ async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     """The event of a change; if it is emitted again after a crash, it has the same C(meta.uuid).
 
-    It is a copy, because filters of a rulebook may change it.
+    It is a copy, because filters of a rulebook may change it. Its texts are displayable and hold no templates, because rules
+    show them and ansible-rulebook passes events to playbooks as extra variables, which Ansible renders.
     """
     operation = change.operation
-    name = " ".join(
-        str(part)
-        for part in (operation["id"], change.previous_status, operation["status"], operation.get("updated_at"))
-    )
+    identity = [project["id"], operation["id"], change.previous_status, operation["status"], operation.get("updated_at")]
     content = {
         "operation": operation,
         "previous_status": change.previous_status,
         "project": project,
         "seconds": _seconds(operation),
     }
-    return {"clouddb": copy.deepcopy(content), "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, name))}}
+    event_id = uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity))
+    return {"clouddb": _harmless(content), "meta": {"uuid": str(event_id)}}
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_templates(displayable(value, MAX_MESSAGE_LENGTH))
+    if isinstance(value, dict):
+        return {_harmless(field): _harmless(item) for field, item in value.items()}
+    return [_harmless(item) for item in value] if isinstance(value, list) else value
 
 
 def _seconds(operation: Mapping[str, Any]) -> float | None:

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ...module_utils._options import integer, not_blank, path_segment, seconds
+from ...module_utils._options import identifier, integer, not_blank, seconds
 from ...module_utils._timestamps import parse_age
 
 # If it is not given, and interval is not larger.
@@ -137,7 +137,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
     return SourceOptions(
         # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
-        project_ids=tuple(path_segment(params, "project_ids")),
+        project_ids=tuple(identifier(params, "project_ids")),
         actions=tuple(not_blank(params, "actions")),
         statuses=tuple(not_blank(params, "statuses")),
         interval=interval,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from ...module_utils._json import decode
 from ...module_utils._timestamps import parse_timestamp
 from .keys import key_facts
 from .operations import operation_facts
@@ -18,6 +19,8 @@ from .projects import project_facts
 
 # Increased when the structure of the facts changes, so that reports of other versions are recognized.
 FORMAT = 1
+# What the calculations raise for values that no account and no report has.
+INVALID_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 VOLATILE_FIELDS = ("generated_at", "since")
 
 
@@ -33,8 +36,11 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
     """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
 
     C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time
-    are returned, so that the report does not change. Raises ValueError for a malformed timestamp.
+    are returned, so that the report does not change. Raises ValueError for an account of another shape or a malformed timestamp.
     """
+    for name in ("api_keys", "projects", "operations"):
+        if not isinstance(account[name], (list, tuple)) or not all(isinstance(item, Mapping) for item in account[name]):
+            raise ValueError(f"{name} must be a list of dictionaries")
     facts = _facts(account, options, parse_timestamp(now))
     earlier = _parse_previous(previous)
     if earlier.get("fingerprint") == facts["fingerprint"]:
@@ -73,7 +79,7 @@ def _fingerprint(facts: Mapping[str, Any]) -> str:
 def _parse_previous(text: str) -> Mapping[str, Any]:
     """The facts of an earlier report; empty if the text is no report."""
     try:
-        found = json.loads(text)
+        found = decode(text)
         parse_timestamp(found["generated_at"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}

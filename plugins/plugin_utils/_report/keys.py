@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from .text import timestamp_or_none
+from .text import scalar, timestamp_or_none
 
 
 def key_facts(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: int) -> dict[str, Any]:
     """The keys sorted by name, and the numbers of never used keys, stale keys, and keys with duplicate names."""
-    names = Counter(key.get("name") for key in api_keys)
-    keys = [_key(key, now, stale_days, names[key.get("name")] > 1) for key in api_keys]
+    names = Counter(scalar(key, "name") for key in api_keys)
+    keys = [_key(key, now, stale_days, names[scalar(key, "name")] > 1) for key in api_keys]
     return {
         "total": len(keys),
         "never_used": sum(key["never_used"] for key in keys),
@@ -30,14 +30,14 @@ def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: b
     created_at, last_used_at = timestamp_or_none(key.get("created_at")), timestamp_or_none(key.get("last_used_at"))
     unused_days = _full_days(last_used_at, now)
     return {
-        "id": key.get("id"),
-        "name": key.get("name"),
-        "created_at": key.get("created_at"),
+        "id": scalar(key, "id"),
+        "name": scalar(key, "name"),
+        "created_at": scalar(key, "created_at"),
         "age_days": _full_days(created_at, now),
         # Only the day: the report's own requests use a key, and would change a more precise time in every run.
         "last_used_on": last_used_at.date().isoformat() if last_used_at else None,
         "unused_days": unused_days,
-        "last_used_from_addr": key.get("last_used_from_addr") or None,
+        "last_used_from_addr": scalar(key, "last_used_from_addr") or None,
         "never_used": last_used_at is None,
         "stale": unused_days is not None and unused_days >= stale_days,
         "duplicate_name": is_duplicate,

@@ -14,7 +14,7 @@ from typing import Any
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 from .projects import counts
-from .text import timestamp_or_none
+from .text import number, scalar, timestamp_or_none
 
 OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
 # Only operations that were executed have a duration: the times of skipped and cancelled ones are not those of the action.
@@ -71,18 +71,18 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
     status = str(operation.get("status"))
     return {
         "id": str(operation.get("id")),
-        "project_id": operation.get("project_id"),
+        "project_id": scalar(operation, "project_id"),
         "project_name": names.get(str(operation.get("project_id"))),
-        "branch_id": operation.get("branch_id"),
-        "endpoint_id": operation.get("endpoint_id"),
+        "branch_id": scalar(operation, "branch_id"),
+        "endpoint_id": scalar(operation, "endpoint_id"),
         "action": str(operation.get("action")),
         "status": status,
         "label": console_label(status),
         "created_at": operation["created_at"],
-        "updated_at": operation.get("updated_at"),
+        "updated_at": scalar(operation, "updated_at"),
         "duration_seconds": _duration(operation) if status in EXECUTED_STATUSES else None,
-        "failures_count": operation.get("failures_count") or 0,
-        "error": operation.get("error") or None,
+        "failures_count": number(operation, "failures_count"),
+        "error": scalar(operation, "error") or None,
     }
 
 

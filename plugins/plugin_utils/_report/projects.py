@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...module_utils._untrusted import without_templates
+from .text import number, scalar
+
 FIELDS = (
     "id",
     "name",
@@ -27,13 +30,13 @@ def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequen
     return {
         "total": len(projects),
         "locked": sum(bool(project.get("locked")) for project in projects),
-        "cpu_used_sec": sum(project.get("cpu_used_sec") or 0 for project in projects),
+        "cpu_used_sec": sum(number(project, "cpu_used_sec") for project in projects),
         "by_region": counts(project.get("region_id") for project in projects),
         "by_version": counts(project.get("pg_version") for project in projects),
         "by_platform": counts(project.get("platform_id") for project in projects),
-        "unavailable_ids": sorted(unavailable_ids),
+        "unavailable_ids": sorted(map(str, unavailable_ids)),
         "list": sorted(
-            ({field: project.get(field) for field in FIELDS} for project in projects),
+            ({field: scalar(project, field) for field in FIELDS} for project in projects),
             key=lambda project: (str(project["name"]).casefold(), str(project["id"])),
         ),
     }
@@ -41,5 +44,5 @@ def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequen
 
 def counts(values: Any) -> dict[str, int]:
     """The number of occurrences of each value, the most frequent first; a missing value is C(unknown)."""
-    found = Counter("unknown" if value in (None, "") else str(value) for value in values)
+    found = Counter("unknown" if value in (None, "") else without_templates(str(value)) for value in values)
     return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))

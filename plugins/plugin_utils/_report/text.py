@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import displayable
 
 NO_VALUE = "–"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
@@ -27,6 +30,19 @@ MONTHS = (
     "November",
     "December",
 )
+
+
+def scalar(item: Mapping[str, Any], field: str) -> str | int | float | bool | None:
+    """The field's value; one that the API does not describe, such as an array, as a text."""
+    value = item.get(field)
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if value is None or is_number or isinstance(value, str) else displayable(value)
+
+
+def number(item: Mapping[str, Any], field: str) -> int | float:
+    """The field's number; 0 if it is missing or no number."""
+    value = scalar(item, field)
+    return value if isinstance(value, (int, float)) else 0
 
 
 def timestamp_or_none(text: Any) -> datetime | None:
@@ -101,6 +117,5 @@ def time_text(moment: datetime) -> str:
 
 
 def truncated(text: Any, max_length: int) -> str:
-    """The text on one line, truncated to C(max_length) characters."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
+    """The text on one line, displayable, and truncated to C(max_length) characters."""
+    return displayable(" ".join(str(text).split()), max_length)

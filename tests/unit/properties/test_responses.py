@@ -1,7 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Responses with any JSON or other bytes: each module's run() returns a correct result or raises a typed error."""
+"""Responses with any JSON or other bytes: modules, inventory, event source and report return a correct result or a typed error.
+
+No text of the service becomes a template, a control sequence or the id of something else.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,33 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from typing import Any
+from unittest import mock
 
 import pytest
+from ansible.errors import AnsibleFilterError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
+from ansible_collections.clouddb.control.plugins.filter.account_report_page import account_report_page
+from ansible_collections.clouddb.control.plugins.inventory import projects as inventory_projects
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._projects import Filters
+from ansible_collections.clouddb.control.plugins.module_utils._untrusted import is_id
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key_info,
     operation_info,
     operation_wait,
     project_info,
 )
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import SeenOperations, poll_operations
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import event_of
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
@@ -46,19 +62,26 @@ ENDPOINTS = {
     "revocation": r"DELETE /api_keys/[^/]+",
 }
 
+HOSTILE = [
+    "{{ lookup('ansible.builtin.pipe', 'id') }}",
+    "{% raw %}",
+    "\ud800",
+    "\x1b[31m\x07",
+    "\u202e",
+    "two\nlines",
+    "\0",
+    "../x",
+    "a/b",
+    "$ANSIBLE_VAULT;1.1;AES256",
+]
+numbers = st.integers() | st.floats() | st.sampled_from([10**30, 10**4000, -(2**63) - 1])
+texts = st.text(max_size=20) | st.sampled_from(["", ".", "..", "a", "p", "finished", "x" * 5000, *HOSTILE])
+names = st.text(max_size=5) | st.sampled_from(["id", "status", "cursor", "__ansible_type", "__ansible_vault", *HOSTILE])
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=20)
-    | st.sampled_from(["", ".", "..", "a", "p", "finished"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(max_size=5) | st.sampled_from(["id", "status", "cursor"]), inner, max_size=3)
-    ),
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
     max_leaves=4,
-)
+) | st.sampled_from([51, 600]).map(lambda depth: json.loads("[" * depth + "]" * depth))
 times = st.sampled_from(
     [
         "2026-11-21T07:00:00Z",
@@ -68,7 +91,7 @@ times = st.sampled_from(
         "soon",
     ]
 )
-ids = st.sampled_from(["a", "b", "p", "é/ü", "{{ x }}"])
+ids = st.sampled_from(["a", "b", "p"])
 key_ids = st.integers(1, 4) | st.sampled_from([0, -1, 10**30])
 
 
@@ -98,13 +121,14 @@ statuses = st.sampled_from(
 )
 operation = thing(
     id=ids,
-    project_id=ids,
+    project_id=st.sampled_from(["p", "p", "p", "p", "p", "p", "p", "a"]),
     action=st.sampled_from(["start_compute", "new"]),
     status=statuses,
     created_at=times,
-    failures_count=st.integers(),
+    failures_count=st.integers(0, 3),
+    error=st.none() | texts,
 )
-project = thing(id=ids, name=ids, region_id=ids, created_at=times)
+project = thing(id=ids, name=texts, region_id=texts, created_at=times)
 key = thing(id=key_ids, name=st.sampled_from(["deploy", "other"]), created_at=times, last_used_at=st.none() | times)
 BODIES = {
     "projects": thing(
@@ -171,7 +195,7 @@ def service() -> Iterator[FuzzingService]:
 def result_of(
     service: FuzzingService, script: Script, run: Callable[[Client], dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """The result of the module, or None if it raised a typed error; checks that either is valid JSON."""
+    """The result of the module, or None if it raised a typed error; checks that either is valid JSON that Ansible can pass on."""
     service.replies = {endpoint: list(scripted_replies) for endpoint, scripted_replies in script.items()}
     service.sent = defaultdict(list)
     service.requests.clear()
@@ -181,10 +205,33 @@ def result_of(
         failure = error.as_result()
         assert failure["msg"].strip()
         assert failure["failure"]["kind"]
-        json.dumps(failure)
+        json.dumps(failure, allow_nan=False)
+        # Operations of a wait are data; the rest is shown.
+        shown = {field: value for field, value in failure.items() if field not in ("operations", "warnings")}
+        assert all(text.isprintable() for text in texts_of(shown))
         return None
-    json.dumps(result)
+    json.dumps(result, ensure_ascii=False, allow_nan=False).encode()
+    assert all(not has_template(name) for name in names_of(result))
     return result
+
+
+def texts_of(value: Any) -> list[str]:
+    """All strings in this value, the names of its fields included."""
+    if isinstance(value, dict):
+        return [*value, *(text for item in value.values() for text in texts_of(item))]
+    if isinstance(value, list):
+        return [text for item in value for text in texts_of(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def names_of(value: Any) -> list[str]:
+    """The names of all fields in this value."""
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [*(value if isinstance(value, dict) else []), *(name for item in inner for name in names_of(item))]
+
+
+def has_template(text: str) -> bool:
+    return re.search(r"\{[{%#]", text) is not None
 
 
 def ids_of(things: list[dict[str, Any]]) -> list[Any]:
@@ -218,6 +265,7 @@ def test_operation_info_of_a_project(service: FuzzingService, script: Script) ->
     result = result_of(service, script, lambda client: operation_info.run(params, client, False))
     if result:
         assert sorted(ids_of(result["operations"])) == sorted(service.sent_ids("operations"))
+        assert {operation.get("project_id") for operation in result["operations"]} <= {"p", None}
         assert result["summary"]["total"] == len(result["operations"])
 
 
@@ -297,3 +345,99 @@ def test_api_key_absent(service: FuzzingService, script: Script, selector: dict[
     assert not (deleted and check_mode)
     if result:
         assert result["changed"] is bool(result["revoked"])
+
+
+@given(scripts("projects", "operations"))
+def test_inventory(service: FuzzingService, script: Script) -> None:
+    """Each project is a host, whose name is no path, no template and no other project's; all values are marked as unsafe."""
+    options = {"filters": Filters(), "query": {}, "page_size": None, "operations": True, "workers": 1}
+    account = result_of(service, script, lambda client: inventory_projects._fetch(client, options))
+    if account:
+        inventory = populated(account)
+        hosts = {host.vars["clouddb_id"]: host for host in inventory.hosts.values()}
+        assert sorted(hosts) == sorted(service.sent_ids("projects"))
+        for host in hosts.values():
+            assert is_id(host.name)
+            assert not host.name.startswith((".", "-"))
+            assert not host.name.lower().endswith((".yml", ".yaml", ".json"))
+            assert all(re.fullmatch("composed|clouddb_[A-Za-z0-9_]+|inventory_\\w+", name) for name in host.vars)
+            assert all(is_unsafe(text) for name in host.vars for text in texts_of(host.vars[name]))
+        assert all(re.fullmatch(r"\w+", name) for name in inventory.groups)
+
+
+def populated(account: dict[str, Any]) -> InventoryData:
+    """The inventory of this account, with a composed variable and a group from the service's texts."""
+    plugin = inventory_projects.InventoryModule()
+    plugin.inventory = InventoryData()
+    plugin.templar = Templar(loader=DataLoader())
+    plugin.display = mock.Mock()
+    options = {
+        "hostnames": ["name", "id"],
+        "hostvars_prefix": "clouddb_",
+        "compose": {"composed": "[clouddb_name | default('') | string, 'x ' ~ (clouddb_region_id | default(''))]"},
+        "keyed_groups": [{"key": "clouddb_region_id | default('x', true) | string", "prefix": "", "separator": ""}],
+        "leading_separator": False,
+        "use_extra_vars": False,
+    }
+    with mock.patch.object(plugin, "get_option", side_effect=options.get):
+        plugin._populate(account)
+    warned = [str(call.args[0]) for call in plugin.display.warning.call_args_list]
+    assert all(text.isprintable() for text in warned)
+    return plugin.inventory
+
+
+def is_unsafe(text: str) -> bool:
+    """Whether Ansible leaves this text as it is: it is marked as unsafe, or, since ansible-core 2.19, not marked as trusted."""
+    try:
+        from ansible._internal._datatag._tags import TrustedAsTemplate
+    except ImportError:  # ansible-core up to 2.18
+        return getattr(text, "__UNSAFE__", False)
+    return not TrustedAsTemplate.is_tagged_on(text)
+
+
+@given(scripts("operation", "operations"), project)
+def test_events(service: FuzzingService, script: Script, listed_project: dict[str, Any]) -> None:
+    """The texts of an event are displayable and hold no templates; its operation belongs to the project."""
+
+    def events(client: Client) -> dict[str, Any]:
+        seen = SeenOperations(datetime(1990, 1, 1, tzinfo=timezone.utc))
+        changes = seen.changes(poll_operations(client, "p", seen, ()))
+        return {"events": [event_of(change, {**listed_project, "id": "p"}) for change in changes]}
+
+    try:
+        json.dumps(listed_project, ensure_ascii=False, allow_nan=False).encode()
+    except (RecursionError, ValueError):
+        return  # the list of projects would not have been accepted
+    result = result_of(service, script, events)
+    for event in result["events"] if result else []:
+        assert not any(has_template(text) or "$ANSIBLE_VAULT" in text for text in texts_of(event))
+        assert all(text.isprintable() for text in texts_of(event))
+        assert is_id(event["clouddb"]["operation"]["id"])
+        assert event["clouddb"]["operation"].get("project_id") in ("p", None)
+
+
+accounts = thing(api_keys=listed(key), projects=listed(project), operations=listed(operation)) | anything
+
+
+@given(accounts, anything | anything.map(json.dumps) | st.binary(max_size=20).map(lambda raw: raw.decode("latin-1")))
+def test_report(account: Any, previous: Any) -> None:
+    """The filters return facts and a page, or fail with their own error."""
+    try:
+        facts = account_report(account, "2026-11-21T12:00:00Z", previous=previous)
+    except AnsibleFilterError as error:
+        assert "account_report: " in str(error)
+        return
+    decoded = json.loads(json.dumps(facts, allow_nan=False))
+    page = account_report_page(decoded)
+    assert all(is_unsafe(text) for value in page.values() for text in texts_of(value))
+
+
+@given(anything, st.sampled_from(["since", "generated_at", "api_keys", "projects", "operations", "days", "format"]))
+def test_report_page_of_other_facts(value: Any, field: str) -> None:
+    empty = {"api_keys": [], "projects": [], "operations": []}
+    facts = json.loads(json.dumps(account_report(empty, "2026-11-21T12:00:00Z")))
+    for input_ in (value, {**facts, field: value}):
+        try:
+            account_report_page(input_)
+        except AnsibleFilterError as error:
+            assert "account_report_page: " in str(error)

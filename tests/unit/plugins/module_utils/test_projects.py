@@ -152,7 +152,15 @@ def test_booleans_are_lower_case() -> None:
     assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
 
 
-@pytest.mark.parametrize("project_id", ["..", ".", "", "\ud800"], ids=["two dots", "dot", "empty", "no Unicode"])
-def test_id_that_is_no_path_segment_raises(serve: Serve, project_id: str) -> None:
-    with pytest.raises(UnexpectedResponse, match=r"\bid\b"):
+@pytest.mark.parametrize("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129], ids=repr)
+def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
+    with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
         list_projects(serve(page("projects", [{"id": project_id}])).client)
+    with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
+        list_projects(serve(reply({"projects": [], "unavailable_project_ids": ["p", project_id]})).client)
+
+
+@pytest.mark.parametrize("project_id", [None, 5, True, ["p"], {}], ids=repr)
+def test_unavailable_id_of_another_type_raises(serve: Serve, project_id: Any) -> None:
+    with pytest.raises(UnexpectedResponse, match="an id was expected, not "):
+        list_projects(serve(reply({"projects": [], "unavailable_project_ids": [project_id]})).client)

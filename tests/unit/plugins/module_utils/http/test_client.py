@@ -408,7 +408,7 @@ HTML = "it is an HTML page, not JSON. Check base_url, and whether a proxy or a g
         (b"<!DOCTYPE html><p>Log in", HTML),
         (b"\n  <html>", HTML),
         (b'{"projects": [', "its body is not valid JSON"),
-        (b"[" * 100_000, "its body is not valid JSON"),
+        (b"[" * 100_000, "it has more than 50 levels of arrays and objects"),
         (b'{"name": "\xff"}', "its body is not valid JSON"),
     ],
     ids=["empty", "blank", "html", "html after a blank line", "cut", "deep", "not utf-8"],

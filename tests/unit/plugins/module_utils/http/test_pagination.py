@@ -93,8 +93,8 @@ def test_an_empty_list_takes_one_request(serve: Serve) -> None:
 
 @pytest.mark.parametrize("cursors", [["1", "1"], ["1", "2", "1"]], ids=["at once", "later"])
 def test_a_repeated_cursor_ends_the_list(serve: Serve, cursors: list[str]) -> None:
-    served = serve(*(things(f"item {number}", cursor=cursor) for number, cursor in enumerate(cursors)))
-    assert read(served.client) == [[f"item {number}"] for number in range(len(cursors))]
+    served = serve(*(things(f"item-{number}", cursor=cursor) for number, cursor in enumerate(cursors)))
+    assert read(served.client) == [[f"item-{number}"] for number in range(len(cursors))]
 
 
 def test_items_are_unique_by_id(serve: Serve) -> None:
@@ -154,7 +154,7 @@ def test_iteration_may_stop_early(serve: Serve) -> None:
 def test_a_failed_page_fails_the_list(
     serve: Serve, valid_pages: int, broken: Reply, error_class: type[ClouddbError]
 ) -> None:
-    valid = [things(f"item {number}", cursor=f"{number}") for number in range(valid_pages)]
+    valid = [things(f"item-{number}", cursor=f"{number}") for number in range(valid_pages)]
     with pytest.raises(error_class):
         read(serve(*valid, broken, api_retries=0).client)
 

@@ -24,9 +24,9 @@ def projects(*ids: str, **beside: Any) -> Reply:
 
 
 def operations(*ids_by_hour: str, cursor: str | None = None) -> Reply:
-    """Operations named PROJECT:HOUR, created at that hour."""
+    """Operations named PROJECT-HOUR, created at that hour."""
     items = [
-        {"id": each, "status": "finished", "created_at": f"2026-11-21T{each.split(':')[1]}:00:00Z"}
+        {"id": each, "status": "finished", "created_at": f"2026-11-21T{each[-2:]}:00:00Z"}
         for each in ids_by_hour
     ]
     return page("operations", items, cursor)
@@ -40,9 +40,9 @@ def listed(client: Client, workers: int = 1, page_size: int = 100, **selection: 
 
 def test_the_operations_of_all_projects_are_one_list_newest_first(serve: Serve) -> None:
     served = serve(
-        projects("a", "b"), operations("a:09", "a:07", cursor="1"), operations("a:05"), operations("b:08", "b:06")
+        projects("a", "b"), operations("a-09", "a-07", cursor="1"), operations("a-05"), operations("b-08", "b-06")
     )
-    assert listed(served.client, page_size=2) == ["a:09", "b:08", "a:07", "b:06", "a:05"]
+    assert listed(served.client, page_size=2) == ["a-09", "b-08", "a-07", "b-06", "a-05"]
     assert served.targets == [
         "/projects",
         "/projects/a/operations?limit=2",
@@ -52,14 +52,14 @@ def test_the_operations_of_all_projects_are_one_list_newest_first(serve: Serve) 
 
 
 def test_max_results_are_the_newest_of_all(serve: Serve) -> None:
-    served = serve(projects("a", "b"), operations("a:05", "a:04"), operations("b:09", "b:08"))
-    assert listed(served.client, max_results=3) == ["b:09", "b:08", "a:05"]
+    served = serve(projects("a", "b"), operations("a-05", "a-04"), operations("b-09", "b-08"))
+    assert listed(served.client, max_results=3) == ["b-09", "b-08", "a-05"]
 
 
 def test_reads_every_page_of_the_project_list(serve: Serve) -> None:
     first = page("projects", [{"id": "a"}], "1")
-    served = serve(first, projects("b"), operations("a:01"), operations("b:02"))
-    assert listed(served.client) == ["b:02", "a:01"]
+    served = serve(first, projects("b"), operations("a-01"), operations("b-02"))
+    assert listed(served.client) == ["b-02", "a-01"]
 
 
 def test_an_account_without_projects_has_no_operations(serve: Serve) -> None:
@@ -69,17 +69,17 @@ def test_an_account_without_projects_has_no_operations(serve: Serve) -> None:
 
 def test_a_project_that_is_deleted_meanwhile_is_left_out_with_a_warning(serve: Serve) -> None:
     served = serve(
-        projects("a", "gone-1", "b", "gone-2"), operations("a:01"), reply({}, 404), operations("b:02"), reply({}, 404)
+        projects("a", "gone-1", "b", "gone-2"), operations("a-01"), reply({}, 404), operations("b-02"), reply({}, 404)
     )
     found = list_account_operations(served.client, Selection(), 100, 1)
-    assert [each["id"] for each in found.operations] == ["b:02", "a:01"]
+    assert [each["id"] for each in found.operations] == ["b-02", "a-01"]
     [warning] = found.warnings
     assert "404" in warning
     assert warning.endswith("deleted while they were listed: gone-1, gone-2.")
 
 
 def test_a_project_that_is_deleted_between_two_pages_is_left_out(serve: Serve) -> None:
-    served = serve(projects("a"), operations("a:01", cursor="1"), reply({}, 404))
+    served = serve(projects("a"), operations("a-01", cursor="1"), reply({}, 404))
     found = list_account_operations(served.client, Selection(), 100, 1)
     assert (found.operations, len(found.warnings)) == ([], 1)
 
@@ -91,7 +91,7 @@ def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) ->
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])
 def test_any_other_error_fails_the_whole_list(serve: Serve, status: int) -> None:
-    served = serve(projects("a", "b"), operations("a:01"), reply({}, status), api_retries=0)
+    served = serve(projects("a", "b"), operations("a-01"), reply({}, status), api_retries=0)
     with pytest.raises(StatusError):
         listed(served.client)
 

