@@ -88,7 +88,10 @@ options:
     elements: str
     default: []
   key_id:
-    description: Id of the newest key. Required with O(step=revoke), except in check mode, and with O(step=withdraw).
+    description:
+      - Id of the newest key. Required with O(step=revoke) and O(step=withdraw).
+      - In check mode, O(step=revoke) without it returns what would be revoked after the creation of a new key, by the evidence of
+        O(clouddb.control.api_key_deployment#module:step=inspect).
     type: int
   key:
     description: Secret of the new key. Required with O(step=withdraw).
@@ -212,6 +215,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         not_blank(params, option)
     keep, grace_period, step = integer(params, "keep", 0), seconds(params, "grace_period"), params["step"]
     max_age = _age(params["max_age"])
+    # In check mode, no consumer can be committed to a key that would be created.
+    evidence_step = "inspect" if check_mode and params["key_id"] is None else EVIDENCE_STEPS[step]
     listed = list_keys(client)
     now = client.service_now()
     rotation = Rotation(
@@ -220,7 +225,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         params["consumers"],
         params["hosts"],
         params["former_consumers"],
-        evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), EVIDENCE_STEPS[step], now),
+        evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), evidence_step, now),
         time_of_list(listed, now),
     )
     if step == "plan":

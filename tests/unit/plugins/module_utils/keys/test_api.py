@@ -119,18 +119,19 @@ def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
 @pytest.mark.parametrize(("status", "valid"), [(200, True), (401, False)])
 def test_secret_is_checked_with_a_request_of_its_own(serve: Serve, status: int, valid: bool) -> None:
     served = serve(reply([], status))
-    assert is_valid_secret(served.client, "the-secret") is valid
+    assert is_valid_secret(served.client.with_api_key("the-secret")) is valid
     assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"]
 
 
 @pytest.mark.parametrize("secret", ["", "two words", "line\nline", "Schlüssel", "\x00"], ids=repr)
 def test_secret_that_cannot_be_a_header_is_not_sent(client_without_service: Client, secret: str) -> None:
-    assert not is_valid_secret(client_without_service, secret)
+    assert not is_valid_secret(client_without_service.with_api_key(secret))
 
 
 def test_other_errors_leave_the_validity_of_the_secret_open(serve: Serve) -> None:
+    client = serve(reply({"message": "the-secret may not do this"}, 403)).client
     with pytest.raises(StatusError) as error:
-        is_valid_secret(serve(reply({"message": "the-secret may not do this"}, 403)).client, "the-secret")
+        is_valid_secret(client.with_api_key("the-secret"))
     assert "the-secret" not in str(error.value)
 
 

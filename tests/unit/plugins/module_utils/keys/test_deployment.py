@@ -1,0 +1,328 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deployment of a key to one consumer, step by step."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._keys import deployment
+from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment import (
+    Consumer,
+    DeploymentRefused,
+    Found,
+    NewKey,
+    commit,
+    confirm,
+    deploy,
+    inspect,
+    roll_back,
+    verify,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import COMMITTED, DEPLOYED, checksum
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
+
+
+@pytest.fixture
+def account() -> SimulatedAccount:
+    return SimulatedAccount()
+
+
+class Host:
+    """A consumer with a file and a record in a folder, and the steps of one run on it."""
+
+    def __init__(self, account: SimulatedAccount, folder: Path, run: str = "run", **options: Any):
+        self.account = account
+        self.path, self.record = folder / "key", folder / ".key.rotation"
+        self.file = SecretFile(str(self.path), lambda path: False)
+        self.consumer = Consumer(
+            "web1", run, self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
+        )
+        self.client = account.client("unused")
+        self.inspected = inspect(self.client, self.consumer)
+        self.previous: str | None = None
+
+    def create(self) -> NewKey:
+        key_id, secret = self.account.create("deploy-20261121T091507Z")
+        return NewKey(key_id, secret, {key_id: ["web1"]})
+
+    def deploy(self, key: NewKey) -> dict[str, Any]:
+        result = deploy(self.client, self.consumer, key, self.inspected.fingerprint)
+        self.previous = result["previous"]
+        return result
+
+    def roll_back(self, key: NewKey) -> Any:
+        return roll_back(self.client, self.consumer, key, self.previous)
+
+    def rotate(self) -> NewKey:
+        """Deploy a new key, confirm it and commit to it."""
+        key = self.create()
+        self.deploy(key)
+        confirm(self.client, self.consumer, key)
+        commit(self.client, self.consumer, key.id, key)
+        return key
+
+    @property
+    def secret(self) -> str | None:
+        return self.path.read_text(encoding="utf-8") if self.path.exists() else None
+
+
+@pytest.fixture
+def host(account: SimulatedAccount, tmp_path: Path) -> Host:
+    return Host(account, tmp_path)
+
+
+@pytest.fixture
+def rotated(host: Host, account: SimulatedAccount, tmp_path: Path) -> tuple[Host, NewKey]:
+    """A host in a second run, and the key that the first one deployed."""
+    key = host.rotate()
+    return Host(account, tmp_path, "run 2"), key
+
+
+def test_deploys_the_key_and_records_each_step(host: Host) -> None:
+    assert (host.inspected.key_id, host.inspected.accepted, host.inspected.sha256) == (None, None, None)
+    key = host.create()
+    assert host.deploy(key) == {"changed": True, "previous": None}
+    assert host.secret == key.secret
+    assert stat.S_IMODE(host.record.stat().st_mode) == 0o600
+    assert not inspect(host.client, host.consumer).has_deployed(key.id)
+    confirmed = confirm(host.client, host.consumer, key)
+    assert (confirmed.key_id, confirmed.accepted, confirmed.state) == (key.id, True, DEPLOYED)
+    committed = commit(host.client, host.consumer, key.id, key)
+    assert (committed.key_id, committed.state, committed.return_sha256) == (key.id, COMMITTED, None)
+    assert inspect(host.client, host.consumer).consumers == {key.id: ["web1"]}
+    assert key.secret not in host.record.read_text(encoding="utf-8")
+
+
+def test_evidence_of_a_later_run_shows_the_key(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    assert host.inspected.has_deployed(key.id)
+    assert verify(host.client, host.consumer, key.id).accepted
+
+
+@pytest.mark.parametrize("content", ["garbage", "", None])
+def test_evidence_shows_an_edited_file(rotated: tuple[Host, NewKey], content: str | None) -> None:
+    host, key = rotated
+    host.path.unlink()
+    if content is not None:
+        host.path.write_text(content, encoding="utf-8")
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.accepted) == (None, False if content else None)
+    assert not evidence.has_deployed(key.id)
+    with pytest.raises(DeploymentRefused, match="web1 does not hold a valid key any more"):
+        verify(host.client, host.consumer, key.id)
+
+
+def test_evidence_shows_a_revoked_key(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    del host.account.keys[key.id]
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.accepted, evidence.has_deployed(key.id)) == (key.id, False, False)
+
+
+@pytest.mark.parametrize("changed", ["path", "record"])
+def test_deploys_only_over_what_was_inspected(rotated: tuple[Host, NewKey], changed: str) -> None:
+    host, _key = rotated
+    other = Host(host.account, host.path.parent, "another run")
+    if changed == "path":
+        host.path.write_text("edited by hand", encoding="utf-8")
+    else:
+        other.rotate()
+    before = host.secret
+    with pytest.raises(DeploymentRefused, match="What web1 holds has changed since this run inspected it"):
+        host.deploy(host.create())
+    assert host.secret == before
+
+
+def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    new = host.create()
+    del host.account.keys[new.id]
+    with pytest.raises(DeploymentRefused, match=f"The service does not accept the new key {new.id} from web1"):
+        host.deploy(new)
+    assert (host.secret, inspect(host.client, host.consumer).key_id) == (key.secret, key.id)
+    # The service has had time to get to know the key.
+    assert host.account.clock.pauses == [2.0, 2.0]
+
+
+def test_does_not_deploy_to_a_host_that_was_not_planned(host: Host) -> None:
+    key = host.create()
+    with pytest.raises(DeploymentRefused, match="none of the consumers"):
+        host.deploy(key._replace(consumers={key.id: ["web2"]}))
+    assert host.secret is None
+
+
+def test_host_with_two_names_gets_the_key_once(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    assert host.deploy(key) == {"changed": False, "previous": None}
+    assert host.secret == key.secret
+
+
+def test_does_not_confirm_what_the_file_does_not_hold(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    host.path.write_text("edited by hand", encoding="utf-8")
+    with pytest.raises(DeploymentRefused, match=f"web1 does not hold the new key {key.id} any more"):
+        confirm(host.client, host.consumer, key)
+
+
+def test_commit_needs_a_confirmed_deployment(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    evidence = commit(host.client, host.consumer, key.id, key)
+    assert evidence.state != COMMITTED
+    assert inspect(host.client, host.consumer).state != COMMITTED
+
+
+def test_rollback_restores_file_and_record(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    os.chmod(host.path, 0o640)
+    new = host.create()
+    host.deploy(new)
+    confirm(host.client, host.consumer, new)
+    is_restored, evidence = host.roll_back(new)
+    assert is_restored
+    assert host.secret == old.secret
+    assert stat.S_IMODE(host.path.stat().st_mode) == 0o640
+    assert (evidence.key_id, evidence.state, evidence.withdrawn) == (old.id, COMMITTED, new.id)
+    assert evidence.return_sha256 is None
+
+
+def test_rollback_of_the_first_deployment_removes_the_file(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    is_restored, evidence = host.roll_back(key)
+    assert (is_restored, host.secret, evidence.sha256) == (True, None, None)
+
+
+def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    new = host.create()
+    host.deploy(new)
+    del host.account.keys[old.id]
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.sha256) == (False, new.secret, checksum(new.secret))
+    assert evidence.withdrawn is None
+
+
+def test_rollback_returns_to_the_new_key_if_the_previous_one_is_revoked_meanwhile(
+    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, old = rotated
+    new = host.create()
+    host.deploy(new)
+    checked: list[str] = []
+
+    def revoke_after_the_check(client: Any) -> bool:
+        checked.append(client.connection.api_key)
+        return len(checked) == 1
+
+    monkeypatch.setattr(deployment, "is_valid_secret", revoke_after_the_check)
+    is_restored, _evidence = host.roll_back(new)
+    assert checked[:2] == [old.secret, old.secret]
+    assert (is_restored, host.secret) == (False, new.secret)
+
+
+def test_rollback_keeps_an_edited_file(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    host.path.write_text("edited by hand", encoding="utf-8")
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.withdrawn) == (False, "edited by hand", new.id)
+
+
+def test_committed_key_is_not_rolled_back(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.rotate()
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.key_id, evidence.withdrawn) == (False, new.secret, new.id, None)
+
+
+def test_key_that_was_rolled_back_is_not_deployed(host: Host) -> None:
+    key = host.create()
+    host.roll_back(key)
+    with pytest.raises(DeploymentRefused, match="has changed"):
+        host.deploy(key)
+    assert host.secret is None
+
+
+def test_evidence_names_what_a_rollback_may_restore(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    host.deploy(host.create())
+    assert inspect(host.client, host.consumer).return_sha256 == checksum(old.secret)
+
+
+def test_interrupted_deployment_is_known_as_the_previous_key(
+    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, old = rotated
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Consumer, "write_secret", lambda *_args: (_ for _ in ()).throw(KeyboardInterrupt))
+        host.deploy(host.create())
+    assert host.secret == old.secret
+    later = Host(host.account, host.path.parent, "run 3")
+    assert later.inspected.key_id is None
+    new = later.create()
+    later.deploy(new)
+    _is_restored, evidence = later.roll_back(new)
+    assert (later.secret, evidence.key_id) == (old.secret, old.id)
+
+
+@pytest.mark.parametrize("content", ["", "no JSON", "[]", '{"key_id": "x"}', "[" * 100_000])
+def test_damaged_record_is_no_record(rotated: tuple[Host, NewKey], content: str) -> None:
+    host, _key = rotated
+    host.record.write_text(content[:60_000], encoding="utf-8")
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.state, evidence.accepted) == (None, None, True)
+
+
+def test_without_a_file_the_run_that_deploys_is_the_evidence(account: SimulatedAccount) -> None:
+    consumer = Consumer("web1", "run", None, None)
+    client = account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    key = NewKey(key_id, secret, {key_id: ["web1"]})
+    inspected = inspect(client, consumer)
+    assert (inspected.key_id, inspected.accepted) == (None, None)
+    assert deploy(client, consumer, key, inspected.fingerprint) == {"changed": True, "previous": None}
+    assert confirm(client, consumer, key).has_deployed(key_id)
+    committed = commit(client, consumer, key_id, key)
+    assert (committed.key_id, committed.accepted, committed.state) == (key_id, True, COMMITTED)
+    assert commit(client, consumer, key_id, None).key_id is None
+
+
+def test_check_mode_writes_nothing(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    checking = Host(host.account, host.path.parent, check_mode=True)
+    before = {path: path.read_bytes() for path in host.path.parent.iterdir()}
+    new = checking.create()
+    assert checking.deploy(new)["changed"]
+    checking.roll_back(new)
+    assert commit(checking.client, checking.consumer, old.id, None).state == COMMITTED
+    assert {path: path.read_bytes() for path in host.path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", ["symlink", "fifo", "directory"])
+def test_only_a_regular_file_is_a_place_for_a_secret(account: SimulatedAccount, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "key"
+    if kind == "symlink":
+        path.symlink_to("nowhere")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(ClouddbError, match="regular file"):
+        Host(account, tmp_path)
+
+
+def test_no_description_has_a_secret() -> None:
+    assert "secret-1" not in repr([NewKey(1, "secret-1", {}), Found("secret-1", None)])
