@@ -9,10 +9,10 @@ import json
 import os
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -73,7 +73,8 @@ class Account:
         self.root = root
         self.sandbox = sandbox
         self.consumers = root / "consumers"
-        self.hosts: dict[str, Any] = {}
+        self.hosts: tuple[str, ...] = CONSUMERS
+        """The consumers in the inventory."""
         self._env = env
         self._database = root / "sandbox.db"
         self._stored: dict[str, list[tuple[Any, ...]]] = {}
@@ -104,6 +105,7 @@ class Account:
             database.execute("DELETE FROM api_keys")
             marks = ", ".join("?" * len(self._stored[name][0]))
             database.executemany(f"INSERT INTO api_keys VALUES ({marks})", self._stored[name])
+        self.hosts = CONSUMERS
         shutil.rmtree(self.consumers)
         shutil.copytree(self.root / "stored" / name, self.consumers, symlinks=True)
 
@@ -156,25 +158,6 @@ class Account:
             }
         return variables
 
-    def command(self, folder: Path, way: Way, variables: dict[str, Any], *arguments: str) -> list[str]:
-        """Write the playbook and the inventory to a folder, and return the command."""
-        folder.mkdir(exist_ok=True)
-        (folder / "play.json").write_text(json.dumps(way.playbook(variables), indent=1))
-        hosts = {
-            "vars": {"ansible_connection": "hostile", "ansible_python_interpreter": str(self.root / "venv/bin/python")},
-            "hosts": {"localhost": {}},
-            "children": {"consumers": {"hosts": self.hosts or dict.fromkeys(CONSUMERS, {})}},
-        }
-        (folder / "hosts.json").write_text(json.dumps({"all": hosts}))
-        return [
-            str(self.root / "venv/bin/python"),
-            str(self.root / "venv/bin/ansible-playbook"),
-            f"--inventory={folder / 'hosts.json'}",
-            str(folder / "play.json"),
-            *way.arguments,
-            *arguments,
-        ]
-
     def run(
         self,
         way: Way = PLAIN,
@@ -183,18 +166,42 @@ class Account:
         event: dict[str, Any] | None = None,
         **variables: Any,
     ) -> Run:
-        """Run the role until every process of the run has ended."""
+        """Run the role, included in this way."""
+        if event and event["what"] == "second_rotation":
+            second = self.root / "second"
+            event["command"] = self.command(second, PLAIN.playbook(self.variables(tasks)))
+            event["environment"] = {"ROTATION_TEST": str(second)}
+        playbook = way.playbook({**self.variables(tasks), **variables})
+        return self.play(playbook, *way.arguments, *arguments, event=event)
+
+    def play(self, playbook: list[dict[str, Any]], *arguments: str, event: dict[str, Any] | None = None) -> Run:
+        """Run a playbook until every process of the run has ended."""
         folder = self.root / "run"
         shutil.rmtree(folder, ignore_errors=True)
-        command = self.command(folder, way, {**self.variables(tasks), **variables}, *arguments)
+        command = self.command(folder, playbook, *arguments)
         if event:
-            if event["what"] == "second_rotation":
-                event["command"] = self.command(self.root / "second", PLAIN, self.variables(tasks))
-                event["environment"] = {"ROTATION_TEST": str(self.root / "second")}
             (folder / "event.json").write_text(json.dumps(event))
         status, output = self.execute(command, folder)
         lines = (folder / "trace").read_text().splitlines() if (folder / "trace").exists() else []
         return Run(status, output, [json.loads(line) for line in lines])
+
+    def command(self, folder: Path, playbook: list[dict[str, Any]], *arguments: str) -> list[str]:
+        """Write the playbook and the inventory to a folder, and return the command."""
+        folder.mkdir(exist_ok=True)
+        (folder / "play.json").write_text(json.dumps(playbook, indent=1))
+        inventory = {
+            "vars": {"ansible_connection": "hostile", "ansible_python_interpreter": str(self.root / "venv/bin/python")},
+            "hosts": {"localhost": {}},
+            "children": {"consumers": {"hosts": {host: {} for host in self.hosts}}},
+        }
+        (folder / "hosts.json").write_text(json.dumps({"all": inventory}))
+        return [
+            str(self.root / "venv/bin/python"),
+            str(self.root / "venv/bin/ansible-playbook"),
+            f"--inventory={folder / 'hosts.json'}",
+            str(folder / "play.json"),
+            *arguments,
+        ]
 
     def execute(self, command: list[str], folder: Path) -> tuple[int, str]:
         """Run a command, and wait for the processes that it leaves behind when it is killed."""
@@ -209,7 +216,12 @@ class Account:
         end, inherited = os.pipe()
         with (folder / "output").open("w") as output:
             process = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[inherited]
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[inherited],
             )
         os.close(inherited)
         try:
@@ -230,7 +242,9 @@ def running_account(root: Path) -> Iterator[Account]:
     # The path of a Python interpreter must not contain spaces.
     (root / "venv").symlink_to(sys.prefix)
     (root / "payloads").mkdir()
-    server = str(root / "modules")
+    # The path of a socket has at most 107 characters.
+    sockets = tempfile.TemporaryDirectory()
+    server = f"{sockets.name}/modules"
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "CLOUDDB_"))},
         "ANSIBLE_CALLBACK_PLUGINS": str(FOLDER / "callback"),
@@ -252,5 +266,6 @@ def running_account(root: Path) -> Iterator[Account]:
             sandbox.control("PUT", "/clock", {"speed": 1})
             yield Account(root, sandbox, env)
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.terminate()
         process.wait()
+        sockets.cleanup()

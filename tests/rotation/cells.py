@@ -15,6 +15,7 @@ from ways import WAYS, Way
 # Each with the hosts that it happens to, if the step uses their connection.
 CONNECTION_EVENTS = ("unreachable", "unreachable_once", "fails", "response_lost")
 RUN_EVENTS = ("killed", "killed_after", "second_rotation")
+STARTED = "--start-at-task"
 EDITS = ("garbage", "older secret", "empty", "removed")
 VICTIMS = ("web1", "web2", "localhost")
 
@@ -44,7 +45,7 @@ def cells_of(way: Way, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cel
             for victim in VICTIMS:
                 if victim in step["hosts"]:
                     yield Cell(way.name, tasks, event, victim, place)
-        for event in RUN_EVENTS:
+        for event in (*RUN_EVENTS, *((STARTED,) if way.role == "import_role" else ())):
             yield Cell(way.name, tasks, event, "", place)
         for content in EDITS:
             yield Cell(way.name, tasks, f"edited: {content}", "web2", place)
@@ -75,7 +76,7 @@ def ordered(cells: list[Cell]) -> list[Cell]:
 
 def all_cells(steps: dict[str, list[dict[str, Any]]]) -> list[Cell]:
     """The matrix; the ways whose steps are not known have those of the first one."""
-    found = []
+    found: list[Cell] = []
     for way in WAYS:
         for tasks in (False, True):
             plain = steps[key(WAYS[0], tasks)]

@@ -20,11 +20,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(CHECKOUT / "tests" / "unit" / "support")]
 
 from account import Account, running_account  # noqa: E402
-from cells import Cell, all_cells, key  # noqa: E402
+from cells import all_cells, key  # noqa: E402
 from ways import WAYS, Way  # noqa: E402
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
-FAST = 40
+FAST = 24
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Learn the steps once, before the workers start."""
     if hasattr(config, "workerinput"):
         config.stash[STEPS] = json.loads(config.workerinput["steps"])
-    elif not config.getoption("collectonly"):
+    else:
         config.stash[STEPS] = learn_steps(WAYS if config.getoption("--cells") == 0 else WAYS[:1])
 
 
@@ -69,9 +69,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         else:
             cells = cells[: metafunc.config.getoption("--cells") or None]
         metafunc.parametrize("cell", cells, ids=str)
-    if "step_name" in metafunc.fixturenames:
-        names = [step["step"][0] for step in metafunc.config.stash[STEPS][key(WAYS[0], True)]]
-        metafunc.parametrize("step_name", dict.fromkeys(names))
 
 
 @pytest.fixture(scope="session")

@@ -17,10 +17,16 @@ import socket
 import sys
 import tempfile
 import traceback
-from pathlib import Path
 from typing import Any, BinaryIO
 
-PRELOADED = ("ansible.module_utils.basic", "ansible.module_utils.urls", "concurrent.futures", "requests", "runpy", "zipfile")
+PRELOADED = (
+    "ansible.module_utils.basic",
+    "ansible.module_utils.urls",
+    "concurrent.futures",
+    "requests",
+    "runpy",
+    "zipfile",
+)
 
 
 def serve(path: str) -> None:
@@ -34,9 +40,10 @@ def serve(path: str) -> None:
         while True:
             connection, _address = listener.accept()
             if os.fork() == 0:
-                listener.close()
-                answer(connection)
-                os._exit(0)
+                try:
+                    answer(connection)
+                finally:
+                    os._exit(0)
             connection.close()
 
 

@@ -64,26 +64,34 @@ def violations(
     after = observe(account)
     found = lockouts(run, before, after, event)
 
-    # A host without the newest key: the run failed, and said which one.
-    files = {name for name in (*before.files, *after.files) if in_use(name)}
-    files |= {f"{host}.key" for host in hosts if host in (account.hosts or CONSUMERS) and after.newest}
-    without = {
-        host_of(name)
-        for name in files
-        if after.newest not in [after.accepted.get(secret) for secret in secrets({name: after.files.get(name, "")})]
-    }
-    if after.newest and without:
-        if run.status == 0 and not may_succeed:
-            found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
-        if not event["what"].startswith("killed") and not without <= run.named():
-            found.append(f"no failure names {', '.join(sorted(without - run.named()))}, without the newest key")
+    without = without_newest(account, before, after, hosts)
+    if run.status == 0 and without and not may_succeed:
+        found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
+    if not event["what"].startswith("killed") and not without <= run.named():
+        found.append(f"no failure names {', '.join(sorted(without - run.named()))}, without the newest key")
+
+    if event["what"] == "undisturbed" and run.status:
+        for created in set(after.active) - set(before.active):
+            if str(created) not in run.messages():
+                found.append(f"no message names key {created}, which the failed run created")
 
     shown = {secret for line in run.trace for secret in secrets(line.get("files", {}))} | set(secrets(after.files))
-    if any(secret in run.output for secret in shown):
+    outputs = [run.output, *(line["output"] for line in run.trace if "second_rotation" in line)]
+    if any(secret in output for secret in shown for output in outputs):
         found.append("a secret is in the output")
     if account.other_keys() != ["deploy-tools", "observer", "sandbox"]:
         found.append(f"other keys: {account.other_keys()}")
     return found
+
+
+def without_newest(account: Account, before: State, after: State, hosts: tuple[str, ...]) -> set[str]:
+    """The hosts that do not have the newest key, in one of their files; none if there is no key."""
+    if not after.newest:
+        return set()
+    names = {name for name in (*before.files, *after.files) if in_use(name)}
+    names |= {f"{host}.key" for host in hosts if host in account.hosts}
+    held = {name: secrets({name: after.files.get(name, "")}) for name in names}
+    return {host_of(name) for name in names if after.newest not in map(after.accepted.get, held[name])}
 
 
 def lockouts(run: Run, before: State, after: State, event: dict[str, Any]) -> list[str]:
@@ -134,10 +142,9 @@ def unrepaired(account: Account, run: Run) -> list[str]:
     """What the undisturbed run after a disturbed one did not repair."""
     state = observe(account)
     found = [] if run.status == 0 else [f"the next run ended with {run.status}"]
-    for host in account.hosts or CONSUMERS:
-        if account.key_id(state.files.get(f"{host}.key", "none") or "none") != state.newest:
-            found.append(f"after the next run, {host} is without the newest key")
-    for key in account.keys():
-        if key["id"] != state.newest and not re.search(rf"\b{key['id']}\b", run.messages()):
-            found.append(f"after the next run, key {key['id']} remains and is not named")
+    if without := without_newest(account, state, state, CONSUMERS):
+        found.append(f"after the next run, {', '.join(sorted(without))} without the newest key")
+    for key in state.active[:-1]:
+        if not re.search(rf"\b{key}\b", run.messages()):
+            found.append(f"after the next run, key {key} remains and is not named")
     return found

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from account import Account
-from cells import Cell
-from promises import observe, unrepaired, violations
+from cells import STARTED, Cell
+from promises import observe, unrepaired, violations, without_newest
 from ways import WAYS
 
 GARBAGE = "not a key"
@@ -29,16 +29,19 @@ def test_cell(cell: Cell, account: Account, request: pytest.FixtureRequest) -> N
         path = account.consumers / "web2.key"
         event |= {"what": "edited", "file": path.name, "path": str(path), "content": content}
 
-    # A part of the runs is verbose, since that shows most.
+    # Verbose output is the most likely to show a secret.
     verbose = ["-vvv"] if len(cell.step[0] + cell.event) % 4 == 0 else []
-    disturbed = cell.event != "undisturbed"
-    run = account.run(way, *verbose, tasks=cell.tasks, event=event if disturbed else None)
+    if cell.event == STARTED:
+        run = account.run(way, STARTED, cell.step[0], *verbose, tasks=cell.tasks)
+    else:
+        run = account.run(way, *verbose, tasks=cell.tasks, event=event)
     found = violations(account, run, before, event, way.hosts, may_succeed="rescue" in way.block)
+    without = without_newest(account, before, observe(account), way.hosts)
     repair = account.run(tasks=cell.tasks, api_key_rotation_max_age="30d")
     found += unrepaired(account, repair)
 
     if path := request.config.getoption("--results"):
-        reached = any("event" in line for line in run.trace)
+        reached = cell.event == STARTED or any("event" in line for line in run.trace)
         with open(path, "a") as results:
-            results.write(json.dumps([*cell, reached, run.status, found]) + "\n")
+            results.write(json.dumps([*cell, reached, run.status == 0 and not without, found]) + "\n")
     assert not found, "\n".join([*found, run.end(), "--- the next run", repair.end()])

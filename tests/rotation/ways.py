@@ -55,6 +55,7 @@ WAYS = (
     PLAIN,
     Way("only the revocation is left", start="unrevoked", variables={"api_key_rotation_max_age": "30d"}),
     Way("no key yet", start="empty"),
+    Way("import_role", role="import_role"),
     Way("ignore_errors on the play", play=IGNORE_ERRORS),
     Way("ignore_errors on a block", block=IGNORE_ERRORS),
     Way("ignore_errors on include_role", task=IGNORE_ERRORS),
@@ -75,9 +76,7 @@ WAYS = (
     Way("--limit without web1", arguments=("--limit", "all:!web1")),
     Way("--limit web1, consumers set", arguments=("--limit", "web1"), variables=ALL),
     Way("--limit web1, no key yet", arguments=("--limit", "web1"), start="empty", hosts=("web1",)),
-    Way(
-        "--limit web1, no key yet, consumers set", arguments=("--limit", "web1"), start="empty", variables=ALL
-    ),
+    Way("--limit web1, no key yet, consumers set", arguments=("--limit", "web1"), start="empty", variables=ALL),
     Way("--tags, by apply", task={"tags": "rotate"}, apply={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Way("--tags, without apply", task={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Way("--tags, on import_role", role="import_role", task={"tags": "rotate"}, arguments=("--tags", "rotate")),

@@ -36,7 +36,7 @@ class CallbackModule(CallbackBase):
         self.folder = Path(os.environ["ROTATION_TEST"])
         self.switch = self.folder / "switch"
         event = self.folder / "event.json"
-        self.event = json.loads(event.read_text()) if event.exists() else {"step": None}
+        self.event: dict[str, Any] = json.loads(event.read_text()) if event.exists() else {"step": None}
         self.tasks: dict[str, list[str]] = {}
         self.step: list[Any] = []
         # All runs together build each module's payload only once.
@@ -90,7 +90,11 @@ class CallbackModule(CallbackBase):
 
     def files(self) -> dict[str, str]:
         """The consumers' files."""
-        return {path.name: path.read_text() for path in sorted(Path(os.environ["ROTATION_CONSUMERS"]).glob("*.*")) if path.is_file()}
+        return {
+            path.name: path.read_text()
+            for path in sorted(Path(os.environ["ROTATION_CONSUMERS"]).glob("*.*"))
+            if path.is_file()
+        }
 
     # The events.
 
@@ -116,8 +120,14 @@ class CallbackModule(CallbackBase):
         """Kills the run at the step's first result; see ended()."""
 
     def second_rotation(self) -> None:
-        done = subprocess.run(self.event["command"], env={**os.environ, **self.event["environment"]}, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            self.event["command"],
+            env={**os.environ, **self.event["environment"]},
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.write(second_rotation=done.returncode, output=done.stdout.decode())
 
     def edited(self) -> None:
