@@ -1,0 +1,88 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cells of the matrix, in an order whose beginning covers most pairs of step, event and way."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from ways import WAYS, Way
+
+# Each with the hosts that it happens to, if the step uses their connection.
+CONNECTION_EVENTS = ("unreachable", "unreachable_once", "fails", "response_lost")
+RUN_EVENTS = ("killed", "killed_after", "second_rotation")
+STARTED = "--start-at-task"
+EDITS = ("garbage", "older secret", "empty", "removed")
+VICTIMS = ("web1", "web2", "localhost")
+
+
+class Cell(NamedTuple):
+    """One disturbed run: the event, at which step, and how the role is included."""
+
+    way: str
+    tasks: bool
+    event: str
+    victim: str
+    step: tuple[str, int]
+
+    def __str__(self) -> str:
+        number = f" #{self.step[1]}" if self.step[1] > 1 else ""
+        victim = f" {self.victim}" if self.victim else ""
+        place = f" at {self.step[0]}{number}" if self.step[0] else ""
+        return f"{self.way}{', tasks' if self.tasks else ''}: {self.event}{victim}{place}"
+
+
+def cells_of(way: Way, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cell]:
+    """The cells of one way to include the role."""
+    yield Cell(way.name, tasks, "undisturbed", "", ("", 1))
+    for step in steps:
+        place = (str(step["step"][0]), int(step["step"][1]))
+        for event in CONNECTION_EVENTS:
+            for victim in VICTIMS:
+                if victim in step["hosts"]:
+                    yield Cell(way.name, tasks, event, victim, place)
+        for event in (*RUN_EVENTS, *((STARTED,) if way.role == "import_role" else ())):
+            yield Cell(way.name, tasks, event, "", place)
+        for content in EDITS:
+            yield Cell(way.name, tasks, f"edited: {content}", "web2", place)
+
+
+def pairs(cell: Cell) -> set[tuple[Any, ...]]:
+    """What a cell covers: pairs of way, deployment, event with its victim, and step."""
+    return set(combinations((("way", cell.way), ("tasks", cell.tasks), (cell.event, cell.victim), cell.step), 2))
+
+
+def ordered(cells: list[Cell]) -> list[Cell]:
+    """The cells with the most new pairs first; the order is always the same."""
+    shuffled = sorted(cells)
+    random.Random(14).shuffle(shuffled)
+    chosen: list[Cell] = []
+    covered: set[tuple[Any, ...]] = set()
+    for least in (6, 5, 4, 3, 2, 1, 0):
+        rest = []
+        for cell in shuffled:
+            if len(pairs(cell) - covered) >= least:
+                chosen.append(cell)
+                covered |= pairs(cell)
+            else:
+                rest.append(cell)
+        shuffled = rest
+    return chosen
+
+
+def all_cells(steps: dict[str, list[dict[str, Any]]]) -> list[Cell]:
+    """The matrix; the ways whose steps are not known have those of the first one."""
+    found: list[Cell] = []
+    for way in WAYS:
+        for tasks in (False, True):
+            plain = steps[key(WAYS[0], tasks)]
+            found += cells_of(way, tasks, steps.get(key(way, tasks), plain))
+    return ordered(found)
+
+
+def key(way: Way, tasks: bool) -> str:
+    return f"{way.name}, tasks" if tasks else way.name

@@ -1,0 +1,150 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The promises of a rotation, checked by the consumers' files and the API only."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from account import CONSUMERS, SECRET, Account, Run
+
+Files = dict[str, str]
+
+
+@dataclass(frozen=True)
+class State:
+    """The consumers' files, and which secrets in them the service accepts, with the ids of their keys."""
+
+    files: Files
+    accepted: dict[str, int]
+    active: tuple[int, ...]
+    """The ids of the active keys that the role manages, oldest first."""
+
+    @property
+    def newest(self) -> int | None:
+        return self.active[-1] if self.active else None
+
+
+def observe(account: Account) -> State:
+    """The state now."""
+    files = account.files()
+    found = {secret: account.key_id(secret) for secret in set(secrets(files))}
+    accepted = {secret: key for secret, key in found.items() if key}
+    return State(files, accepted, tuple(key["id"] for key in account.keys()))
+
+
+def secrets(files: Files) -> list[str]:
+    """The secrets of all hosts; a previous version in a vault is none, and neither is a checksum in a record."""
+    return [secret for name, text in files.items() if in_use(name) for secret in SECRET.findall(text)]
+
+
+def in_use(name: str) -> bool:
+    """Whether a host uses the secret in this file."""
+    return name.endswith((".key", ".vault")) and not name.startswith(".")
+
+
+def host_of(name: str) -> str:
+    """The host whose file this is."""
+    return name.split(".")[0]
+
+
+def violations(
+    account: Account,
+    run: Run,
+    before: State,
+    event: dict[str, Any] | None = None,
+    hosts: tuple[str, ...] = CONSUMERS,
+    may_succeed: bool = False,
+) -> list[str]:
+    """What a run broke; C(may_succeed) if the playbook itself handles the failure."""
+    event = event or {"what": ""}
+    after = observe(account)
+    found = lockouts(run, before, after, event)
+
+    without = without_newest(account, before, after, hosts)
+    if run.status == 0 and without and not may_succeed:
+        found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
+    if not event["what"].startswith("killed") and not without <= run.named():
+        found.append(f"no failure names {', '.join(sorted(without - run.named()))}, without the newest key")
+
+    if event["what"] == "undisturbed" and run.status:
+        for created in set(after.active) - set(before.active):
+            if str(created) not in run.messages():
+                found.append(f"no message names key {created}, which the failed run created")
+
+    shown = {secret for line in run.trace for secret in secrets(line.get("files", {}))} | set(secrets(after.files))
+    outputs = [run.output, *(line["output"] for line in run.trace if "second_rotation" in line)]
+    if any(secret in output for secret in shown for output in outputs):
+        found.append("a secret is in the output")
+    if account.other_keys() != ["deploy-tools", "observer", "sandbox"]:
+        found.append(f"other keys: {account.other_keys()}")
+    return found
+
+
+def without_newest(account: Account, before: State, after: State, hosts: tuple[str, ...]) -> set[str]:
+    """The hosts that do not have the newest key, in one of their files; none if there is no key."""
+    if not after.newest:
+        return set()
+    names = {name for name in (*before.files, *after.files) if in_use(name)}
+    names |= {f"{host}.key" for host in hosts if host in account.hosts}
+    held = {name: secrets({name: after.files.get(name, "")}) for name in names}
+    return {host_of(name) for name in names if after.newest not in map(after.accepted.get, held[name])}
+
+
+def lockouts(run: Run, before: State, after: State, event: dict[str, Any]) -> list[str]:
+    """Hosts whose file holds a revoked secret, or has lost the secret that it had."""
+    found = []
+    for name, written in last_written(run, before, after, event).items():
+        host, text = host_of(name), after.files.get(name, "")
+        held = SECRET.findall(text)
+        if any(secret in after.accepted for secret in held):
+            continue
+        edited = event["what"] == "edited" and event["file"] == name
+        if held and not (edited and text == event["content"] and not seen_after_edit(run, host, before)):
+            found.append(f"lockout: {name} holds a revoked secret")
+        if not held and not edited and before.files.get(name):
+            found.append(f"lockout: {name} has no secret any more")
+        revoked = set(before.active) - set(after.active)
+        if not held and any(before.accepted.get(secret) in revoked for secret in SECRET.findall(written)):
+            found.append(f"lockout: the key that the role last wrote to {name} was revoked")
+    return found
+
+
+def last_written(run: Run, before: State, after: State, event: dict[str, Any]) -> Files:
+    """The files' contents as the role last wrote them, so without the operator's edit."""
+    written = {name: text for name, text in before.files.items() if in_use(name)}
+    seen = dict(written)
+    for files in [*(line["files"] for line in run.trace if "files" in line), after.files]:
+        for name, text in files.items():
+            if in_use(name) and text != seen.get(name):
+                seen[name] = text
+                if not (event["what"] == "edited" and event["file"] == name and text == (event["content"] or "")):
+                    written[name] = text
+    return written
+
+
+def seen_after_edit(run: Run, host: str, before: State) -> bool:
+    """Whether the run used the host's connection after the edit, and before it revoked a key."""
+    seen, edited = False, False
+    for line in run.trace:
+        if "event" in line:
+            edited = True
+        if edited and "step" in line and not set(before.active) <= set(line["keys"]):
+            return seen
+        seen |= edited and line.get("connected") == host
+    return seen
+
+
+def unrepaired(account: Account, run: Run) -> list[str]:
+    """What the undisturbed run after a disturbed one did not repair."""
+    state = observe(account)
+    found = [] if run.status == 0 else [f"the next run ended with {run.status}"]
+    if without := without_newest(account, state, state, CONSUMERS):
+        found.append(f"after the next run, {', '.join(sorted(without))} without the newest key")
+    for key in state.active[:-1]:
+        if not re.search(rf"\b{key}\b", run.messages()):
+            found.append(f"after the next run, key {key} remains and is not named")
+    return found

@@ -1,0 +1,129 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rotations after changes of the inventory, the account or the files, and other uses of the role."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from account import Account, Run
+from promises import State, observe, unrepaired, violations
+from ways import PLAIN
+
+
+def check(account: Account, run: Run, before: State, **options: Any) -> None:
+    """A run keeps the promises."""
+    found = violations(account, run, before, **options)
+    assert not found, "\n".join([*found, run.end()])
+
+
+def complete(account: Account) -> bool:
+    """Whether all hosts of the inventory have the newest key, which is the only one."""
+    state = observe(account)
+    held = {state.accepted.get(state.files.get(f"{host}.key", "")) for host in account.hosts}
+    return len(state.active) == 1 and held == {state.newest}
+
+
+def repair(account: Account) -> None:
+    """The next undisturbed run repairs what is left."""
+    run = account.run(api_key_rotation_max_age="30d")
+    assert not unrepaired(account, run), "\n".join([*unrepaired(account, run), run.end()])
+
+
+@pytest.mark.parametrize("state", ["empty", "rotated"])
+def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
+    account.restore(state, tasks=False)
+    before = observe(account)
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+
+    run = account.play([{**play, "hosts": "web1,web2"}, {**play, "hosts": "web3"}])
+
+    check(account, run, before)
+    repair(account)
+
+
+@pytest.mark.parametrize("max_age", ["0", "30d"])
+def test_host_removed_from_the_inventory(account: Account, max_age: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    account.hosts = ("web1", "web2")
+
+    check(account, account.run(api_key_rotation_max_age=max_age), before)
+
+
+def test_host_that_no_longer_uses_the_key(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    account.hosts = ("web1", "web2")
+
+    run = account.run(api_key_rotation_former_consumers=["web3"])
+
+    assert run.status == 0, run.end()
+    assert complete(account)
+
+
+def test_host_added(account: Account) -> None:
+    account.restore("empty", tasks=False)
+    account.hosts = ("web1", "web2")
+    assert account.run().status == 0
+    before = observe(account)
+    account.hosts = ("web1", "web2", "web3")
+
+    run = account.run(api_key_rotation_max_age="30d")
+
+    check(account, run, before)
+    assert run.status == 0 and complete(account), run.end()
+
+
+@pytest.mark.parametrize("target", ["target", "missing/target"])
+def test_dangling_link(account: Account, target: str) -> None:
+    account.restore("rotated", tasks=False)
+    link = account.consumers / "web2.key"
+    link.unlink()
+    link.symlink_to(account.consumers / target)
+    before = observe(account)
+
+    run = account.run()
+
+    check(account, run, before)
+    assert link.is_symlink(), run.end()
+
+
+def test_older_key_that_was_never_used(account: Account) -> None:
+    account.restore("empty", tasks=False)
+    account.sandbox.api("POST", "/api_keys", {"key_name": "deploy-20200101T000000Z"})
+
+    run = account.run()
+
+    assert not unrepaired(account, run), "\n".join([*unrepaired(account, run), run.end()])
+
+
+def test_role_twice_in_a_play(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+
+    run = account.play([{**play, "tasks": play["tasks"] * 2}])
+
+    check(account, run, before)
+    assert run.status == 0 and complete(account), run.end()
+
+
+def test_two_keys_in_a_play(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    [play] = PLAIN.playbook(account.variables(tasks=False))
+    other = {
+        "api_key_rotation_name": "other-{timestamp}",
+        "api_key_rotation_dest": f"{account.consumers}/{{{{ inventory_hostname }}}}_other.key",
+    }
+    [task] = play["tasks"]
+
+    run = account.play([{**play, "tasks": [{**task, "vars": other}, task]}])
+
+    assert run.status == 0 and complete(account), run.end()
+    [key] = [key for key in account.sandbox.api("GET", "/api_keys") if key["name"].startswith("other-")]
+    held = {account.key_id((account.consumers / f"{host}_other.key").read_text()) for host in account.hosts}
+    assert held == {key["id"]}
+    assert before.newest not in observe(account).active

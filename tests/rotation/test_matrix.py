@@ -1,0 +1,47 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No disturbed rotation locks a host out, and the next one repairs what it left."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from account import Account
+from cells import STARTED, Cell
+from promises import observe, unrepaired, violations, without_newest
+from ways import WAYS
+
+GARBAGE = "not a key"
+
+
+def test_cell(cell: Cell, account: Account, request: pytest.FixtureRequest) -> None:
+    [way] = [way for way in WAYS if way.name == cell.way]
+    account.restore(way.start, cell.tasks)
+    before = observe(account)
+    event: dict[str, Any] = {"step": list(cell.step), "what": cell.event, "host": cell.victim}
+    if cell.event.startswith("edited"):
+        older = before.files.get("web2.key", GARBAGE)
+        contents = {"garbage": GARBAGE, "older secret": older, "empty": "", "removed": None}
+        content = contents[cell.event.removeprefix("edited: ")]
+        path = account.consumers / "web2.key"
+        event |= {"what": "edited", "file": path.name, "path": str(path), "content": content}
+
+    # Verbose output is the most likely to show a secret.
+    verbose = ["-vvv"] if len(cell.step[0] + cell.event) % 4 == 0 else []
+    if cell.event == STARTED:
+        run = account.run(way, STARTED, cell.step[0], *verbose, tasks=cell.tasks)
+    else:
+        run = account.run(way, *verbose, tasks=cell.tasks, event=event)
+    found = violations(account, run, before, event, way.hosts, may_succeed="rescue" in way.block)
+    without = without_newest(account, before, observe(account), way.hosts)
+    repair = account.run(tasks=cell.tasks, api_key_rotation_max_age="30d")
+    found += unrepaired(account, repair)
+
+    if path := request.config.getoption("--results"):
+        reached = cell.event == STARTED or any("event" in line for line in run.trace)
+        with open(path, "a") as results:
+            results.write(json.dumps([*cell, reached, run.status == 0 and not without, found]) + "\n")
+    assert not found, "\n".join([*found, run.end(), "--- the next run", repair.end()])
