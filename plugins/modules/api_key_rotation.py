@@ -172,8 +172,10 @@ revoked:
       last_used_at: "2026-11-20T22:04:11.000000Z"
       last_used_from_addr: 192.0.2.7
 left:
-  description: Ids of older keys that should have been revoked, but were not. A warning says why.
-  returned: success with O(step=revoke)
+  description:
+    - Ids of keys that are not revoked, and of which a warning says why.
+    - With O(step=plan), those that unknown consumers use. With O(step=revoke), older ones that are in use.
+  returned: success
   type: list
   elements: int
   sample: []
@@ -200,7 +202,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys
 from ..module_utils._keys.evidence import evidence_by_consumer, run_name
-from ..module_utils._keys.rotation import Rotation, managed_keys, plan, revoke, time_of_list, withdraw
+from ..module_utils._keys.rotation import Rotation, managed_keys, plan, revoke, split_foreign, time_of_list, withdraw
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import integer, not_blank, seconds
 from ..module_utils._timestamps import parse_age
@@ -219,13 +221,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     evidence_step = "inspect" if check_mode and params["key_id"] is None else EVIDENCE_STEPS[step]
     listed = list_keys(client)
     now = client.service_now()
+    evidence = evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), evidence_step, now)
     rotation = Rotation(
         params["name"],
-        managed_keys(listed, params["name"]),
+        *split_foreign(managed_keys(listed, params["name"]), evidence),
         params["consumers"],
         params["hosts"],
         params["former_consumers"],
-        evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), evidence_step, now),
+        evidence,
         time_of_list(listed, now),
     )
     if step == "plan":

@@ -309,6 +309,7 @@ SHARED = {
     "_parallel",
     "_regular_file",
     "_timestamps",
+    "_untrusted",
     "_version",
 }
 HTTP = {"_http"}

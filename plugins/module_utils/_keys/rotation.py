@@ -35,12 +35,13 @@ class RotationFailed(ClouddbError):
 class Rotation(NamedTuple):
     """What is rotated: the active C(keys) of a C(name) with C({timestamp}) in it, the earliest first.
 
-    C(consumers) are those that the user has named, C(hosts) those of the play, C(former_consumers) those that hold a
+    C(foreign_keys) have such a name as well, but were used by unknown consumers, and are left alone. C(consumers) are those that the user has named, C(hosts) those of the play, C(former_consumers) those that hold a
     key no longer. C(evidence) is that of this run's latest step, by consumer. C(now) is the time by the service's clock.
     """
 
     name: str
     keys: Sequence[Key]
+    foreign_keys: Sequence[Key]
     consumers: Sequence[str]
     hosts: Sequence[str]
     former_consumers: Sequence[str]
@@ -61,7 +62,7 @@ class Rotation(NamedTuple):
 
     def is_recorded(self) -> bool:
         """Whether every consumer has a record, so that it is known who may hold a key."""
-        return all(evidence.has_record for evidence in self.evidence.values())
+        return all_recorded(self.evidence)
 
     def show_files(self) -> bool:
         """Whether every consumer has a file, so that it can show which key it holds at any time."""
@@ -76,6 +77,23 @@ def managed_keys(listed: Sequence[Key], name: str) -> list[Key]:
     return [key for key in listed if isinstance(key.get("name"), str) and re.fullmatch(pattern, key["name"])]
 
 
+def all_recorded(evidence: Mapping[str, Evidence]) -> bool:
+    """Whether every consumer has a record."""
+    return all(one.has_record for one in evidence.values())
+
+
+def split_foreign(keys: Sequence[Key], evidence: Mapping[str, Evidence]) -> tuple[list[Key], list[Key]]:
+    """The keys of these consumers, and those that were used although no record names them: others use these.
+
+    A key that was never used was never deployed. Without records, the user has named all consumers.
+    """
+    if not all_recorded(evidence):
+        return list(keys), []
+    recorded = recorded_consumers(evidence.values())
+    foreign = [key for key in keys if key.get("last_used_at") and key["id"] not in recorded]
+    return [key for key in keys if key not in foreign], foreign
+
+
 def time_of_list(listed: Sequence[Key], now: datetime) -> datetime:
     """The time by the clock that sets created_at: that of the latest use of a key, which was the list request itself."""
     uses = [parse_timestamp(key["last_used_at"]) for key in listed if isinstance(key.get("last_used_at"), str)]
@@ -88,7 +106,8 @@ def plan(
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
     Returns C(reason) (empty: no new key is needed), C(name) of a new key, C(api_key) (the newest key or None),
-    C(consumers), C(older_keys) (the consumers of the active keys, by key id), C(revoke) (whether there are keys to
+    C(consumers), C(older_keys) (the consumers of the active keys, by key id), C(left) (ids of keys of unknown consumers),
+    C(revoke) (whether there are keys to
     revoke), and C(grace_period) (its remaining seconds). Raises RotationRefused and what a Client raises.
     """
     keys = rotation.keys
@@ -113,6 +132,8 @@ def plan(
         "api_key": keys[-1] if keys else None,
         "consumers": consumers,
         "older_keys": {str(key_id): names for key_id, names in rotation.recorded().items()},
+        "left": [key["id"] for key in rotation.foreign_keys],
+        "warnings": _foreign_warnings(rotation.foreign_keys),
         # Only a file shows which key a consumer holds, other than in the run that deploys it.
         "revoke": bool(surplus(keys, keep)) if reason else bool(older) and rotation.show_files(),
         "grace_period": grace_period if reason else _remaining(grace_period, rotation, client.service_now()),
@@ -124,9 +145,9 @@ def revoke(
 ) -> Result:
     """Revoke the keys older than C(key_id), which must be the newest, if the evidence shows that every consumer holds it.
 
-    C(key_id) None means that the key would be created, in check mode. Never revoked are the key that this task
-    authenticates with, others that are in use, and keys whose consumers are unknown; C(left) are their ids. Raises
-    RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
+    C(key_id) None means that the key would be created, in check mode. The key that this task authenticates with and
+    others that are in use are not revoked; C(left) are their ids. Raises RotationRefused, with nothing revoked,
+    OrphanedKey and what a Client raises.
     """
     keys = rotation.keys
     if key_id is not None:
@@ -134,14 +155,13 @@ def revoke(
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older = surplus(keys if key_id is None else keys[:-1], keep)
-    unknown = {key["id"] for key in older if not _is_accounted_for(rotation, key)}
     in_use, own_is_known = _keys_in_use(client) if older else (set(), True)
-    revocable = [key for key in older if own_is_known and key["id"] not in in_use | unknown]
+    revocable = [key for key in older if own_is_known and key["id"] not in in_use]
     result: Result = {
         "changed": bool(revocable),
         "api_key": keys[-1] if keys else None,
         "left": [key["id"] for key in older if key not in revocable],
-        "warnings": _warnings(older, unknown, in_use, own_is_known),
+        "warnings": _warnings(older, in_use, own_is_known),
     }
     if check_mode:
         return {**result, "revoked": [{**key, "revoked": True} for key in revocable]}
@@ -253,14 +273,6 @@ def _is_free_of(evidence: Evidence | None, key_id: int, secret: str) -> bool:
     )
 
 
-def _is_accounted_for(rotation: Rotation, key: Key) -> bool:
-    """Whether all consumers that may hold this key are known, and therefore expected.
-
-    A key that was never used was never deployed. Without records, the user has named the consumers.
-    """
-    return not key.get("last_used_at") or key["id"] in rotation.recorded() or not rotation.is_recorded()
-
-
 def _why_new(
     client: Client,
     rotation: Rotation,
@@ -315,9 +327,8 @@ def _remaining(grace_period: float, rotation: Rotation, now: datetime) -> float:
     return max(0.0, grace_period - (now - max(deployed)).total_seconds())
 
 
-def _warnings(older: Sequence[Key], unknown: set[int], in_use: set[int], own_is_known: bool) -> list[str]:
+def _warnings(older: Sequence[Key], in_use: set[int], own_is_known: bool) -> list[str]:
     """Why older keys are not revoked."""
-    warnings = []
     left = [key["id"] for key in older]
     if older and not own_is_known:
         return [
@@ -325,16 +336,23 @@ def _warnings(older: Sequence[Key], unknown: set[int], in_use: set[int], own_is_
             f"{numbered(left)} remain valid. Check that none of them is the key you authenticate with, then revoke them "
             "by id with clouddb.control.api_key and state=absent."
         ]
-    if used := [key_id for key_id in left if key_id in in_use]:
-        warnings.append(
-            f"{numbered(used)} of this name {'were' if len(used) > 1 else 'was'} used within the last seconds, and not "
-            "revoked. It is either the key that this task authenticates with, or still in use elsewhere. Switch to the "
-            "newest key, then run the role again."
-        )
-    if lost := [key_id for key_id in left if key_id in unknown - in_use]:
-        warnings.append(
-            f"{numbered(lost)} of this name {'were' if len(lost) > 1 else 'was'} used, but no record of these consumers "
-            "names it, so others may use it. It was not revoked. Check that nothing uses it, then revoke it by id with "
-            "clouddb.control.api_key and state=absent."
-        )
-    return warnings
+    used = [key_id for key_id in left if key_id in in_use]
+    if not used:
+        return []
+    return [
+        f"{numbered(used)} of this name {'was' if len(used) == 1 else 'were'} used within the last seconds, and not "
+        "revoked. It is either the key that this task authenticates with, or still in use elsewhere. Switch to the "
+        "newest key, then run the role again."
+    ]
+
+
+def _foreign_warnings(foreign_keys: Sequence[Key]) -> list[str]:
+    if not foreign_keys:
+        return []
+    ids = [key["id"] for key in foreign_keys]
+    return [
+        f"{numbered(ids)} of this name {'was' if len(ids) == 1 else 'were'} used, but no record of these consumers names "
+        f"{'it' if len(ids) == 1 else 'them'}, so others may use {'it' if len(ids) == 1 else 'them'}. The rotation leaves "
+        f"{'it' if len(ids) == 1 else 'them'} alone. Give other hosts a name of their own. Revoke a key that nothing uses "
+        "by its id with clouddb.control.api_key and state=absent."
+    ]

@@ -294,12 +294,23 @@ def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: p
     assert "the service does not show which key this task authenticates with" in result["warnings"][0]
 
 
-def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
+def test_keys_of_unknown_consumers_are_left_alone(keys: Keys) -> None:
     account, ids = keys
-    found = both(account, ids[-1], consumers={key_id: ["web1", "web2"] for key_id in ids[1:]})
-    result = run(account, "revoke", *found, key_id=ids[-1])
-    assert ([key["id"] for key in result["revoked"]], result["left"]) == ([ids[1]], [ids[0]])
-    assert f"Key {ids[0]} of this name was used, but no record" in result["warnings"][0]
+    recorded = {key_id: ["web1", "web2"] for key_id in ids[1:]}
+    plan = run(account, "plan", *inspected(account, ids[-1], consumers=recorded))
+    assert plan["left"] == [ids[0]]
+    assert f"Key {ids[0]} of this name was used, but no record of these consumers names it" in plan["warnings"][0]
+    result = run(account, "revoke", *both(account, ids[-1], consumers=recorded), key_id=ids[-1])
+    assert [key["id"] for key in result["revoked"]] == [ids[1]]
+
+
+def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
+    account, ids = keys
+    own = {key_id: ["web1", "web2"] for key_id in ids[:2]}
+    plan = run(account, "plan", *inspected(account, ids[1], consumers=own))
+    assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
+    run(account, "revoke", *both(account, ids[1], consumers=own), key_id=ids[1])
+    assert list(account.keys) == [1, *ids[1:]]
 
 
 def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
