@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from account import Account, Run
-from promises import State, observe, unrepaired, violations
+from promises import State, lockouts, observe, unrepaired, violations
 from ways import PLAIN
 
 
@@ -40,7 +40,14 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
 
     run = account.play([{**play, "hosts": "web1,web2"}, {**play, "hosts": "web3"}])
 
-    check(account, run, before)
+    if state == "rotated":
+        check(account, run, before)
+    else:
+        # Each play has hosts, and therefore a key, of its own.
+        after = observe(account)
+        assert not lockouts(run, before, after, {"what": ""}), run.end()
+        assert run.status == 0 and set(after.files.values()) <= set(after.accepted), run.end()
+        assert f"Key {after.active[0]} of this name was used, but no record" in run.messages(), run.end()
     repair(account)
 
 
