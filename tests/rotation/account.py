@@ -263,7 +263,9 @@ def running_account(root: Path) -> Iterator[Account]:
         "ROTATION_MODULE_SERVER": server,
         "ROTATION_PAYLOADS": str(root / "payloads"),
     }
-    process = subprocess.Popen([str(root / "venv/bin/python"), str(FOLDER / "module_server.py"), server])
+    process = subprocess.Popen(
+        [str(root / "venv/bin/python"), str(FOLDER / "module_server.py"), server], stdin=subprocess.PIPE
+    )
     try:
         while not Path(server).exists():
             assert process.poll() is None, "The module server did not start."
@@ -272,6 +274,5 @@ def running_account(root: Path) -> Iterator[Account]:
             sandbox.control("PUT", "/clock", {"speed": 1})
             yield Account(root, sandbox, env)
     finally:
-        process.terminate()
-        process.wait()
+        process.communicate()
         sockets.cleanup()
