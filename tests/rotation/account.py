@@ -75,9 +75,12 @@ class Account:
         self.consumers = root / "consumers"
         self.hosts: tuple[str, ...] = CONSUMERS
         """The consumers in the inventory."""
+        self.older_secret = ""
+        """The secret of the key that the next rotation revokes."""
         self._env = env
         self._database = root / "sandbox.db"
         self._stored: dict[str, list[tuple[Any, ...]]] = {}
+        self._older: dict[str, str] = {}
         self.consumers.mkdir()
         with closing(sqlite3.connect(self._database)) as database, database:
             # Ids that no other number in the output looks like.
@@ -89,7 +92,8 @@ class Account:
     # States.
 
     def store(self, state: str) -> None:
-        """Store the account's keys and the consumers' files under a name."""
+        """Store the account's keys, the consumers' files and the older secret under a name."""
+        self._older[state] = self.older_secret
         with closing(sqlite3.connect(self._database)) as database:
             self._stored[state] = database.execute("SELECT * FROM api_keys").fetchall()
         shutil.copytree(self.consumers, self.root / "stored" / state, symlinks=True)
@@ -106,6 +110,7 @@ class Account:
             marks = ", ".join("?" * len(self._stored[name][0]))
             database.executemany(f"INSERT INTO api_keys VALUES ({marks})", self._stored[name])
         self.hosts = CONSUMERS
+        self.older_secret = self._older[name]
         shutil.rmtree(self.consumers)
         shutil.copytree(self.root / "stored" / name, self.consumers, symlinks=True)
 
@@ -113,6 +118,7 @@ class Account:
         """Rotate once; for the state unrevoked, twice, the second time without revocation."""
         first = self.run(tasks=tasks)
         assert first.status == 0, first.output
+        self.older_secret = (self.consumers / "web2.key").read_text()
         if state == "unrevoked":
             self.sandbox.fault("status", status=500, method="DELETE", times=None)
             second = self.run(tasks=tasks)
@@ -257,7 +263,9 @@ def running_account(root: Path) -> Iterator[Account]:
         "ROTATION_MODULE_SERVER": server,
         "ROTATION_PAYLOADS": str(root / "payloads"),
     }
-    process = subprocess.Popen([str(root / "venv/bin/python"), str(FOLDER / "module_server.py"), server])
+    process = subprocess.Popen(
+        [str(root / "venv/bin/python"), str(FOLDER / "module_server.py"), server], stdin=subprocess.PIPE
+    )
     try:
         while not Path(server).exists():
             assert process.poll() is None, "The module server did not start."
@@ -266,6 +274,5 @@ def running_account(root: Path) -> Iterator[Account]:
             sandbox.control("PUT", "/clock", {"speed": 1})
             yield Account(root, sandbox, env)
     finally:
-        process.terminate()
-        process.wait()
+        process.communicate()
         sockets.cleanup()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -30,14 +31,14 @@ PRELOADED = (
 
 
 def serve(path: str) -> None:
-    """Fork a process for each connection, until the socket's file is removed or the process is killed."""
+    """Fork a process for each connection, until standard input is closed, at the latest by the end of the parent."""
     for name in PRELOADED:
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(16)
-        while True:
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
             connection, _address = listener.accept()
             if os.fork() == 0:
                 try:

@@ -67,7 +67,9 @@ def violations(
     without = without_newest(account, before, after, hosts)
     if run.status == 0 and without and not may_succeed:
         found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
-    if not event["what"].startswith("killed") and not without <= run.named():
+    # If the API host was lost when it had created a key, nobody can know that there is one.
+    unknown = event.get("host") == "localhost" and after.newest not in after.accepted.values()
+    if not event["what"].startswith("killed") and not unknown and not without <= run.named():
         found.append(f"no failure names {', '.join(sorted(without - run.named()))}, without the newest key")
 
     if event["what"] == "undisturbed" and run.status:

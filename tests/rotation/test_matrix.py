@@ -23,8 +23,7 @@ def test_cell(cell: Cell, account: Account, request: pytest.FixtureRequest) -> N
     before = observe(account)
     event: dict[str, Any] = {"step": list(cell.step), "what": cell.event, "host": cell.victim}
     if cell.event.startswith("edited"):
-        older = before.files.get("web2.key", GARBAGE)
-        contents = {"garbage": GARBAGE, "older secret": older, "empty": "", "removed": None}
+        contents = {"garbage": GARBAGE, "older secret": account.older_secret or GARBAGE, "empty": "", "removed": None}
         content = contents[cell.event.removeprefix("edited: ")]
         path = account.consumers / "web2.key"
         event |= {"what": "edited", "file": path.name, "path": str(path), "content": content}
