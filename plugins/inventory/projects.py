@@ -200,7 +200,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 fields["operations"] = account["operations"][project["id"]]
             left_out.update(dict.fromkeys(field for field in fields if not _is_variable(f"{prefix}{field}")))
             # Values of the service are marked as unsafe, so that they are never rendered as templates.
-            variables = {f"{prefix}{field}": wrap_var(value) for field, value in fields.items() if field not in left_out}
+            variables = {
+                f"{prefix}{field}": wrap_var(value) for field, value in fields.items() if field not in left_out
+            }
             for name, value in variables.items():
                 self.inventory.set_variable(host, name, value)
             self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)

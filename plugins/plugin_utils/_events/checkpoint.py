@@ -52,7 +52,9 @@ class Checkpoint:
             problem = f"{self._file.path} does not hold the state of this event source; name another file"
             raise InvalidOption("state_file", problem) from None
         if not all(map(is_id, state.projects)):
-            raise InvalidOption("state_file", f"{self._file.path} has a project whose id is not an id; name another file")
+            raise InvalidOption(
+                "state_file", f"{self._file.path} has a project whose id is not an id; name another file"
+            )
         if base_url != self._base_url:
             problem = f"{self._file.path} is about another base_url, {base_url}; name another file"
             raise InvalidOption("state_file", problem)

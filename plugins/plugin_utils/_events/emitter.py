@@ -80,7 +80,13 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     show them and ansible-rulebook passes events to playbooks as extra variables, which Ansible renders.
     """
     operation = change.operation
-    identity = [project["id"], operation["id"], change.previous_status, operation["status"], operation.get("updated_at")]
+    identity = [
+        project["id"],
+        operation["id"],
+        change.previous_status,
+        operation["status"],
+        operation.get("updated_at"),
+    ]
     content = {
         "operation": operation,
         "previous_status": change.previous_status,

@@ -26,7 +26,26 @@ def test_ids(value: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["", ".", "..", "...", "a/b", "a b", "a\n", "é", "٣", "x" * 129, "{{ x }}", "a\0", "\ud800", None, 5, True, ["a"], {}],
+    [
+        "",
+        ".",
+        "..",
+        "...",
+        "a/b",
+        "a b",
+        "a\n",
+        "é",
+        "٣",
+        "x" * 129,
+        "{{ x }}",
+        "a\0",
+        "\ud800",
+        None,
+        5,
+        True,
+        ["a"],
+        {},
+    ],
     ids=ascii,
 )
 def test_other_values_are_no_ids(value: Any) -> None:

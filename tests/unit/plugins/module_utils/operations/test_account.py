@@ -25,10 +25,7 @@ def projects(*ids: str, **beside: Any) -> Reply:
 
 def operations(*ids_by_hour: str, cursor: str | None = None) -> Reply:
     """Operations named PROJECT-HOUR, created at that hour."""
-    items = [
-        {"id": each, "status": "finished", "created_at": f"2026-11-21T{each[-2:]}:00:00Z"}
-        for each in ids_by_hour
-    ]
+    items = [{"id": each, "status": "finished", "created_at": f"2026-11-21T{each[-2:]}:00:00Z"} for each in ids_by_hour]
     return page("operations", items, cursor)
 
 
