@@ -330,8 +330,9 @@ def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: San
     }
     parse(tmp_path, sandbox, **options)
     (file,) = folder.iterdir()
-    assert "projects" in json.loads(file.read_text())
-    file.write_text(json.dumps(cached))
+    # Since ansible-core 2.19, the JSON of the entry is a string in the file.
+    is_wrapped = "__payload__" in json.loads(file.read_text())
+    file.write_text(json.dumps({"__payload__": json.dumps(cached)} if is_wrapped else cached))
     assert len(parse(tmp_path, sandbox, **options).hosts) == 3
 
 
