@@ -298,7 +298,17 @@ def test_readme_lists_the_plugins_and_roles() -> None:
 
 
 PLUGINS = ROOT / "plugins"
-SHARED = {"_atomic_file", "_clock", "_errors", "_options", "_parallel", "_timestamps", "_version"}
+SHARED = {
+    "_atomic_file",
+    "_clock",
+    "_errors",
+    "_json",
+    "_options",
+    "_parallel",
+    "_timestamps",
+    "_untrusted",
+    "_version",
+}
 HTTP = {"_http"}
 DOMAIN = {"_keys", "_operations", "_projects"}
 MODULE_UTILS = {
