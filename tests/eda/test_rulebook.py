@@ -61,6 +61,31 @@ def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
     assert API_KEY not in rulebook.end()
 
 
+def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
+    """Not even where a rule hands them to a playbook as extra variables, which are templates."""
+    play = tmp_path / "play.yml"
+    show = {"ansible.builtin.debug": {"msg": "SHOWN {{ text }} {{ ansible_eda }}"}}
+    play.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [show]}]))
+    rulebook = printing()
+    rulebook[0]["rules"][0]["condition"] = 'event.clouddb.operation.status == "failed"'
+    rulebook[0]["rules"][0]["actions"] = [
+        rulebook[0]["rules"][0].pop("action"),
+        {"debug": {"msg": "DEBUG {{ event.clouddb.operation.error }}"}},
+        {"run_playbook": {"name": str(play), "extra_vars": {"text": "{{ event.clouddb.operation.error }}"}}},
+    ]
+    running = start(rulebook)
+    running.wait_for(lambda: was_polled(sandbox))
+    touch = f"{{{{ lookup('ansible.builtin.pipe', 'touch {tmp_path}/rendered') }}}}"
+    sandbox.plan((0, "running"), (1, "failed"), action="create_branch", error=f"{touch}\x1b[31m$ANSIBLE_VAULT;1.1")
+    sandbox.api("POST", f"/projects/{PROJECT}/branches", {"branch": {"name": "b"}, "endpoints": []})
+    running.wait_for(lambda: "failed=0" in running.output)
+    output = running.end()
+    harmless = touch.replace("{{", "{ {") + r"\x1b[31m$ ANSIBLE_VAULT;1.1"
+    assert f"DEBUG {harmless}" in output
+    assert "SHOWN { { lookup('ansible.builtin.pipe'" in output
+    assert not (tmp_path / "rendered").exists()
+
+
 def test_slow_operation_is_shown(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
     rulebook = start("clouddb.control.operations", clouddb_report_dir=str(tmp_path / "reports"))
     rulebook.wait_for(lambda: was_polled(sandbox))

@@ -305,6 +305,7 @@ SHARED = {
     "_clock",
     "_errors",
     "_file_lock",
+    "_json",
     "_options",
     "_parallel",
     "_regular_file",

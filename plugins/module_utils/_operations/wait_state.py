@@ -14,7 +14,6 @@ from .._untrusted import displayable, is_id
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
-
 MAX_STATUS_WARNINGS = 10
 
 

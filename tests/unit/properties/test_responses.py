@@ -62,10 +62,14 @@ ENDPOINTS = {
     "revocation": r"DELETE /api_keys/[^/]+",
 }
 
+# Valid in texts, but not in ids.
 HOSTILE = [
     "{{ lookup('ansible.builtin.pipe', 'id') }}",
     "{% raw %}",
-    "\ud800",
+    "-o",
+    ".",
+    "..",
+    "db1.yml",
     "\x1b[31m\x07",
     "\u202e",
     "two\nlines",
@@ -75,7 +79,8 @@ HOSTILE = [
     "$ANSIBLE_VAULT;1.1;AES256",
 ]
 numbers = st.integers() | st.floats() | st.sampled_from([10**30, 10**4000, -(2**63) - 1])
-texts = st.text(max_size=20) | st.sampled_from(["", ".", "..", "a", "p", "finished", "x" * 5000, *HOSTILE])
+texts = st.text(max_size=20) | st.sampled_from(["", ".", "..", "a", "p", "finished", "x" * 5000, "\ud800", *HOSTILE])
+hostile = st.sampled_from(HOSTILE)
 names = st.text(max_size=5) | st.sampled_from(["id", "status", "cursor", "__ansible_type", "__ansible_vault", *HOSTILE])
 anything = st.recursive(
     st.none() | st.booleans() | numbers | texts,
@@ -126,9 +131,9 @@ operation = thing(
     status=statuses,
     created_at=times,
     failures_count=st.integers(0, 3),
-    error=st.none() | texts,
+    error=st.none() | hostile,
 )
-project = thing(id=ids, name=texts, region_id=texts, created_at=times)
+project = thing(id=ids, name=hostile, region_id=hostile, created_at=times, ansible_host=hostile)
 key = thing(id=key_ids, name=st.sampled_from(["deploy", "other"]), created_at=times, last_used_at=st.none() | times)
 BODIES = {
     "projects": thing(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -17,9 +18,19 @@ from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
+from ansible.template import Templar
 
 from ansible_collections.clouddb.control.plugins.inventory.projects import host_names
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
+
+try:
+    from ansible.template import trust_as_template as trusted
+except ImportError:  # ansible-core up to 2.18
+
+    def trusted(value: str) -> str:
+        return value
+
 
 SEED = [
     {"id": "p-1", "name": "shop", "region_id": "aws-eu-central-1"},
@@ -34,12 +45,12 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
-def parse(folder: Path, sandbox: Sandbox, use_cache: bool = True, **options: Any) -> InventoryData:
-    """The inventory for a configuration file with these options."""
+def parse(folder: Path, service: Sandbox | str, use_cache: bool = True, **options: Any) -> InventoryData:
+    """The inventory for a configuration file with these options; the service is a sandbox, or another one at this address."""
     config = {
         "plugin": "clouddb.control.projects",
-        "base_url": sandbox.base_url,
-        "api_key": sandbox.api_key,
+        "base_url": service if isinstance(service, str) else service.base_url,
+        "api_key": "any" if isinstance(service, str) else service.api_key,
         "api_retries": 0,
         **options,
     }
@@ -220,13 +231,109 @@ def test_verify_file(tmp_path: Path) -> None:
         ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["a", "x-b", "c", "d"]),
         ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
         ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
+        ([("a", ".."), ("b", "."), ("c", "日本"), ("d", ["x"])], ["a", "b", "c", "d"]),
+        ([("a", "../web"), ("b", "-oX=y"), ("c", ".web")], ["_._web", "_oX_y", "_web"]),
+        ([("a", "web.yml"), ("b", "db.JSON"), ("c", "x.yaml.yaml")], ["web_yml", "db_JSON", "x.yaml_yaml"]),
+        ([("a", "Ünï"), ("b", "U\u0308ni\u0308"), ("c", "x\n")], ["_n_", "U_ni_", "x_"]),
+        ([("a", "Shop"), ("b", "shop")], ["Shop-a", "shop-b"]),
+        ([("a", "x" * 5000), ("b", "x" * 4000)], ["x" * 100 + "-a", "x" * 100 + "-b"]),
     ],
-    ids=["unique", "duplicate", "empty", "name with id exists", "id exists too", "characters", "reserved"],
+    ids=[
+        "unique",
+        "duplicate",
+        "empty",
+        "name with id exists",
+        "id exists too",
+        "characters",
+        "reserved",
+        "no letter",
+        "path or option",
+        "file of variables",
+        "Unicode",
+        "case",
+        "long",
+    ],
 )
 def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
     result = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
 
     assert list(result.values()) == names
+
+
+HOSTILE = "{{ lookup('ansible.builtin.env', 'HOME') }}"
+
+
+def test_values_of_the_service_are_never_rendered(tmp_path: Path) -> None:
+    projects = [
+        {"id": "p-1", "name": HOSTILE, "tags": [{"k": HOSTILE}], "ansible_host": "x", "a-b": 1, "connection": "x"},
+        {"id": "p-2", "name": "..", "region_id": HOSTILE},
+    ]
+    options = {
+        "compose": {"named": "'host ' ~ clouddb_name", "tagged": "clouddb_tags | default([]) | map(attribute='k')"},
+        "keyed_groups": [{"key": "clouddb_region_id | default('x')", "prefix": "", "separator": ""}],
+    }
+    with scripted_service(reply({"projects": projects})) as service:
+        inventory = parse(tmp_path, service.base_url, **options)
+    assert sorted(inventory.hosts) == ["___lookup__ansible.builtin.env____HOME_____", "p-2"]
+    host = inventory.hosts["___lookup__ansible.builtin.env____HOME_____"]
+    rendered = Templar(loader=DataLoader(), variables=host.vars)
+    for expression, value in {
+        "clouddb_name": HOSTILE,
+        "named": f"host {HOSTILE}",
+        "tagged | first": HOSTILE,
+        "clouddb_tags[0].k": HOSTILE,
+    }.items():
+        assert rendered.template(trusted(f"{{{{ {expression} }}}}")) == value
+    assert {"ansible_host", "clouddb_a-b"}.isdisjoint(host.vars)
+    assert host.vars["clouddb_ansible_host"] == "x"
+    assert all(re.fullmatch(r"\w+", group) for group in inventory.groups)
+
+
+def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path) -> None:
+    project = {"id": "p-1", "ansible_connection": "local", "ansible_python_interpreter": "touch x;", "region_id": "r"}
+    with scripted_service(reply({"projects": [project]})) as service:
+        inventory = parse(tmp_path, service.base_url, hostvars_prefix="")
+    assert not [name for name in inventory.hosts["p-1"].vars if name.startswith("ansible_")]
+    assert inventory.hosts["p-1"].vars["region_id"] == "r"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"projects": [{"id": "{{ x }}"}]},
+        {"projects": [{"id": ["p"]}]},
+        {"projects": [{"id": True}]},
+        {"projects": [{"id": "p", "name": "\ud800"}]},
+        {"projects": [{"id": "p", "x": {"__ansible_vault": "y"}}]},
+        {"projects": [], "unavailable_project_ids": ["../x"]},
+        {"projects": [{"id": "p", "x": float("nan")}]},
+    ],
+    ids=["template as id", "list as id", "boolean as id", "no Unicode", "reserved field", "unavailable id", "NaN"],
+)
+def test_a_response_that_ansible_could_not_pass_on_is_an_error(tmp_path: Path, body: Any) -> None:
+    with (
+        scripted_service(reply(body)) as service,
+        pytest.raises(AnsibleParserError, match="is not what the API describes"),
+    ):
+        parse(tmp_path, service.base_url)
+
+
+@pytest.mark.parametrize(
+    "cached", ["x", {"projects": [{"id": ".."}], "operations": {}}, {"projects": 5, "operations": {}}]
+)
+def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: Sandbox, cached: Any) -> None:
+    folder = tmp_path / "cache"
+    options: dict[str, Any] = {
+        "cache": True,
+        "cache_plugin": "ansible.builtin.jsonfile",
+        "cache_connection": str(folder),
+    }
+    parse(tmp_path, sandbox, **options)
+    (file,) = folder.iterdir()
+    # Since ansible-core 2.19, the JSON of the entry is a string in the file.
+    is_wrapped = "__payload__" in json.loads(file.read_text())
+    file.write_text(json.dumps({"__payload__": json.dumps(cached)} if is_wrapped else cached))
+    assert len(parse(tmp_path, sandbox, **options).hosts) == 3
 
 
 def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -259,3 +259,19 @@ def test_counts_by_status_and_by_action() -> None:
 
 def test_counts_nothing() -> None:
     assert summary([]) == {"total": 0, "by_status": {}, "by_action": {}}
+
+
+def test_operations_of_another_project_are_refused(serve: Serve) -> None:
+    other = {"id": "a", "project_id": "other", "status": "running"}
+    with pytest.raises(UnexpectedResponse, match="it has an operation of another project, other"):
+        get_operation(serve(reply({"operation": other})).client, "p", "a")
+    with pytest.raises(UnexpectedResponse, match="it has an operation of another project, other"):
+        list_operations(serve(reply({"operations": [other]})).client, "p", Selection())
+
+
+def test_the_names_in_a_summary_hold_no_templates() -> None:
+    assert summary([{"status": "{{ x }}", "action": ["{%"]}]) == {
+        "total": 1,
+        "by_status": {"{ { x }}": 1},
+        "by_action": {"['{ %']": 1},
+    }

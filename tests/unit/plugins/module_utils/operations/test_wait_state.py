@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     Limits,
@@ -216,3 +216,26 @@ def test_statuses_may_change_in_any_order(
     assert [operation["status"] for operation in result["operations"]] == [
         next(status for status in course if status in ("finished", "skipped"))
     ]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"operations": [["..", "a", None]]},
+        {"operations": [["p", "{{ x }}", None]]},
+        {"operations": [["p", "a", {"status": ["x"]}]]},
+        {"operations": [["p", "a", {}]]},
+        {"operations": 5},
+        {"to_list": ["p/q", 0]},
+        {"to_list": ["p"]},
+        {"failed_since": [["p", ["a"], 1]]},
+        {"polled_at": []},
+        {"timeout": "soon"},
+        {"unknown_statuses": None},
+    ],
+    ids=str,
+)
+def test_a_state_of_anything_else_is_refused(client: Client, changed: dict[str, Any]) -> None:
+    saved = new_state(client, [OperationRef("p", "a")]).to_json()
+    with pytest.raises(InvalidOption, match="_state: is not what an earlier run of the module returned"):
+        WaitState.from_json(client.clock, {**saved, **changed})
