@@ -31,9 +31,14 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.injected_errors import ERRORS, RETRY_AFTER
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.injected_errors import (
+    ERRORS,
+    RETRY_AFTER,
+    error_status,
+    processed,
+)
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.instant_clock import InstantClock
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row, page
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row, page, row_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -261,6 +266,32 @@ def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outc
     assert [secret for secret in secrets if secret in outcome.printed] == (
         [outcome.result["key"]] if "key" in outcome.result else []
     )
+
+
+@pytest.mark.parametrize("hundreds", [3, 4, 5, 6, 9])
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_every_status_to_a_write_matches_the_matrix(
+    sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, state: str, hundreds: int
+) -> None:
+    """After a status that does not say whether the request was processed, it was."""
+    method = "POST" if state == "present" else "DELETE"
+    options = {"base_url": proxy.base_url, "api_key": sandbox.api_key, "api_retries": 0, "state": state}
+    for status in range(100 * hundreds, 100 * hundreds + 100, 1 if hundreds < 6 else 99):
+        row, name = row_of(status), f"key-{status}"
+        expected = row.present if state == "present" else row.absent
+        if state == "absent":
+            sandbox.api("POST", "/api_keys", {"key_name": name})
+        is_processed = row.present.kind == "orphaned_key" or expected.kind is None
+        proxy.inject((processed if is_processed else error_status)(status), method, FOREVER)
+        outcome = run_main(api_key, {**options, "name": name})
+        keys = [key["id"] for key in sandbox.keys(name)]
+        assert bool(keys) is (is_processed == (state == "present"))
+        if is_processed and state == "absent":
+            assert not outcome.failed, outcome.printed
+        else:
+            assert outcome.failure["kind"] == expected.kind, status
+            assert outcome.failure.get("key_ids", []) == keys
+        assert proxy.times_sent(method) == 1
 
 
 def test_every_error_of_the_matrix_is_tested() -> None:
