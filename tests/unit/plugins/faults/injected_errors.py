@@ -48,6 +48,7 @@ def truncated(exchange: Exchange) -> None:
 
 
 def no_response(exchange: Exchange) -> None:
+    exchange.time_out()
     _disconnects(exchange.connection, MAX_SECONDS)
 
 
@@ -62,6 +63,7 @@ def endless_bytes(start: bytes) -> Handler:
     def handler(exchange: Exchange) -> None:
         exchange.forward()
         exchange.connection.sendall(start)
+        exchange.time_out()
         until = time.monotonic() + MAX_SECONDS
         while time.monotonic() < until and not _disconnects(exchange.connection, PAUSE_BETWEEN_BYTES):
             exchange.connection.sendall(b" ")

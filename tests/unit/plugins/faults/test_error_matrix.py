@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -75,9 +74,7 @@ def wait(operation_id: Any) -> Run:
     """operation_wait, with time for several polls."""
 
     def run(connection: dict[str, Any], name: str) -> Outcome:
-        # A permanent error takes all of the timeout in real time; a transient one leaves a busy machine all the time it needs.
-        timeout = 200 if name == "transient" else min(4 * connection["api_timeout"], 200)
-        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=timeout, interval=100)(
+        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=200, interval=100)(
             connection, name
         )
 
@@ -135,17 +132,6 @@ class Cell:
 
     def __init__(self, sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column):
         self.sandbox, self.proxy, self.clock, self.error, self.column = sandbox, proxy, clock, error, column
-        # Timeouts take real time, so they are short, but not too short for a normal response on a busy machine.
-        times_out = re.search("no response|byte by byte", error)
-        self.api_timeout = max(0.6, 20 * self._response_time()) if times_out else 60
-
-    def _response_time(self) -> float:
-        """Seconds that a request through the proxy takes."""
-        client = Sandbox(self.proxy.base_url)
-        client.api("GET", "/api_keys")
-        started = time.monotonic()
-        client.api("GET", "/api_keys")
-        return time.monotonic() - started
 
     def run(self, name: str, is_permanent: bool) -> Observed:
         column, pauses_before = self.column, len(self.clock.pauses)
@@ -157,7 +143,7 @@ class Cell:
         connection = {
             "base_url": self.proxy.base_url,
             "api_key": self.sandbox.api_key,
-            "api_timeout": self.api_timeout,
+            "api_timeout": 60,
             "api_retries": 1,
         }
         outcome = column.run(connection, name)
@@ -184,6 +170,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.usefixtures("proxy_timeouts")
 @pytest.mark.parametrize(("error", "column"), CELLS)
 def test_outcome_of_each_error_matches_the_matrix(
     sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column
