@@ -27,7 +27,12 @@ def send_and_disconnect(service, method, path, body=None):
     """Send a request, and close the connection as soon as the first fault delays it."""
     faults = len(service.ok("GET", "/_sandbox/faults")["faults"])
     url, content = urlsplit(f"{service.base_url}/{path}"), json.dumps(body)
-    headers = {**service.session.headers, "Host": url.netloc, "Content-Length": len(content)}
+    headers = {
+        **service.session.headers,
+        "Host": url.netloc,
+        "Content-Type": "application/json",
+        "Content-Length": len(content),
+    }
     head = [f"{method} {url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
     with socket.create_connection((url.hostname, url.port), MAX_WAIT) as connection:
         connection.sendall("\r\n".join([*head, "", content]).encode())
