@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.tests.unit.support.environment import clear_environment
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, scripted_service
@@ -21,12 +20,6 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
-
-
-@pytest.fixture(autouse=True)
-def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that stands still, the seconds that are left for the last poll of a wait are real: leave enough of them."""
-    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from ansible_collections.clouddb.control.plugins.inventory import projects
 from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import Attempt
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy, faulty_proxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hostile_network import are_namespaces_permitted
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.instant_clock import InstantClock
@@ -23,6 +24,12 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 # A skipped test counts as failed, and a container may not be allowed to build networks.
 collect_ignore = [] if are_namespaces_permitted() else ["test_hostile_network.py"]
+
+
+@pytest.fixture(autouse=True)
+def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that stands still, the seconds that are left for the last poll of a wait are real: leave enough of them."""
+    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import requests
 from ansible.errors import AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
@@ -326,8 +328,10 @@ def run_cases(task: Task) -> list[Measured]:
     """Run the task in every case at once, each in a process of its own."""
     bring_loopback_up()
     services, cases = start_services()
-    # Some libraries are loaded at the first request.
+    # Some libraries are loaded at the first request, and files at the first TLS handshake and name lookup.
     task.run(cases.pop(INVALID_KEY).connection)
+    ssl.create_default_context(cafile=requests.certs.where())
+    socket.getaddrinfo(DROPPING_HOST, None)
     started = {}
     for name, case in cases.items():
         begin = time.monotonic()
