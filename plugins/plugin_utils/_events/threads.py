@@ -23,6 +23,10 @@ async def in_thread(function: Callable[[Argument], Result], argument: Argument) 
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[Result] = loop.create_future()
 
+    def deliver(set_outcome: Callable[[Any], None], value: Any) -> None:
+        if not outcome.cancelled():
+            set_outcome(value)
+
     def work() -> None:
         set_outcome: Callable[[Any], None] = outcome.set_result
         try:
@@ -31,7 +35,7 @@ async def in_thread(function: Callable[[Argument], Result], argument: Argument) 
             set_outcome, value = outcome.set_exception, error
         # The loop may be closed by now.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(lambda: outcome.cancelled() or set_outcome(value))
+            loop.call_soon_threadsafe(deliver, set_outcome, value)
 
     thread = Worker(work)
     thread.start()
