@@ -17,6 +17,11 @@ from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 TRANSIENT_STATUSES = frozenset({423, 429, 500, 502, 503, 504})
 # After these, the service did not act, so that even a POST may be retried.
 REFUSED_STATUSES = frozenset({423, 429, 503})
+# After these, the service did not act either: it rejected the request. After any other status, it may have acted: a gateway may
+# send it when the service is done, and a redirect is a usual response to a POST that succeeded.
+REJECTED_STATUSES = frozenset(
+    {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
+)
 
 
 class ClouddbError(Exception):
@@ -112,7 +117,7 @@ class StatusError(RequestFailed):
         self.details.update(_displayable(error_body))
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
-        self.may_have_acted = status >= 500 and status not in REFUSED_STATUSES
+        self.may_have_acted = status not in REFUSED_STATUSES | REJECTED_STATUSES
 
 
 class Unauthorized(StatusError):

@@ -1,26 +1,81 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calls a function for several arguments in parallel."""
+"""Calls functions in threads that nobody has to wait for."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Sequence
-from typing import Callable, TypeVar
+from queue import SimpleQueue
+from typing import Any, Callable, TypeVar
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
+class AbandonedError(BaseException):
+    """Ends a thread that nobody waits for any more."""
+
+
+class Worker(threading.Thread):
+    """A thread whose work is done for others; a process ends without waiting for it.
+
+    It is abandoned by C(is_abandoned), and ends before its next request.
+    """
+
+    def __init__(self, work: Callable[[], object]):
+        super().__init__(name="clouddb.control worker", daemon=True)
+        self.is_abandoned = False
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work; called by Thread.start()."""
+        self._work()
+
+
+def end_if_abandoned() -> None:
+    """To be called before each request. Raises AbandonedError in a worker that nobody waits for any more."""
+    thread = threading.current_thread()
+    if isinstance(thread, Worker) and thread.is_abandoned:
+        raise AbandonedError
+
+
 def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argument], workers: int) -> list[Result]:
     """The results in the order of the arguments, computed by at most C(workers) threads.
 
-    The first exception is raised after the running calls have ended; calls that have not begun are dropped.
+    The first exception is raised at once. Calls that have not begun are dropped, running calls are abandoned.
     """
     if workers == 1 or len(arguments) < 2:
         return [function(argument) for argument in arguments]
-    # Imported only when needed, as most tasks send one request at a time.
-    from concurrent.futures import ThreadPoolExecutor
+    calls = deque(enumerate(arguments))
+    ended: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
 
-    with ThreadPoolExecutor(min(workers, len(arguments))) as executor:
-        return list(executor.map(function, arguments))
+    def work() -> None:
+        while True:
+            try:
+                index, argument = calls.popleft()
+            except IndexError:
+                return
+            try:
+                ended.put((index, function(argument), None))
+            except BaseException as error:  # pylint: disable=broad-except
+                calls.clear()
+                ended.put((index, None, error))
+
+    threads = [Worker(work) for _worker in range(min(workers, len(arguments)))]
+    results: dict[int, Result] = {}
+    try:
+        for thread in threads:
+            thread.start()
+        while len(results) < len(arguments):
+            index, result, error = ended.get()
+            if error is not None:
+                raise error
+            results[index] = result
+    finally:
+        calls.clear()
+        for thread in threads:
+            thread.is_abandoned = True
+    return [results[index] for index in range(len(arguments))]

@@ -88,11 +88,11 @@ class Attempt(threading.Thread):
             connection = self._connection
             if connection is not None and connection.attempt is self:
                 connection.is_shut_down = True
-                _shut_down(connection.opened or connection.sock)
+                shut_down(connection.opened or connection.sock)
             return self.was_sent
 
 
-def _shut_down(sock: Any) -> None:
+def shut_down(sock: Any) -> None:
     """End what another thread reads or writes on a connection's socket; None before it is connected."""
     # For TLS within TLS, urllib3 has an object of its own around the socket.
     sock = getattr(sock, "socket", sock)

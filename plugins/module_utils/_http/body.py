@@ -17,7 +17,7 @@ GZIP = 16 + zlib.MAX_WBITS
 
 
 class BodyError(Exception):
-    """The body ends early, or cannot be unpacked."""
+    """The body ends early, cannot be unpacked, or belongs to another request."""
 
 
 class ResponseTooLarge(Exception):

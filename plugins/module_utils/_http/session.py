@@ -11,15 +11,17 @@ from __future__ import annotations
 import ssl
 import threading
 import traceback
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
 from .._version import COLLECTION_VERSION
-from .attempt import Attempt
-from .body import read_body
+from .attempt import Attempt, shut_down
+from .body import BodyError, read_body
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -37,6 +39,8 @@ except ImportError:
         HTTPAdapter = HTTPConnection = HTTPSConnection = HTTPConnectionPool = HTTPSConnectionPool = Session = object
 
 MAX_CONNECTIONS = 32
+# The ids of this many requests are known; a response that has one of them belongs to that request.
+MAX_REQUEST_IDS = 1000
 
 
 class Request(NamedTuple):
@@ -62,7 +66,14 @@ class RawResponse(NamedTuple):
 
 
 class FinalResponse(HTTPResponse):
-    """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2)."""
+    """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2).
+
+    A connection on which more than the response was received is not used again: the rest belongs to no request.
+    """
+
+    def __init__(self, sock: Any, *args: Any, **kwargs: Any):
+        super().__init__(sock, *args, **kwargs)
+        self._received_from = sock
 
     def begin(self) -> None:
         """Read the status line and the headers of the final response."""
@@ -74,6 +85,34 @@ class FinalResponse(HTTPResponse):
         if self.status == 101:
             # What follows on this connection would be another protocol, which nobody asked for.
             self.will_close = True
+
+    def _close_conn(self) -> None:
+        """Called by http.client at the end of the body, before the bytes that were received beyond it are discarded."""
+        with suppress(OSError), _without_waiting(self._received_from):
+            if self.fp.peek(1):
+                shut_down(self._received_from)
+        super()._close_conn()  # type: ignore[misc]
+
+
+@contextmanager
+def _without_waiting(sock: Any) -> Iterator[None]:
+    """Let reading from this socket fail, with an OSError, if there is nothing to read."""
+    timeout = sock.gettimeout()
+    sock.settimeout(0)
+    try:
+        yield
+    finally:
+        sock.settimeout(timeout)
+
+
+def _is_readable(sock: Any) -> bool:
+    """Whether data has arrived, or the other side has closed the connection. Raises OSError if it is broken."""
+    try:
+        with _without_waiting(sock):
+            sock.recv(1)
+        return True
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
 
 
 class AttemptConnection:
@@ -95,11 +134,11 @@ class AttemptConnection:
         self.opened = self.sock
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request; never for an abandoned attempt, nor after data that belongs to no request."""
+        """Send a request; never for an abandoned attempt, nor after a response that came before it."""
         if self.sock is None:
             self.connect()
-        if isinstance(self.sock, ssl.SSLSocket) and self.sock.pending():
-            raise ConnectionAbortedError("there is data that belongs to no request")
+        if _is_readable(self.sock):
+            raise ConnectionAbortedError("the connection was closed, or a response came, before the request was sent")
         _attempt().use(self, to_send=True)
         super().request(*args, **kwargs)  # type: ignore[misc]
 
@@ -155,12 +194,13 @@ class NoRedirectSession(Session):
 
 
 class ServiceSession(NamedTuple):
-    """A session, and the settings that requests takes with each request only."""
+    """A session, the settings that requests takes with each request only, and the ids of the latest requests."""
 
     session: Session
     base_url: str
     verify: bool | str | None
     proxies: dict[str, str] | None
+    request_ids: deque[str]
 
 
 def open_session(connection: Connection) -> ServiceSession:
@@ -183,9 +223,8 @@ def open_session(connection: Connection) -> ServiceSession:
     # Requests to this machine bypass every proxy: over plain http, a proxy would see the key.
     host = urlsplit(connection.base_url).hostname or ""
     proxies = {"no_proxy": host} if is_loopback(host) else None
-    return ServiceSession(
-        session, connection.base_url, connection.validate_certs and (connection.ca_path or None), proxies
-    )
+    verify = connection.validate_certs and (connection.ca_path or None)
+    return ServiceSession(session, connection.base_url, verify, proxies, deque(maxlen=MAX_REQUEST_IDS))
 
 
 def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -203,6 +242,7 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
 
     To be called in an Attempt; C(seconds) bounds each single step, so that the thread of an abandoned one ends.
     """
+    service.request_ids.append(request.request_id)
     with service.session.request(
         request.method,
         service.base_url + request.path,
@@ -215,4 +255,8 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
         timeout=seconds,
         stream=True,
     ) as response:
+        responds_to = response.headers.get("X-Request-ID")
+        # Services may choose ids of their own.
+        if responds_to != request.request_id and responds_to in service.request_ids:
+            raise BodyError("the response belongs to another request")
         return response.status_code, response.headers, read_body(response.raw)

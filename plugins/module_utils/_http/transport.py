@@ -9,6 +9,7 @@ from functools import partial
 
 from .._clock import Clock, Deadline
 from .._errors import REFUSED_STATUSES, TRANSIENT_STATUSES
+from .._parallel import end_if_abandoned
 from .attempt import AttemptError, run_attempt
 from .backoff import pause_before_retry
 from .connection import Connection
@@ -34,6 +35,7 @@ class Transport:
         retries = 0 if deadline else self._connection.api_retries
         attempts = 0
         while True:
+            end_if_abandoned()
             attempts += 1
             seconds = self._connection.api_timeout
             if deadline:

@@ -122,6 +122,10 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
+        revocation = response.require(response.object(), id=int)
+        if revocation.get("revoked") is False:
+            raise response.unexpected("it says that the key is not revoked")
+        return revocation
     except NotFound as error:
         # A 404 to a retried DELETE: the first attempt acted, and its response was lost.
         return {**key, "revoked": True} if error.attempts > 1 else None
@@ -129,10 +133,6 @@ def revoke_key(client: Client, key: Key) -> Key | None:
         if error.may_have_acted and _is_gone(client, key):
             return {**key, "revoked": True}
         raise
-    revocation = response.require(response.object(), id=int)
-    if revocation.get("revoked") is False:
-        raise response.unexpected("it says that the key is not revoked")
-    return revocation
 
 
 def _is_gone(client: Client, key: Key) -> bool:

@@ -114,26 +114,26 @@ class Wait:
             else [partial(self._poll_project, client, *project) for project in self._state.to_poll()]
         )
         errors: list[RequestFailed] = []
-        try:
-            in_parallel(partial(self._fetch, errors), fetches, self._limits.workers)
-        except RequestFailed as error:
+        permanent: list[RequestFailed] = []
+        # All of them end by the deadline, and the states that they record belong to the result.
+        in_parallel(partial(self._fetch, errors, permanent), fetches, self._limits.workers)
+        for error in permanent:
             raise aborted(self._state, self._failed(), error) from error
         if failed := self._failed():
             raise operations_failed(self._state, failed)
         return errors
 
-    def _fetch(self, errors: list[RequestFailed], fetch: Callable[[], None]) -> None:
-        """Call C(fetch). A transient error is appended to C(errors), others are raised."""
+    def _fetch(self, errors: list[RequestFailed], permanent: list[RequestFailed], fetch: Callable[[], None]) -> None:
+        """Call C(fetch). Its error is appended to C(permanent) if it ends the wait, to C(errors) otherwise."""
         # The rate limit is the account's: the rest of this poll would be refused as well, and comes first in the next.
-        if any(isinstance(error, StatusError) and error.status == 429 for error in errors):
+        if permanent or any(isinstance(error, StatusError) and error.status == 429 for error in errors):
             return
         try:
             fetch()
         except RequestFailed as error:
             # After a valid response, an invalid one is likely to come from a gateway whose service is down for a moment.
-            if not error.transient and not (isinstance(error, UnexpectedResponse) and self._state.has_polled_any()):
-                raise
-            errors.append(error)
+            is_passing = isinstance(error, UnexpectedResponse) and self._state.has_polled_any()
+            (errors if error.transient or is_passing else permanent).append(error)
 
     def _list_unfinished(self, client: Client) -> None:
         if self._state.to_list:

@@ -22,6 +22,7 @@ from .error_log import ErrorLog
 from .options import SourceOptions
 from .rate_limit import RateLimitedClient
 from .schedule import Schedule
+from .threads import in_thread
 
 # The name under which the list of projects is polled, which is no project's id.
 PROJECT_LIST = ""
@@ -77,7 +78,7 @@ class Follower:
                 pause, names = self._schedule.next_round()
                 await self._save(is_idle=pause > 0)
                 await self._pause(pause)
-                results = await asyncio.gather(*(asyncio.to_thread(self._poll, name) for name in names))
+                results = await asyncio.gather(*(in_thread(self._poll, name) for name in names))
                 for name, result in zip(names, results):
                     await self._process(name, result)
                 errors = [result for result in results if isinstance(result, RequestFailed)]

@@ -52,7 +52,7 @@ def test_table_shows_durations_and_ratios_of_each_task() -> None:
 def test_hcloud_service_serves_one_page_of_ssh_keys(path: str, status: int) -> None:
     with hcloud_service.running() as endpoint, requests.Session() as session:
         session.trust_env = False
-        response = session.get(endpoint + path, timeout=10)
+        response = session.get(endpoint + path, timeout=60)
     assert response.status_code == status
     if status == 200:
         content = response.json()

@@ -34,7 +34,7 @@ class Service:
 
     def request(self, method, path, **options):
         url = f"{self.host_url}{path}" if path.startswith("/") else f"{self.base_url}/{path}"
-        return self.session.request(method, url, timeout=10, allow_redirects=False, **options)
+        return self.session.request(method, url, timeout=60, allow_redirects=False, **options)
 
     def get(self, path, **params):
         return self.request("GET", path, params=params)

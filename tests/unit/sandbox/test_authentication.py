@@ -43,7 +43,7 @@ def all_paths(service):
 
 def send(service, method, target, **headers):
     """Send a request without normalizing its target and headers."""
-    connection = http.client.HTTPConnection(urlsplit(service.host_url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(service.host_url).netloc, timeout=60)
     connection.request(method, target, body=b"{not json", headers=headers)
     response = connection.getresponse()
     body = response.read()

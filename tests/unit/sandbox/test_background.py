@@ -56,20 +56,23 @@ def service_of(connect):
     return lambda status: connect(status["base_url"], Path(status["api_key_file"]).read_text().strip())
 
 
+MAX_WAIT = 120  # seconds; enough for a busy machine
+
+
 def kill(status):
     """Kill the process, and wait until it has ended."""
     os.kill(status["pid"], signal.SIGKILL)
     os.waitpid(status["pid"], 0)
 
 
-def kill_during_writes(writers, enough, status, timeout):
+def kill_during_writes(writers, enough, status):
     """Start the threads, kill the process once they have written enough, and wait until they end."""
     for writer in writers:
         writer.start()
-    assert enough.wait(timeout)
+    assert enough.wait(MAX_WAIT)
     kill(status)
     for writer in writers:
-        writer.join(10)
+        writer.join(MAX_WAIT)
 
 
 class TestBackground:
@@ -347,7 +350,7 @@ class TestCrashRecovery:
                 pass
 
         writers = [threading.Thread(target=write) for _writer in range(4)]
-        kill_during_writes(writers, enough, first, timeout=10)
+        kill_during_writes(writers, enough, first)
         second = start(run_background)
         assert second["base_url"] == first["base_url"]
         listed = [key["id"] for key in service.keys()][1:]
@@ -401,7 +404,7 @@ class TestCrashRecovery:
                 pass
 
         writers = [threading.Thread(target=write_until_crash, args=[write]) for write in (write_keys, write_projects)]
-        kill_during_writes(writers, enough, first, timeout=20)
+        kill_during_writes(writers, enough, first)
 
         service = service_of(start(run_background))
         with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:

@@ -46,7 +46,7 @@ class TestCommandLine:
         service = connect(ready["base_url"], (tmp_path / "key").read_text().strip())
         assert service.ok("GET", "projects")["projects"][0]["created_at"] == "2022-11-30T18:41:29.000000Z"
         process.send_signal(signal.SIGTERM)
-        _out, errors = process.communicate(timeout=5)
+        _out, errors = process.communicate(timeout=60)
         assert "Traceback" not in errors
 
     def test_listens_on_loopback_by_default(self, arguments, monkeypatch, capsys):

@@ -60,14 +60,14 @@ class Sandbox:
     def accepts(self, secret: str) -> bool:
         """Whether the service accepts this secret as a bearer key."""
         headers = {"Authorization": f"Bearer {secret}"}
-        return self._session.get(f"{self.base_url}/projects", headers=headers, timeout=10).status_code == 200
+        return self._session.get(f"{self.base_url}/projects", headers=headers, timeout=60).status_code == 200
 
     def keys(self, name: str) -> list[dict[str, Any]]:
         """The active keys with this name."""
         return [key for key in self.api("GET", "/api_keys") if key["name"] == name]
 
     def _send(self, method: str, url: str, body: Any) -> Any:
-        response = self._session.request(method, url, json=body, timeout=10)
+        response = self._session.request(method, url, json=body, timeout=60)
         response.raise_for_status()
         return response.json()
 

@@ -135,5 +135,5 @@ def scripted_service(
             yield service
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
+            thread.join(60)
     assert not service.script, f"replies that were not requested: {service.script}"

@@ -23,13 +23,13 @@ def run_in_thread(settings: Settings) -> Iterator[str]:
         server = ThreadedServer(settings)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        if not server.listening.wait(10):
-            raise RuntimeError("The sandbox did not start within 10 seconds.")
+        if not server.listening.wait(60):
+            raise RuntimeError("The sandbox did not start within 60 seconds.")
         try:
             yield base_url(listener)
         finally:
             server.stop()
-            thread.join(10)
+            thread.join(60)
 
 
 class ThreadedServer(Server):

@@ -32,11 +32,15 @@ class Response(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A request and the client's connection; C(forward) sends the request to the sandbox."""
+    """A request and the client's connection.
+
+    C(forward) sends the request to the sandbox; C(time_out) lets C(api_timeout) of the client's attempt pass.
+    """
 
     request: Request
     connection: socket.socket
     forward: Callable[[], Response]
+    time_out: Callable[[], None]
 
 
 # Responds to a request, or does not. The connection is closed afterwards.
@@ -46,7 +50,7 @@ Handler = Callable[[Exchange], None]
 class FaultyProxy:
     """Forwards requests to the sandbox and its responses back, each on a connection of its own.
 
-    C(requests) are the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
+    C(timed_out) is set once C(api_timeout) of the running attempt has passed. C(requests) are the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
     including those that the client did not receive.
     """
 
@@ -61,6 +65,7 @@ class FaultyProxy:
         self._method = ""
         self._skip = self._remaining = 0
         self._until_refusal: int | None = None
+        self.timed_out = threading.Event()
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -93,7 +98,7 @@ class FaultyProxy:
                 last.shutdown(socket.SHUT_WR)
                 last.recv(1)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
 
     def serve(self) -> None:
         """Accept connections until C(close)."""
@@ -133,7 +138,7 @@ class FaultyProxy:
                 self._until_refusal -= 1
                 self._stop_listening_when_due()
             handler = self._handler_of(request)
-            handler(Exchange(request, connection, lambda: self._forward(request)))
+            handler(Exchange(request, connection, lambda: self._forward(request), self.timed_out.set))
 
     def _handler_of(self, request: Request) -> Handler:
         if request.method != self._method or not self._remaining:
@@ -145,7 +150,7 @@ class FaultyProxy:
         return self._injected
 
     def _forward(self, request: Request) -> Response:
-        sandbox = http.client.HTTPConnection(self._sandbox.hostname or "", self._sandbox.port, timeout=30)
+        sandbox = http.client.HTTPConnection(self._sandbox.hostname or "", self._sandbox.port, timeout=60)
         sandbox.request(request.method, request.target, request.body or None, request.headers)
         received = sandbox.getresponse()
         response = Response(received.status, dict(received.getheaders()), received.read())
@@ -172,7 +177,7 @@ def faulty_proxy(sandbox_url: str) -> Iterator[FaultyProxy]:
         yield proxy
     finally:
         proxy.close()
-        thread.join(10)
+        thread.join(60)
 
 
 def raw_response(

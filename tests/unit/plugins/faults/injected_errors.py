@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import Exchange, Handler, raw_response
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS
 
 # A client that does not time out is disconnected after this time, so that its test fails instead of hanging.
 MAX_SECONDS = 60.0
@@ -47,6 +48,7 @@ def truncated(exchange: Exchange) -> None:
 
 
 def no_response(exchange: Exchange) -> None:
+    exchange.time_out()
     _disconnects(exchange.connection, MAX_SECONDS)
 
 
@@ -61,6 +63,7 @@ def endless_bytes(start: bytes) -> Handler:
     def handler(exchange: Exchange) -> None:
         exchange.forward()
         exchange.connection.sendall(start)
+        exchange.time_out()
         until = time.monotonic() + MAX_SECONDS
         while time.monotonic() < until and not _disconnects(exchange.connection, PAUSE_BETWEEN_BYTES):
             exchange.connection.sendall(b" ")
@@ -96,6 +99,16 @@ def instead(body: bytes, status: int = 200, **headers: Any) -> Handler:
 
 def error_status(status: int, **headers: Any) -> Handler:
     return instead(json.dumps({"message": "not now", "code": "", "request_id": "proxy"}).encode(), status, **headers)
+
+
+def processed(status: int) -> Handler:
+    """This status instead of the sandbox's response."""
+
+    def handler(exchange: Exchange) -> None:
+        exchange.forward()
+        error_status(status)(exchange)
+
+    return handler
 
 
 def not_found(exchange: Exchange) -> None:
@@ -178,5 +191,9 @@ ERRORS: dict[str, Handler] = {
         f"{status}, Retry-After {how}": error_status(status, Retry_After=value)
         for status in (423, 429)
         for how, value in RETRY_AFTER.items()
+    },
+    **{
+        name: processed(statuses[0]) if "processed" in name else error_status(statuses[0])
+        for name, statuses in GROUPS.items()
     },
 }

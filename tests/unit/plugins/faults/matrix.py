@@ -26,6 +26,18 @@ def not_retried(kind: str | None) -> Expected:
     return Expected(False, kind)
 
 
+# The other statuses that say that the request was not processed: it was rejected.
+REJECTED = (402, 405, 407, 410, 411, 412, 413, 414, 415, 417, 421, 425, 426, 428, 431, 451)
+# The rows of all statuses that have no row of their own, each tested in full with the first of its statuses.
+GROUPS: dict[str, tuple[int, ...]] = {
+    ", ".join(map(str, REJECTED)): REJECTED,
+    "other 3xx, request processed": (303, *range(300, 400)),
+    "other 4xx, request processed": (408, 499, *range(400, 500)),
+    "other 5xx, request processed": (520, *range(500, 600)),
+    "600 to 999, request processed": (600, *range(601, 1000)),
+}
+
+
 class Row(NamedTuple):
     """One error: a part of the message, the HTTP status, and what is expected of the task in each column."""
 
@@ -85,6 +97,11 @@ def _server_error(status: int) -> Row:
     return _refused(status)._replace(present=not_retried("orphaned_key"))
 
 
+def _unclear(status: int) -> Row:
+    """A status that a retry would not change, after which the request may have been processed."""
+    return _permanent(status)._replace(present=not_retried("orphaned_key"), absent=not_retried(None))
+
+
 def _permanent(status: int, kind: str = "http_status") -> Row:
     """A status that a retry would not change."""
     failed = not_retried(kind)
@@ -115,7 +132,7 @@ MATRIX: dict[str, Row] = {
     "malformed JSON": _unexpected_response(NOT_JSON, processed=True),
     "JSON of another shape": _unexpected_response("is not what the API describes"),
     "body that is not UTF-8": _unexpected_response(NOT_JSON, processed=True),
-    "302 to another origin": _permanent(302),
+    "302 to another origin": _permanent(302)._replace(present=not_retried("orphaned_key")),
     "400": _permanent(400),
     "401": _permanent(401, "unauthorized"),
     "403": _permanent(403),
@@ -136,7 +153,19 @@ MATRIX: dict[str, Row] = {
     "502": _server_error(502),
     "503": _refused(503),
     "504": _server_error(504),
+    **{
+        name: _permanent(first) if (first, *others) == REJECTED else _unclear(first)
+        for name, (first, *others) in GROUPS.items()
+    },
 }
+
+
+def row_of(status: int) -> Row:
+    """The row of any status: its own, or that of the first group that has it."""
+    name = next((name for name, statuses in GROUPS.items() if status in statuses), "")
+    row = MATRIX.get(str(status)) or MATRIX[name]
+    return row._replace(message=f"returned {status}", status=status)
+
 
 COLUMNS = {
     "present": "``api_key``, POST",
@@ -168,8 +197,10 @@ real connection: once with a transient error, which occurs only once, and once w
 **succeeds**
   The task succeeds, because the key no longer exists.
 
-A request to create a key is retried only when the service cannot have processed it. Otherwise ``api_key`` lists the keys again and fails
-with ``orphaned_key``. The message names the key that may have been created, and how to revoke it.
+A request to create a key is retried only when the service cannot have processed it. It cannot have done so if the request was not sent,
+or if the status rejects the request. All statuses that do are in the table. After any other status ``api_key`` lists the keys again and
+fails with ``orphaned_key``: a gateway may send it when the service has created the key, and redirects, also 307 and 308, are a response
+of a gateway. The message names the key that may have been created, and how to revoke it.
 
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
 the key.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -31,9 +30,14 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.injected_errors import ERRORS, RETRY_AFTER
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.injected_errors import (
+    ERRORS,
+    RETRY_AFTER,
+    error_status,
+    processed,
+)
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.instant_clock import InstantClock
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row, page
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import MATRIX, Expected, Row, page, row_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -70,9 +74,7 @@ def wait(operation_id: Any) -> Run:
     """operation_wait, with time for several polls."""
 
     def run(connection: dict[str, Any], name: str) -> Outcome:
-        # A permanent error takes all of the timeout in real time; a transient one leaves a busy machine all the time it needs.
-        timeout = 200 if name == "transient" else min(4 * connection["api_timeout"], 200)
-        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=timeout, interval=100)(
+        return task(operation_wait, project_id=SHOP, operation_id=operation_id, timeout=200, interval=100)(
             connection, name
         )
 
@@ -130,17 +132,6 @@ class Cell:
 
     def __init__(self, sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column):
         self.sandbox, self.proxy, self.clock, self.error, self.column = sandbox, proxy, clock, error, column
-        # Timeouts take real time, so they are short, but not too short for a normal response on a busy machine.
-        times_out = re.search("no response|byte by byte", error)
-        self.api_timeout = max(0.6, 20 * self._response_time()) if times_out else 60
-
-    def _response_time(self) -> float:
-        """Seconds that a request through the proxy takes."""
-        client = Sandbox(self.proxy.base_url)
-        client.api("GET", "/api_keys")
-        started = time.monotonic()
-        client.api("GET", "/api_keys")
-        return time.monotonic() - started
 
     def run(self, name: str, is_permanent: bool) -> Observed:
         column, pauses_before = self.column, len(self.clock.pauses)
@@ -152,7 +143,7 @@ class Cell:
         connection = {
             "base_url": self.proxy.base_url,
             "api_key": self.sandbox.api_key,
-            "api_timeout": self.api_timeout,
+            "api_timeout": 60,
             "api_retries": 1,
         }
         outcome = column.run(connection, name)
@@ -179,6 +170,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.usefixtures("proxy_timeouts")
 @pytest.mark.parametrize(("error", "column"), CELLS)
 def test_outcome_of_each_error_matches_the_matrix(
     sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, error: str, column: Column
@@ -261,6 +253,32 @@ def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outc
     assert [secret for secret in secrets if secret in outcome.printed] == (
         [outcome.result["key"]] if "key" in outcome.result else []
     )
+
+
+@pytest.mark.parametrize("hundreds", [3, 4, 5, 6, 9])
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_every_status_to_a_write_matches_the_matrix(
+    sandbox: Sandbox, proxy: FaultyProxy, clock: InstantClock, state: str, hundreds: int
+) -> None:
+    """After a status that does not say whether the request was processed, it was."""
+    method = "POST" if state == "present" else "DELETE"
+    options = {"base_url": proxy.base_url, "api_key": sandbox.api_key, "api_retries": 0, "state": state}
+    for status in range(100 * hundreds, 100 * hundreds + 100, 1 if hundreds < 6 else 99):
+        row, name = row_of(status), f"key-{status}"
+        expected = row.present if state == "present" else row.absent
+        if state == "absent":
+            sandbox.api("POST", "/api_keys", {"key_name": name})
+        is_processed = row.present.kind == "orphaned_key" or expected.kind is None
+        proxy.inject((processed if is_processed else error_status)(status), method, FOREVER)
+        outcome = run_main(api_key, {**options, "name": name})
+        keys = [key["id"] for key in sandbox.keys(name)]
+        assert bool(keys) is (is_processed == (state == "present"))
+        if is_processed and state == "absent":
+            assert not outcome.failed, outcome.printed
+        else:
+            assert outcome.failure["kind"] == expected.kind, status
+            assert outcome.failure.get("key_ids", []) == keys
+        assert proxy.times_sent(method) == 1
 
 
 def test_every_error_of_the_matrix_is_tested() -> None:

@@ -71,29 +71,39 @@ def test_as_result_does_not_change_the_error() -> None:
     assert error.as_result()["failure"]["status"] == 409
 
 
-@pytest.mark.parametrize(
-    "status, transient, may_have_acted",
-    [
-        (301, False, False),
-        (400, False, False),
-        (401, False, False),
-        (403, False, False),
-        (404, False, False),
-        (409, False, False),
-        (422, False, False),
-        (423, True, False),
-        (429, True, False),
-        (500, True, True),
-        (501, False, True),
-        (502, True, True),
-        (503, True, False),
-        (504, True, True),
-        (599, False, True),
-    ],
-)
-def test_status_sets_transient_and_may_have_acted(status: int, transient: bool, may_have_acted: bool) -> None:
+# Statuses that say that the request was not carried out, and those after which it may be later.
+REJECTED = {
+    400,
+    401,
+    402,
+    403,
+    404,
+    405,
+    407,
+    409,
+    410,
+    411,
+    412,
+    413,
+    414,
+    415,
+    417,
+    421,
+    422,
+    425,
+    426,
+    428,
+    431,
+    451,
+}
+REFUSED = {423, 429, 503}
+
+
+@pytest.mark.parametrize("status", [101, *range(300, 600), 600, 999])
+def test_status_sets_transient_and_may_have_acted(status: int) -> None:
     error = status_error(status)
-    assert (error.transient, error.may_have_acted) == (transient, may_have_acted)
+    assert error.may_have_acted is (status not in REJECTED | REFUSED)
+    assert error.transient is (status in REFUSED | {500, 502, 504})
 
 
 @pytest.mark.parametrize("sent", [True, False])

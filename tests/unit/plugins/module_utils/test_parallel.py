@@ -6,10 +6,18 @@
 from __future__ import annotations
 
 import threading
+from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
+from ansible_collections.clouddb.control.plugins.module_utils import _parallel
+from ansible_collections.clouddb.control.plugins.module_utils._parallel import (
+    AbandonedError,
+    end_if_abandoned,
+    in_parallel,
+)
+
+MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
 
 class Interrupted(Exception):
@@ -27,7 +35,7 @@ def test_without_arguments_there_are_no_results() -> None:
 
 def test_as_many_calls_as_workers_run_in_parallel() -> None:
     barrier = threading.Barrier(3)
-    in_parallel(lambda _number: barrier.wait(10), range(3), 3)
+    in_parallel(lambda _number: barrier.wait(MAX_WAIT), range(3), 3)
 
 
 def test_no_more_calls_than_workers_run_in_parallel() -> None:
@@ -42,22 +50,53 @@ def test_a_single_call_at_a_time_needs_no_thread(workers: int, arguments: int) -
     assert set(threads) == {threading.current_thread()}
 
 
-def test_an_error_is_raised_after_the_running_calls_have_ended() -> None:
-    both_begun, failing, ended = threading.Barrier(2), [], []
+def test_an_error_is_raised_at_once_and_running_calls_are_abandoned() -> None:
+    both_begun, failed, ended = threading.Barrier(2), threading.Event(), threading.Event()
+    called: list[int] = []
 
     def call(number: int) -> None:
+        called.append(number)
+        both_begun.wait(MAX_WAIT)
         if number == 0:
-            failing.append(threading.current_thread())
-            both_begun.wait(10)
             raise Interrupted
-        both_begun.wait(10)
-        # The thread of the other call goes when its error is known and no more calls are to come.
-        failing[0].join(10)
-        ended.append(number)
+        assert failed.wait(MAX_WAIT)
+        try:
+            end_if_abandoned()
+        except AbandonedError:
+            ended.set()
 
     with pytest.raises(Interrupted):
+        in_parallel(call, range(5), 2)
+    failed.set()
+    assert ended.wait(MAX_WAIT)
+    assert sorted(called) == [0, 1]
+
+
+def test_an_interrupted_caller_abandons_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted, ended = threading.Event(), threading.Semaphore(0)
+
+    def call(_number: int) -> None:
+        assert interrupted.wait(MAX_WAIT)
+        try:
+            end_if_abandoned()
+        except AbandonedError:
+            ended.release()
+
+    queue = mock.Mock(**{"get.side_effect": KeyboardInterrupt})
+    monkeypatch.setattr(_parallel, "SimpleQueue", lambda: queue)
+    with pytest.raises(KeyboardInterrupt):
         in_parallel(call, range(2), 2)
-    assert ended == [1]
+    interrupted.set()
+    assert all(ended.acquire(timeout=MAX_WAIT) for _call in range(2))
+
+
+def test_only_abandoned_workers_end() -> None:
+    end_if_abandoned()
+    in_parallel(lambda _number: end_if_abandoned(), range(5), 2)
+
+
+def test_workers_do_not_keep_the_process_from_ending() -> None:
+    assert in_parallel(lambda _number: threading.current_thread().daemon, range(2), 2) == [True, True]
 
 
 def test_with_one_worker_an_error_drops_the_remaining_calls() -> None:

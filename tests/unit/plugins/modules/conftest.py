@@ -14,8 +14,15 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+
+
+@pytest.fixture(autouse=True)
+def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that stands still, the seconds that are left for the last poll of a wait are real: leave enough of them."""
+    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -221,7 +221,7 @@ def test_eight_hosts_create_one_key_and_one_reports_changed(sandbox: Sandbox, mo
     post = Client.post
 
     def post_when_all_have_listed(*args: Any, **kwargs: Any) -> Any:
-        all_have_listed.wait(30)
+        all_have_listed.wait(60)
         return post(*args, **kwargs)
 
     def host() -> None:

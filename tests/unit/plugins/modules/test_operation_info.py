@@ -278,7 +278,7 @@ def test_as_many_projects_as_workers_are_listed_in_parallel(client: Client, monk
 
     def meeting(*segments: str | int, **kwargs: Any) -> Any:
         if segments[-1] == "operations" and not kwargs["query"].get("cursor"):
-            together.wait(30)
+            together.wait(60)
         return get(*segments, **kwargs)
 
     monkeypatch.setattr(client, "get", meeting)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import gc
 import os
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Callable
 from unittest import mock
 
@@ -19,7 +19,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
-from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
     Attempt,
     AttemptAbandonedError,
@@ -50,13 +49,14 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def open_sockets() -> int:
-    return sum(os.readlink(f"/proc/self/fd/{name}").startswith("socket:") for name in _descriptors())
+    return sum(target.startswith("socket:") for target in _open_files())
 
 
-def _descriptors() -> Iterator[str]:
+def _open_files() -> Iterator[str]:
     for name in os.listdir("/proc/self/fd"):
-        if os.path.islink(f"/proc/self/fd/{name}"):
-            yield name
+        # Other threads may close theirs at any moment.
+        with suppress(FileNotFoundError):
+            yield os.readlink(f"/proc/self/fd/{name}")
 
 
 class SlowLookup:
@@ -244,15 +244,6 @@ def test_an_attempt_without_a_socket_can_be_abandoned() -> None:
     attempt = Attempt(lambda: None)
     attempt.use(FakeConnection())
     assert attempt.abandon() is False
-
-
-def test_data_that_belongs_to_no_request_is_not_taken_for_a_response() -> None:
-    connection = session.AttemptHTTPSConnection("control.example.com")
-    connection.sock = mock.Mock(spec=ssl.SSLSocket, **{"pending.return_value": 20})
-    with pytest.raises(AttemptError) as error:
-        run_attempt(lambda: connection.request("GET", "/"), MAX_WAIT)
-    assert isinstance(error.value.cause, ConnectionAbortedError)
-    assert error.value.was_sent is False
 
 
 def test_an_attempt_for_which_there_is_no_thread_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

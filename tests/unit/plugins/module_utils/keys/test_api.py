@@ -116,6 +116,11 @@ def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
         revoke_key(serve(reply(body)).client, key(7))
 
 
+def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve: Serve) -> None:
+    served = serve(reply({"id": "7"}), reply([key(8)]))
+    assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
+
+
 @pytest.mark.parametrize(("status", "valid"), [(200, True), (401, False)])
 def test_secret_is_checked_with_a_request_of_its_own(serve: Serve, status: int, valid: bool) -> None:
     served = serve(reply([], status))

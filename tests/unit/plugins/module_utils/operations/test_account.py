@@ -104,7 +104,7 @@ def test_as_many_projects_as_workers_are_listed_in_parallel(serve: Serve, monkey
     def get(*segments: str, query: Any = None) -> Response:
         if segments == ("projects",):
             return Response({"projects": [{"id": project_id} for project_id in "abc"]}, "GET", "/projects", 1, "")
-        together.wait(10)
+        together.wait(60)
         operation = {"id": segments[1], "status": "finished", "created_at": "2026-11-21T08:00:00Z"}
         return Response({"operations": [operation]}, "GET", "/" + "/".join(segments), 1, "")
 

@@ -104,7 +104,7 @@ def test_as_many_projects_as_workers_are_polled_in_parallel(client: Client, serv
     together = Barrier(4)
 
     def status(name: str, elapsed: float) -> str:
-        together.wait(30)
+        together.wait(60)
         return "finished"
 
     service = service_of(status, projects=4)

@@ -125,12 +125,12 @@ def test_cancelled_save_ends_before_the_next_one_begins(
 
     def slow(file: StateFile, content: dict[str, Any]) -> None:
         is_writing.set()
-        assert may_write.wait(10)
+        assert may_write.wait(60)
         write(file, content)
 
     async def main() -> None:
         saving = asyncio.create_task(checkpoint.save(State(None, {"old": SeenOperations(EPOCH)})))
-        await asyncio.to_thread(is_writing.wait, 10)
+        await asyncio.to_thread(is_writing.wait, 60)
         saving.cancel()
         await asyncio.sleep(0)
         assert not saving.done()

@@ -1,0 +1,375 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a task in processes of its own, each against a network or a service that never lets a request end.
+
+C(run) starts C(main) in a network namespace. The time of a process begins when the libraries are loaded, and ends when
+the process has exited. The time in which it was ready to run, and other processes had the processors, does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import requests
+from ansible.errors import AnsibleParserError
+from ansible.inventory.data import InventoryData
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import inventory_loader
+
+from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations as event_source
+from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+
+ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
+# Ansible's importer has to be there before the first import of a collection.
+PROGRAM = f"from ansible.plugins.loader import init_plugin_loader as init; init(); from {__name__} import main; main()"
+# Also without being root, where the system allows it.
+NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount")
+
+API_KEY = "key-of-no-account-0123456789abcdef"
+API_TIMEOUT = 2.0
+WAIT_TIMEOUT = 4.0
+# When the event source is stopped, in the middle of a request.
+STOP_AFTER = 1.0
+SECONDS_BETWEEN_STARTS = 0.1
+# A process that hangs is killed after this time.
+MAX_SECONDS = 60.0
+
+UNUSED_ADDRESSES = [f"127.0.0.{number}" for number in range(11, 19)]
+DROPPING_HOST = "dropping.example.com"
+SILENT_HOST = "silent.example.com"
+FILES = {
+    "hosts": "".join(f"{address} {DROPPING_HOST}\n" for address in UNUSED_ADDRESSES),
+    "host.conf": "multi on\n",
+    "nsswitch.conf": "hosts: files dns\n",
+    "resolv.conf": "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n",
+}
+
+
+def are_namespaces_permitted() -> bool:
+    """Whether this user may create the namespaces that the tests need."""
+    try:
+        command = [*NAMESPACES, "cat", "/proc/self/schedstat"]
+        return not subprocess.run(command, capture_output=True, check=False).returncode
+    except FileNotFoundError:
+        return False
+
+
+class Measured(NamedTuple):
+    """How long a process took, in seconds, and the message that its task ended with."""
+
+    case: str
+    seconds: float
+    message: str
+
+
+def run(name: str, folder: Path) -> list[Measured]:
+    """Run a task of TASKS against every service and network."""
+    mounts = []
+    for file, content in FILES.items():
+        (folder / file).write_text(content, encoding="utf-8")
+        mounts.append(f"mount --bind {file} /etc/{file}")
+    command = f'{" && ".join(mounts)} && exec "$0" "$@"'
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path]), "ANSIBLE_COLLECTIONS_PATH": ROOT}
+    printed = subprocess.run(
+        [*NAMESPACES, "sh", "-c", command, sys.executable, "-c", PROGRAM, name],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    return [Measured(*fields) for fields in json.loads(printed.splitlines()[-1])]
+
+
+# Services
+
+
+def dripping(start: bytes, piece: bytes = b" ", pause: float = 0.05) -> Callable[[socket.socket], None]:
+    """A service that sends C(start) after the first bytes of a client, then one piece after another."""
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(2**16)
+        connection.sendall(start)
+        while True:
+            connection.sendall(piece)
+            time.sleep(pause)
+
+    return serve
+
+
+def silent(connection: socket.socket) -> None:
+    """A service that reads and never responds."""
+    while connection.recv(2**16):
+        pass
+
+
+INVALID_KEY = "401"
+HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
+TLS_RECORD = b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb"  # the beginning of a long ServerHello
+
+
+def dripping_tunnel(connection: socket.socket) -> None:
+    """A proxy that connects to a service whose TLS handshake never ends."""
+    connection.recv(2**16)
+    connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    dripping(TLS_RECORD, b"\0")(connection)
+
+
+SERVICES = {
+    INVALID_KEY: dripping(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", b""),
+    "silence": silent,
+    "status line byte by byte": dripping(b"HTTP/1.1 200 ", b"O"),
+    "headers byte by byte": dripping(b"HTTP/1.1 200 OK\r\nX-Filler: ", b"x"),
+    "body byte by byte": dripping(HEADERS + b"Content-Length: 1000000\r\n\r\n["),
+    "body without end": dripping(HEADERS + b"\r\n[", b" " * 2**10, 0.01),
+    "chunk size byte by byte": dripping(HEADERS + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x"),
+    "chunks without end": dripping(HEADERS + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "trailers without end": dripping(HEADERS + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: x\r\n"),
+    "100 without end": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "103 without end": dripping(b"", INTERIM),
+    "103 without a pause": dripping(b"", INTERIM * 100, 0),
+    "103, then silence": dripping(INTERIM, b""),
+    "TLS handshake byte by byte": dripping(TLS_RECORD, b"\0"),
+    "silent proxy": silent,
+    "proxy: status line byte by byte": dripping(b"HTTP/1.1 200 ", b"O"),
+    "proxy: headers without end": dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: x\r\n"),
+    "proxy: TLS handshake byte by byte": dripping_tunnel,
+    "https proxy: TLS handshake byte by byte": dripping(TLS_RECORD, b"\0"),
+}
+
+
+def serve(listener: socket.socket, service: Callable[[socket.socket], None]) -> None:
+    def respond(connection: socket.socket) -> None:
+        # The client disconnects at its deadline.
+        with suppress(OSError), connection:
+            service(connection)
+
+    while True:
+        threading.Thread(target=respond, args=[listener.accept()[0]], daemon=True).start()
+
+
+def listening(backlog: int = 128) -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0), backlog=backlog)
+
+
+def port_of(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port
+
+
+def dropping_port() -> int:
+    """A port at which every unused address drops packets: its queue of connections is full."""
+    port = 443
+    for address in UNUSED_ADDRESSES:
+        open_for_ever.append(socket.create_server((address, port), backlog=0))
+        for _connection in range(3):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex((address, port))
+            open_for_ever.append(filler)
+    return port
+
+
+open_for_ever: list[socket.socket] = []
+
+
+class Case(NamedTuple):
+    """Where a task sends its requests: directly or by a proxy."""
+
+    base_url: str
+    proxy: str = ""
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """The connection options of the task."""
+        return {"base_url": self.base_url, "api_key": API_KEY, "api_timeout": API_TIMEOUT, "api_retries": 0}
+
+
+def start_services() -> tuple[int, dict[str, Case]]:
+    """Start the services: their process, and the cases by name."""
+    port = dropping_port()
+    cases = {
+        "8 addresses that drop packets": Case(f"https://{DROPPING_HOST}:{port}"),
+        "proxy with 8 addresses that drop packets": Case("https://x.example.com", f"http://{DROPPING_HOST}:{port}"),
+        "DNS server that never responds": Case(f"https://{SILENT_HOST}"),
+        "proxy whose DNS server never responds": Case("https://x.example.com", f"http://{SILENT_HOST}:3128"),
+    }
+    dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    dns.bind(("127.0.0.1", 53))
+    open_for_ever.append(dns)
+    listeners = {name: listening() for name in SERVICES}
+    for name, listener in listeners.items():
+        address = f"127.0.0.1:{port_of(listener)}"
+        if "proxy" in name:
+            scheme = "https" if name.startswith("https") else "http"
+            cases[name] = Case("https://x.example.com", f"{scheme}://{address}")
+        else:
+            cases[name] = Case(f"{'https' if 'TLS' in name else 'http'}://{address}/api/v2")
+    child = os.fork()
+    if not child:
+        for name, listener in listeners.items():
+            threading.Thread(target=serve, args=[listener, SERVICES[name]], daemon=True).start()
+        signal.pause()
+    for listener in listeners.values():
+        listener.close()
+    return child, cases
+
+
+def bring_loopback_up() -> None:
+    """A new network namespace has a loopback device that is down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        siocsifflags, iff_up = 0x8914, 1
+        fcntl.ioctl(sock, siocsifflags, struct.pack("16sH14x", b"lo", iff_up))
+
+
+# Tasks
+
+
+def run_project_info(connection: dict[str, Any]) -> str:
+    return str(run_main(project_info, connection).result["msg"])
+
+
+def run_operation_wait(connection: dict[str, Any]) -> str:
+    # A single request may take longer than the wait.
+    options = {"api_timeout": 30, "api_retries": 5, "project_id": "shop", "timeout": WAIT_TIMEOUT}
+    return str(run_main(operation_wait, {**connection, **options}).result["msg"])
+
+
+def run_inventory(connection: dict[str, Any]) -> str:
+    path = Path(f"{os.getpid()}.clouddb.yml")
+    path.write_text(json.dumps({"plugin": "clouddb.control.projects", **connection}), encoding="utf-8")
+    try:
+        inventory_loader.get("clouddb.control.projects").parse(InventoryData(), DataLoader(), str(path))
+    except AnsibleParserError as error:
+        return str(error.message)
+    return ""
+
+
+class NoQueue:
+    """Takes no event."""
+
+    async def put(self, event: Any, /) -> None:
+        raise AssertionError(f"an event without a service: {event}")
+
+
+class FirstRecord(logging.Handler):
+    """Holds the first message of the event source."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.message: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self.message.done():
+            self.message.set_result(record.getMessage())
+
+
+async def follow(arguments: dict[str, Any], seconds: float) -> str:
+    """Stop the event source once a request has failed, or after some seconds, or return the error that ended it."""
+    handler = FirstRecord()
+    logging.getLogger("clouddb.control.operations").addHandler(handler)
+    source = asyncio.create_task(event_source.main(NoQueue(), arguments))
+    await asyncio.wait([source, handler.message], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    source.cancel()
+    [outcome] = await asyncio.gather(source, return_exceptions=True)
+    return handler.message.result() if handler.message.done() else repr(outcome)
+
+
+def run_event_source(connection: dict[str, Any]) -> str:
+    del connection["api_retries"]
+    return asyncio.run(follow(connection, MAX_SECONDS))
+
+
+def stop_event_source(connection: dict[str, Any]) -> str:
+    """Stop it in the middle of a request."""
+    del connection["api_retries"]
+    return asyncio.run(follow({**connection, "api_timeout": 30}, STOP_AFTER))
+
+
+class Task(NamedTuple):
+    """C(run) takes the connection options and returns a message; C(seconds) is its deadline."""
+
+    run: Callable[[dict[str, Any]], str]
+    seconds: float
+
+
+TASKS = {
+    "project_info": Task(run_project_info, API_TIMEOUT),
+    "operation_wait": Task(run_operation_wait, WAIT_TIMEOUT),
+    "inventory": Task(run_inventory, API_TIMEOUT),
+    "event source": Task(run_event_source, API_TIMEOUT),
+    "stopped event source": Task(stop_event_source, STOP_AFTER),
+}
+
+
+# Processes
+
+
+def run_cases(task: Task) -> list[Measured]:
+    """Run the task in every case at once, each in a process of its own."""
+    bring_loopback_up()
+    services, cases = start_services()
+    # Some libraries are loaded at the first request, and files at the first TLS handshake and name lookup.
+    task.run(cases.pop(INVALID_KEY).connection)
+    ssl.create_default_context(cafile=requests.certs.where())
+    socket.getaddrinfo(DROPPING_HOST, None)
+    started = {}
+    for name, case in cases.items():
+        begin = time.monotonic()
+        child = os.fork()
+        if not child:
+            run_case(name, case, task)
+        started[child] = name, begin
+        # Otherwise all of them would reach their deadlines at the same moment.
+        time.sleep(SECONDS_BETWEEN_STARTS)
+    results = []
+    while started:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        assert ended
+        name, begin = started.pop(ended.si_pid)
+        seconds = time.monotonic() - begin - seconds_without_processor(ended.si_pid)
+        os.waitpid(ended.si_pid, 0)
+        status = ended.si_status
+        message = f"status {status}" if status else Path(f"{name}.txt").read_text(encoding="utf-8")
+        results.append(Measured(name, seconds, message))
+    os.kill(services, signal.SIGKILL)
+    return results
+
+
+def seconds_without_processor(process: int) -> float:
+    """How long the first thread of a process was ready to run, and other processes did."""
+    return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+
+
+def run_case(name: str, case: Case, task: Task) -> None:
+    """Run the task and leave this process the way a module does, with all that Python does at its end."""
+    signal.alarm(int(MAX_SECONDS))
+    if case.proxy:
+        os.environ["HTTPS_PROXY"] = case.proxy
+    message = task.run(case.connection)
+    Path(f"{name}.txt").write_text(message, encoding="utf-8")
+    sys.exit()
+
+
+def main() -> None:
+    """Run the task named on the command line; prints the list of Measured as JSON."""
+    print(json.dumps(run_cases(TASKS[sys.argv[1]])))

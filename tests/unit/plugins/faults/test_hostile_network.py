@@ -1,0 +1,29 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deadlines hold in networks where packets are dropped, names are not found and responses never end.
+
+Linux lets tests build such networks in namespaces; where it does not, conftest.py leaves this file out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.clouddb.control.tests.unit.plugins.faults import hostile_network
+
+# What the collection promises: the deadline, and no more than this.
+SECONDS_AFTER_DEADLINE = 2.0
+
+
+@pytest.mark.parametrize("task", hostile_network.TASKS)
+def test_a_process_ends_by_its_deadline(task: str, tmp_path: Path) -> None:
+    limit = hostile_network.TASKS[task].seconds + SECONDS_AFTER_DEADLINE
+    processes = hostile_network.run(task, tmp_path)
+    for process in processes:
+        print(f"{process.seconds:5.2f} s  {process.case}: {process.message}")
+    assert len(processes) > 20
+    assert [process for process in processes if process.seconds > limit] == []
+    assert [process for process in processes if not process.message] == []
