@@ -14,6 +14,7 @@ version_added: 1.0.0
 description:
   - Runs one step of the rotation of an API key that several hosts (its consumers) use. The role P(clouddb.control.api_key_rotation#role) uses
     this module.
+  - The play must have the strategy C(linear).
   - Keys are revoked only with evidence from every consumer, as M(clouddb.control.api_key_deployment) returns it. If evidence is missing, old, or
     about another key, the task fails, names the consumers, and nothing is revoked.
 author:

@@ -180,7 +180,10 @@ def withdraw(
     holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), key_id, secret)]
     failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
     texts = " ".join(f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items())
-    key = next((key for key in rotation.keys if key["id"] == key_id), None)
+    restored = [name for name in consumers if name not in failed and name not in holding]
+    if restored:
+        texts += f" Rolled back: {', '.join(restored)}."
+    key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
     raise RotationFailed(
         f"Key {key_id} could not be deployed to all consumers. {texts} {_withdrawal(client, key_id, key, holding, check_mode)} "
         f"{_unchanged([other['id'] for other in rotation.keys if other['id'] != key_id])}Fix the errors and run the role again.",

@@ -364,7 +364,8 @@ def test_new_key_that_no_consumer_holds_is_revoked(keys: Keys) -> None:
     account, ids = keys
     error = withdraw(account, ids[-1], *rolled_back(account, ids))
     assert list(account.keys) == [1, *ids[:-1]]
-    assert f"web2: Write the key: the disk is full. Key {ids[-1]} was revoked. Keys {ids[0]} and {ids[1]}" in str(error)
+    assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
+    assert f"Keys {ids[0]} and {ids[1]} of this name are unchanged." in str(error)
     assert error.details["consumers"] == ["web2"]
 
 

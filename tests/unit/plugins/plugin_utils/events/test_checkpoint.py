@@ -87,14 +87,14 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
             failing.setattr(tempfile, "mkstemp", fail)
             for _attempt in range(3):
                 assert checkpoint.is_due(is_idle=True)
-                asyncio.run(checkpoint.save(State(EPOCH, {f"outage {outage}": SeenOperations(EPOCH)})))
+                asyncio.run(checkpoint.save(State(EPOCH, {f"outage-{outage}": SeenOperations(EPOCH)})))
                 assert checkpoint.is_failing()
                 assert not checkpoint.is_due(is_idle=False)
                 clock.sleep(SAVE_INTERVAL)
-        asyncio.run(checkpoint.save(State(EPOCH, {f"outage {outage}": SeenOperations(EPOCH)})))
+        asyncio.run(checkpoint.save(State(EPOCH, {f"outage-{outage}": SeenOperations(EPOCH)})))
         assert not checkpoint.is_failing()
         assert not checkpoint.is_due(is_idle=True)
-        assert list(checkpoint.load().projects) == [f"outage {outage}"]
+        assert list(checkpoint.load().projects) == [f"outage-{outage}"]
     failed = (
         f"The state can't be saved to {tmp_path}/state.json: {os.strerror(number)}. This is retried. If the event source "
         "ends before it succeeds, a restart emits the events since then again, with the same meta.uuid."
