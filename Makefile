@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -24,8 +24,8 @@ help: ## List the targets
 quickstart: $(READY) ## Run the quickstart playbook against a local sandbox
 	@$(WORKSPACE) ansible-playbook clouddb.control.quickstart $(ARGS)
 
-test: $(READY) ## Run sanity, units, integration and lint in parallel
-	@$(CHECK) sanity units integration lint
+test: $(READY) ## Run sanity, units, integration, disturbed rotations and lint in parallel
+	@$(CHECK) sanity units integration rotation lint
 
 sanity: $(READY) ## Run ansible-test sanity; ARGS="--test pep8" or paths select tests
 	@$(CHECK) $@ -- $(ARGS)
@@ -48,6 +48,9 @@ coverage: $(READY) ## Measure the line and branch coverage of plugins/ by the un
 
 test-soak: $(READY) ## Run the integration tests including the parts that take minutes; ARGS=api_key selects targets
 	@$(CHECK) soak -- $(ARGS)
+
+test-rotation: $(READY) ## Disturb rotations of a key at each step; ARGS="--cells 600" disturbs more, 0 all, for hours
+	@$(CHECK) rotation -- $(ARGS)
 
 test-properties: $(READY) ## Run the property and crash tests with many more examples, for an hour; ARGS=tests/unit/properties selects tests
 	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \

@@ -24,7 +24,7 @@ from cells import all_cells, key  # noqa: E402
 from ways import WAYS, Way  # noqa: E402
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
-FAST = 24
+FAST = 20
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -191,6 +191,15 @@ def target_output(name: str, lines: list[str]) -> list[str]:
     return lines[failed_task:][:MAX_LINES]
 
 
+def rotation(run: SuiteRun, arguments: list[str]) -> int:
+    """Rotations of a key, each disturbed at a step."""
+    report = run.workspace.collection / "tests" / "output" / "junit" / "rotation.xml"
+    options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
+    status, _lines = run.execute("pytest", *options, "tests/rotation", *arguments)
+    read_junit(run, report.name)
+    return status
+
+
 def soak(run: SuiteRun, arguments: list[str]) -> int:
     """The integration targets, including the parts that take minutes."""
     config = run.workspace.collection / "tests" / "integration" / "integration_config.yml"
@@ -234,7 +243,7 @@ def coverage(run: SuiteRun, arguments: list[str]) -> int:
 
 
 SUITES: dict[str, Callable[[SuiteRun, list[str]], int]] = {
-    suite.__name__: suite for suite in (sanity, units, target, integration, soak, lint, coverage)
+    suite.__name__: suite for suite in (sanity, units, target, integration, rotation, soak, lint, coverage)
 }
 
 
