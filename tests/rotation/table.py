@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the page Rotation matrix from the results of the tests: C(python tests/rotation/table.py RESULTS > docs/docsite/rst/rotation_matrix.rst).
+"""Writes the page Disturbed rotations from the results of the tests: C(python tests/rotation/table.py RESULTS > docs/docsite/rst/rotation_matrix.rst).
 
 C(make test-rotation ARGS="--cells 0 --results RESULTS") writes the results.
 """
@@ -23,8 +23,8 @@ PAGE = """\
 
 .. _ansible_collections.clouddb.control.docsite.rotation_matrix:
 
-Rotation matrix
-===============
+Disturbed rotations
+===================
 
 The role ``api_key_rotation`` must not lock a host out, whatever interrupts it and however a playbook includes it. The tests of the
 collection run it with ``ansible-playbook`` for three hosts on a sandbox, and disturb each run at one step. The table counts {runs} runs.
@@ -51,7 +51,7 @@ second rotation
 file edited
   The file with the secret is overwritten with other text, with the older secret, or with nothing, or is removed. If the older secret
   is written to a file at the last moment, when its revocation has already been decided, the run fails and names the host.
---start-at-task
+``--start-at-task``
   The run begins at the step, which is possible only with ``import_role``.
 
 .. list-table::
@@ -66,7 +66,7 @@ COLUMNS = {
     "killed": ("killed", "killed_after"),
     "second rotation": ("second_rotation",),
     "file edited": ("edited",),
-    "--start-at-task": ("--start-at-task",),
+    "``--start-at-task``": ("--start-at-task",),
 }
 
 

@@ -123,6 +123,8 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     try:
         response = client.delete("api_keys", key["id"])
         revocation = response.require(response.object(), id=int)
+        if revocation["id"] != key["id"]:
+            raise response.unexpected(f"it is about key {revocation['id']}")
         if revocation.get("revoked") is False:
             raise response.unexpected("it says that the key is not revoked")
         return revocation

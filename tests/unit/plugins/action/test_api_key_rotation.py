@@ -1,0 +1,37 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin with a fake module. The suite of disturbed rotations runs the real one with every strategy."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.action.api_key_rotation import ActionModule
+
+
+def run(monkeypatch: pytest.MonkeyPatch, strategy: str) -> dict[str, Any]:
+    """The result of a task in a play with this strategy."""
+    task = SimpleNamespace(args={}, async_val=0, check_mode=False, get_play=lambda: SimpleNamespace(strategy=strategy))
+    plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
+    monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": False, "reason": ""})
+    return dict(plugin.run(task_vars={"ansible_play_hosts_all": ["web1", "web2"]}))
+
+
+@pytest.mark.parametrize(
+    "strategy", ["linear", "ansible.builtin.linear", "debug", "ansible.builtin.debug", "mitogen_linear"]
+)
+def test_linear_strategies_run_the_module(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    assert run(monkeypatch, strategy) == {"changed": False, "reason": ""}
+
+
+@pytest.mark.parametrize("strategy", ["free", "ansible.builtin.free", "host_pinned", "mitogen_free"])
+def test_other_strategies_are_refused(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    result = run(monkeypatch, strategy)
+    assert result["failed"]
+    assert result["failure"] == {"kind": "rotation_refused", "consumers": ["web1", "web2"]}
+    assert f"requires the strategy linear, and the play has {strategy}" in result["msg"]

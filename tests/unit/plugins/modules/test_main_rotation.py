@@ -1,0 +1,130 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rotation for two hosts by the main() of the modules, against a real sandbox."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+HOSTS = ("web1", "web2")
+
+
+class Rotation:
+    """The steps of a run, with the variables that a role has."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, run: str):
+        self.sandbox = sandbox
+        self.folder = folder
+        self.run = run
+        self.key: dict[str, Any] = {}
+        self.outcomes: list[Outcome] = []
+
+    def deployment(self, host: str, step: str, **options: Any) -> Outcome:
+        path = {"dest": str(self.folder / host), "record": str(self.folder / f".{host}.rotation")}
+        common = {"base_url": self.sandbox.base_url, "run": self.run, "consumer": host, "step": step, **path}
+        outcome = run_main(api_key_deployment, {**common, **self.key, **options})
+        self.outcomes.append(outcome)
+        return outcome
+
+    def evidence(self, step: str, **options: Any) -> list[dict[str, Any]]:
+        return [self.deployment(host, step, **options).success["evidence"] for host in HOSTS]
+
+    def rotation(self, step: str, evidence: list[dict[str, Any]], **options: Any) -> Outcome:
+        common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, "run": self.run, "step": step}
+        outcome = run_main(
+            api_key_rotation,
+            {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},
+        )
+        self.outcomes.append(outcome)
+        return outcome
+
+    def create(self, plan: dict[str, Any]) -> None:
+        created = self.sandbox.api("POST", "/api_keys", {"key_name": plan["name"]})
+        self.key = {"key": created["key"], "key_id": created["id"]}
+
+    def complete(self) -> dict[str, Any]:
+        """The result of the last step of a complete rotation."""
+        inspected = self.evidence("inspect")
+        plan = self.rotation("plan", inspected, max_age="0").success
+        assert plan["reason"]
+        self.create(plan)
+        for host, found in zip(HOSTS, inspected):
+            options = {name: plan[name] for name in ("consumers", "older_keys")}
+            assert self.deployment(host, "deploy", fingerprint=found["fingerprint"], **options).success["changed"]
+        self.evidence("confirm")
+        return self.rotation("revoke", self.evidence("commit"), key_id=self.key["key_id"]).success
+
+
+@pytest.fixture(autouse=True)
+def instant(no_delays: FakeClock) -> None:
+    """Pauses take no time."""
+
+
+def test_two_rotations(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = Rotation(sandbox, tmp_path, "first")
+    assert first.complete()["revoked"] == []
+    sandbox.advance(1)
+    second = Rotation(sandbox, tmp_path, "second")
+    assert [key["id"] for key in second.complete()["revoked"]] == [first.key["key_id"]]
+
+    assert {(tmp_path / host).read_text(encoding="utf-8") for host in HOSTS} == {second.key["key"]}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+    assert sandbox.accepts(second.key["key"]) and not sandbox.accepts(first.key["key"])
+    # Only the step that deploys returns a secret: the previous one.
+    shown = [outcome.result for outcome in second.outcomes if first.key["key"] in outcome.printed]
+    assert [set(result) >= {"previous"} for result in shown] == [True, True]
+    assert second.key["key"] not in "".join(outcome.printed for outcome in [*first.outcomes, *second.outcomes])
+
+
+def test_revocation_without_all_evidence_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = Rotation(sandbox, tmp_path, "first")
+    first.complete()
+    one, _other = first.evidence("commit")
+    failure = first.rotation("revoke", [one], key_id=first.key["key_id"]).failure
+    assert failure == {"kind": "rotation_refused", "consumers": ["web2"], "key_ids": [first.key["key_id"]]}
+
+
+def test_changed_host_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    run = Rotation(sandbox, tmp_path, "run")
+    inspected = run.evidence("inspect")
+    run.create(run.rotation("plan", inspected).success)
+    (tmp_path / "web1").write_text("edited by hand", encoding="utf-8")
+    outcome = run.deployment("web1", "deploy", fingerprint=inspected[0]["fingerprint"], consumers=["web1"])
+    assert outcome.failure == {"kind": "deployment_refused"}
+    assert (tmp_path / "web1").read_text(encoding="utf-8") == "edited by hand"
+
+
+def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
+    run = Rotation(sandbox, tmp_path, "run")
+    run.create(run.rotation("plan", run.evidence("inspect")).success)
+    evidence = run.evidence("roll_back", tasks_rolled_back=True)
+    outcome = run.rotation("withdraw", evidence, errors={"web1": "the disk is full"}, **run.key)
+    assert outcome.failure["kind"] == "rotation_failed"
+    assert not sandbox.accepts(run.key["key"])
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        ({"step": "deploy"}, "key_id, key, fingerprint"),
+        ({"step": "commit"}, "key_id"),
+        ({"step": "inspect", "record": None}, "record: is required with dest"),
+        ({"step": "inspect", "consumer": " "}, "consumer: must not be empty"),
+        ({"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}}, "older_keys"),
+    ],
+)
+def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
+    common = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1"}
+    paths = {"dest": str(tmp_path / "key"), "record": str(tmp_path / "record")}
+    outcome = run_main(api_key_deployment, {**common, **paths, **options})
+    assert outcome.failed and problem in outcome.result["msg"]
