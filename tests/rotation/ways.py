@@ -32,6 +32,11 @@ class Way:
     hosts: tuple[str, ...] = ("web1", "web2", "web3")
     """Hosts that a successful first rotation must reach."""
 
+    @property
+    def is_check(self) -> bool:
+        """Whether the run is in check mode."""
+        return "--check" in self.arguments or bool(self.play.get("check_mode"))
+
     def playbook(self, variables: dict[str, Any]) -> list[dict[str, Any]]:
         """The play, as JSON."""
         task = {"name": "Rotate", f"ansible.builtin.{self.role}": {"name": ROLE}, **self.task}

@@ -120,7 +120,10 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
         ({"step": "commit"}, "key_id"),
         ({"step": "inspect", "record": None}, "record: is required with dest"),
         ({"step": "inspect", "consumer": " "}, "consumer: must not be empty"),
-        ({"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}}, "older_keys"),
+        (
+            {"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}},
+            "older_keys",
+        ),
     ],
 )
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
