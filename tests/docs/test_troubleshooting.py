@@ -20,13 +20,29 @@ from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.modules import api_key, operation_info, operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_deployment,
+    api_key_rotation,
+    operation_info,
+    operation_wait,
+    project_info,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Sandbox, running_sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
 
 SHOP = "wispy-lake-12345678"
+ROTATION = {"name": "deploy-{timestamp}", "run": "run", "evidence": []}
+DEPLOYMENT = {
+    "run": "run",
+    "consumer": "web1",
+    "consumers": ["web1"],
+    "key": "the-secret",
+    "key_id": 1,
+    "fingerprint": "none",
+}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 ROLE_FILES = [*CHECKOUT.glob("roles/*/tasks/*.yml"), CHECKOUT / "roles" / "sandbox" / "files" / "background.py"]
 
@@ -67,6 +83,11 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "deploy", "dest": "no/folder/deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "link.key"}, None),
     (api_key, {"name": "deploy", "regenerate": "if_lost"}, None),
+    (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web1"]}, None),
+    (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
+    (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
+    (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
+    (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),
@@ -81,6 +102,11 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
     if options.pop("second_key", False):
         sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    name = "deploy-20261121T080000Z"
+    if options.pop("unused_key", False):
+        options["key_id"] = sandbox.api("POST", "/api_keys", {"key_name": name})["id"]
+    if options.pop("foreign_key", False):
+        assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
     if timeline := options.pop("timeline", None):
         sandbox.plan(*timeline, action="create_branch", error="no space left")
         branch = sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
