@@ -64,7 +64,7 @@ options:
   record:
     description:
       - Path of the file on the host that records the deployment. It holds key ids, checksums and the names of consumers, but no secret.
-      - Required with O(dest).
+      - Required with O(dest). It must be another file, on storage that survives a restart. A file that another user owns or may write is refused.
     type: path
   key:
     description:
@@ -80,8 +80,7 @@ options:
     elements: str
     default: []
   older_keys:
-    description: Names of the consumers of the older keys, by key id, as M(clouddb.control.api_key_rotation) returns them, for the record of
-      O(step=deploy).
+    description: What is known of the older keys, as M(clouddb.control.api_key_rotation) returns it, for the record of O(step=deploy).
     type: dict
     default: {}
   fingerprint:
@@ -185,8 +184,8 @@ evidence:
       description: Checksum of the secret that a rollback would restore.
       type: str
       returned: success
-    consumers:
-      description: Names of the consumers that may hold a key, by key id, as recorded.
+    keys:
+      description: Names of the consumers that may hold a key and the checksum of its secret, by key id, as recorded.
       type: dict
       returned: success
     fingerprint:
@@ -214,7 +213,10 @@ evidence:
     state: committed
     deployed_at: "2026-11-21T09:15:08.000000+00:00"
     return_sha256: null
-    consumers: {"165432": [web1, web2]}
+    keys:
+      "165432":
+        consumers: [web1, web2]
+        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
     fingerprint: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9
     withdrawn: null
     tasks_rolled_back: false
@@ -243,6 +245,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
+from ..module_utils._keys.record import keys_from_json
 from ..module_utils._keys.secret_file import SecretFile
 from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
@@ -284,10 +287,10 @@ def run(
 
 def _new_key(key_id: int, params: Mapping[str, Any]) -> NewKey:
     try:
-        older = {int(older_id): list(map(str, names)) for older_id, names in params["older_keys"].items()}
-    except (TypeError, ValueError):
-        raise InvalidOption("older_keys", "must be a dictionary of lists of consumers, by key id") from None
-    return NewKey(key_id, params["key"], {**older, key_id: params["consumers"]})
+        older_keys = keys_from_json(params["older_keys"])
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise InvalidOption("older_keys", "must be what clouddb.control.api_key_rotation returned") from None
+    return NewKey(key_id, params["key"], params["consumers"], older_keys)
 
 
 def _result(evidence: Evidence, changed: bool = False) -> dict[str, Any]:

@@ -67,7 +67,7 @@ options:
     elements: str
     default: []
   former_consumers:
-    description: Names of consumers that no longer use the key, and of which no evidence is required. Hosts of the play are never among them.
+    description: Names of consumers that no longer use the key, and of which no evidence is required. Those in O(hosts) or O(consumers) still are.
     type: list
     elements: str
     default: []
@@ -147,10 +147,13 @@ consumers:
   elements: str
   sample: [web1, web2]
 older_keys:
-  description: Names of the consumers of each active key, by key id, for M(clouddb.control.api_key_deployment).
+  description: Names of the consumers of each active key and the checksum of its secret, by key id, for M(clouddb.control.api_key_deployment).
   returned: success with O(step=plan)
   type: dict
-  sample: {"165432": [web1, web2]}
+  sample:
+    "165432":
+      consumers: [web1, web2]
+      sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 revoke:
   description: Whether older keys remain to be revoked once the newest key is deployed.
   returned: success with O(step=plan)
@@ -175,7 +178,8 @@ revoked:
 left:
   description:
     - Ids of keys that are not revoked, and of which a warning says why.
-    - With O(step=plan), those that unknown consumers use. With O(step=revoke), older ones that are in use.
+    - With O(step=plan), those that unknown consumers use, and older ones that can be revoked only with the next rotation. With O(step=revoke),
+      older ones that are in use.
   returned: success
   type: list
   elements: int

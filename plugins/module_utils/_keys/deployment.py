@@ -10,18 +10,27 @@ be revoked. Until then the record names what a roll-back may restore, so that no
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
-from .._errors import ClouddbError
+from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .api import is_valid_secret
 from .evidence import Evidence
-from .record import COMMITTED, DEPLOYED, DEPLOYING, Previous, Record, checksum, read_record, write_record
-from .secret_file import SecretFile
+from .record import (
+    COMMITTED,
+    DEPLOYED,
+    DEPLOYING,
+    KnownKey,
+    Previous,
+    Record,
+    checksum,
+    checksum_of,
+    read_record,
+    write_record,
+)
+from .secret_file import FileAttributes, SecretFile
 
 # A service that spreads a new key over several machines may take a moment to accept it.
 VERIFICATION_ATTEMPTS = 3
@@ -35,11 +44,16 @@ class DeploymentRefused(ClouddbError):
 
 
 class NewKey(NamedTuple):
-    """A key to deploy, and the consumers of this and of the older keys, by key id."""
+    """A key to deploy, its consumers, and the older keys, by id."""
 
     id: int
     secret: str
-    consumers: dict[int, list[str]]
+    consumers: list[str]
+    older_keys: dict[int, KnownKey]
+
+    def known_keys(self) -> dict[int, KnownKey]:
+        """All keys that consumers may hold."""
+        return {**self.older_keys, self.id: KnownKey(self.consumers, checksum(self.secret))}
 
     def __repr__(self) -> str:
         return f"NewKey({self.id}, ...)"  # without the secret
@@ -59,7 +73,7 @@ class Found(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """A checksum that differs whenever the secret or the record does."""
-        return checksum(f"{self.secret}\n{self.record and self.record.as_text()}") or ""
+        return checksum(f"{self.secret}\n{self.record and self.record.as_text()}")
 
     def __repr__(self) -> str:
         return "Found(...)"  # without the secret
@@ -82,6 +96,8 @@ class Consumer(NamedTuple):
         """Lock the consumer, and yield what it holds. Raises SecretFileError and InvalidOption."""
         for file in filter(None, (self.file, self.record)):
             file.check()
+        if self.file and self.record and self.file.is_same(self.record):
+            raise InvalidOption("record", f"{self.record.path} is the path of dest. Set another one.")
         locked = self.file or self.record
         with nullcontext() if locked is None or self.check_mode else locked.held():
             yield self.find()
@@ -95,11 +111,13 @@ class Consumer(NamedTuple):
         if self.record and not self.check_mode:
             write_record(self.record, record)
 
-    def write_secret(self, secret: str, set_attributes: Callable[[str], bool] | None = None) -> None:
-        """Replace the secret in the file, if the consumer has one. Raises SecretFileError."""
+    def write_secret(self, secret: str, attributes: FileAttributes | None = None) -> None:
+        """Replace the secret in the file, if the consumer has one. Raises SecretFileError.
+
+        C(attributes) are its owner, group and mode, instead of those that the options say.
+        """
         if self.file and not self.check_mode:
-            file = self.file._replace(set_attributes=set_attributes) if set_attributes else self.file
-            with file.replacement() as write:
+            with self.file.replacement(attributes) as write:
                 write(secret)
 
     def remove_secret(self) -> None:
@@ -116,7 +134,7 @@ class Consumer(NamedTuple):
         record = found.record
         secret = found.secret if self.file or deployed is None else deployed.secret
         own_client = client.with_api_key(secret) if secret else None
-        key_id = record.key_id if record and record.sha256 == checksum(found.secret) else None
+        key_id = record.key_id if record and record.sha256 == checksum_of(found.secret) else None
         state = record.state if record else None
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
@@ -126,14 +144,14 @@ class Consumer(NamedTuple):
             step=step,
             has_file=self.file is not None,
             has_record=self.record is not None,
-            sha256=checksum(found.secret),
+            sha256=checksum_of(found.secret),
             accepted=is_valid_secret(own_client) if own_client else None,
             checked_at=own_client.service_now().isoformat() if own_client else None,
             key_id=key_id,
             state=state,
             deployed_at=record.deployed_at if record else None,
             return_sha256=record.previous.sha256 if record and record.previous else None,
-            consumers=record.consumers if record else {},
+            keys=record.keys if record else {},
             fingerprint=found.fingerprint,
             withdrawn=record.withdrawn if record else None,
         )
@@ -151,7 +169,7 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
     C(fingerprint) is that of the evidence by which the rotation was planned. Raises DeploymentRefused when the consumer
     has changed since, or the service does not accept the key; what the consumer holds is unchanged then.
     """
-    if consumer.name not in key.consumers[key.id]:
+    if consumer.name not in key.consumers:
         raise DeploymentRefused(f"{consumer.name} is none of the consumers that this run was planned for.")
     with consumer.held() as found:
         if found.holds(key, consumer) and found.record:
@@ -164,7 +182,7 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
             )
         _require_accepted(client, consumer, key)
         sha256 = checksum(key.secret) if consumer.file else None
-        consumer.write_record(Record(key.id, sha256, DEPLOYING, None, _previous(consumer, found), key.consumers))
+        consumer.write_record(Record(key.id, sha256, DEPLOYING, None, _previous(consumer, found), key.known_keys()))
         consumer.write_secret(key.secret)
         return {"changed": True, "previous": found.secret}
 
@@ -245,7 +263,7 @@ def _restore_file(
         return True
     if previous is None or checksum(previous) != before.sha256 or not is_valid_secret(client.with_api_key(previous)):
         return False
-    consumer.write_secret(previous, before.set_attributes)
+    consumer.write_secret(previous, before.attributes)
     if is_valid_secret(client.with_api_key(previous)):
         return True
     # It was revoked in this moment.
@@ -265,18 +283,15 @@ def _record_before(record: Record) -> Record:
 
 def _previous(consumer: Consumer, found: Found) -> Previous:
     """What a roll-back is to restore: the file as it is, and what is known about the key in it."""
-    sha256 = checksum(found.secret)
+    sha256 = checksum_of(found.secret)
     record = found.record
     # An interrupted deployment has not written its key if the file still holds what was there before.
     known: Record | Previous | None = next(
         (one for one in (record, record and record.previous) if one and one.sha256 == sha256), None
     )
-    status = os.lstat(consumer.file.path) if consumer.file and found.secret is not None else None
     return Previous(
         sha256,
-        status.st_uid if status else None,
-        status.st_gid if status else None,
-        stat.S_IMODE(status.st_mode) if status else None,
+        consumer.file.attributes() if consumer.file and found.secret is not None else None,
         known.key_id if known else None,
         known.state if known else None,
         known.deployed_at if known else None,

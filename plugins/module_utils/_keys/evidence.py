@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._timestamps import parse_timestamp
-from .record import COMMITTED, DEPLOYED
+from .record import COMMITTED, DEPLOYED, KnownKey, keys_as_json, keys_from_json
 
-# Evidence is requested immediately before it is used. In a play with many hosts and few forks, that takes minutes.
-MAX_AGE = timedelta(minutes=15)
+# Evidence is requested immediately before it is used. In a play with many hosts and few forks, that can take long.
+MAX_AGE = timedelta(hours=1)
 
 
 class RotationRefused(ClouddbError):
@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
     C(step) and C(run) are the step that produced it, and the run of the role. C(sha256) is the checksum of the file's
     content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is the checksum of what a
-    roll-back may still restore. C(consumers) are the consumers of keys, by key id, as the record has them.
+    roll-back may still restore. C(keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
     and can't be deployed to the consumer any more.
     """
@@ -46,13 +46,13 @@ class Evidence(NamedTuple):
     state: str | None
     deployed_at: str | None
     return_sha256: str | None
-    consumers: dict[int, list[str]]
+    keys: dict[int, KnownKey]
     fingerprint: str
     withdrawn: int | None
     tasks_rolled_back: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "consumers": {str(key_id): names for key_id, names in self.consumers.items()}}
+        return {**self._asdict(), "keys": keys_as_json(self.keys)}
 
     def has_deployed(self, key_id: int) -> bool:
         """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
@@ -68,8 +68,7 @@ def run_name(run: str, check_mode: bool) -> str:
 def evidence_from(option: str, data: Any) -> Evidence:
     """The evidence that a module returned. Raises InvalidOption, which names the option."""
     try:
-        consumers = {int(key_id): list(map(str, names)) for key_id, names in data["consumers"].items()}
-        evidence = Evidence(**{**data, "consumers": consumers})
+        evidence = Evidence(**{**data, "keys": keys_from_json(data["keys"])})
         for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
             parse_timestamp(timestamp)
     except (TypeError, ValueError, KeyError, AttributeError):
@@ -90,10 +89,11 @@ def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: str, step: str
     }
 
 
-def recorded_consumers(evidence: Iterable[Evidence]) -> dict[int, list[str]]:
-    """The consumers of each key, by key id, as all records together have them."""
-    merged: dict[int, dict[str, None]] = {}
+def recorded_keys(evidence: Iterable[Evidence]) -> dict[int, KnownKey]:
+    """The keys that all records together have, by id, each with all of its consumers."""
+    merged: dict[int, KnownKey] = {}
     for item in evidence:
-        for key_id, names in item.consumers.items():
-            merged.setdefault(key_id, {}).update(dict.fromkeys(names))
-    return {key_id: list(names) for key_id, names in merged.items()}
+        for key_id, key in item.keys.items():
+            known = merged.get(key_id, KnownKey([], key.sha256))
+            merged[key_id] = known._replace(consumers=sorted({*known.consumers, *key.consumers}))
+    return merged

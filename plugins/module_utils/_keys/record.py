@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .secret_file import SecretFile
+from .._errors import SecretFileError
+from .secret_file import FileAttributes, SecretFile
 
 # The key may not be everywhere on the consumer yet. It can be rolled back.
 DEPLOYING = "deploying"
@@ -30,25 +31,23 @@ class Previous(NamedTuple):
     """
 
     sha256: str | None
-    uid: int | None
-    gid: int | None
-    mode: int | None
+    attributes: FileAttributes | None
     key_id: int | None
     state: str | None
     deployed_at: str | None
 
-    def set_attributes(self, path: str) -> bool:
-        """Set owner, group and mode of the path. Raises OSError."""
-        if self.uid is not None and self.gid is not None and self.mode is not None:
-            os.chown(path, self.uid, self.gid)
-            os.chmod(path, self.mode)
-        return True
+
+class KnownKey(NamedTuple):
+    """The names of the consumers that may hold a key, and the checksum of its secret."""
+
+    consumers: list[str]
+    sha256: str
 
 
 class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
-    C(consumers) are the names of the consumers that may hold a key, by key id. C(withdrawn) is the id of the key that was
+    C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was
     rolled back last, and must not be deployed any more.
     """
 
@@ -57,20 +56,28 @@ class Record(NamedTuple):
     state: str
     deployed_at: str | None
     previous: Previous | None
-    consumers: dict[int, list[str]]
+    keys: dict[int, KnownKey]
     withdrawn: int | None = None
 
     def as_text(self) -> str:
         previous = self.previous._asdict() if self.previous else None
-        return json.dumps({**self._asdict(), "previous": previous}, indent=2) + "\n"
+        if previous and previous["attributes"]:
+            previous["attributes"] = previous["attributes"]._asdict()
+        return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
 
 
 def read_record(file: SecretFile) -> Record | None:
-    """The record in this file; None when there is none, or it is not one. Raises SecretFileError."""
-    try:
-        return _parse(json.loads(file.read() or "null"))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    """The record in this file; None when there is none. Raises SecretFileError, also for a file that is no record."""
+    text = file.read(private=True)
+    if not text:
         return None
+    try:
+        return _parse(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # It may be a file with a secret.
+        raise SecretFileError(
+            f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
+        ) from None
 
 
 def write_record(file: SecretFile, record: Record) -> None:
@@ -79,21 +86,44 @@ def write_record(file: SecretFile, record: Record) -> None:
         write(record.as_text())
 
 
-def _parse(data: Any) -> Record | None:
-    if data is None:
-        return None
+def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, dict[str, Any]]:
+    """The keys as a JSON object."""
+    return {str(key_id): key._asdict() for key_id, key in keys.items()}
+
+
+def keys_from_json(data: Any) -> dict[int, KnownKey]:
+    """The inverse of keys_as_json(). Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
+    return {
+        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
+        for key_id, key in data.items()
+    }
+
+
+def _parse(data: Any) -> Record:
     record = Record(
         int(data["key_id"]),
         data["sha256"],
         str(data["state"]),
         data["deployed_at"],
-        Previous(**data["previous"]) if data["previous"] else None,
-        {int(key_id): [str(name) for name in names] for key_id, names in data["consumers"].items()},
+        _previous(data["previous"]) if data["previous"] else None,
+        keys_from_json(data["keys"]),
         data["withdrawn"],
     )
-    return record if record.state in (DEPLOYING, DEPLOYED, COMMITTED) else None
+    if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
+        raise ValueError(record.state)
+    return record
 
 
-def checksum(secret: str | None) -> str | None:
-    """The SHA-256 checksum of a secret, None for none."""
-    return None if secret is None else hashlib.sha256(secret.encode()).hexdigest()
+def _previous(data: dict[str, Any]) -> Previous:
+    attributes = data["attributes"]
+    return Previous(**{**data, "attributes": FileAttributes(**attributes) if attributes else None})
+
+
+def checksum(secret: str) -> str:
+    """The SHA-256 checksum of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def checksum_of(secret: str | None) -> str | None:
+    """The SHA-256 checksum of a file's secret; None if there is no file."""
+    return None if secret is None else checksum(secret)

@@ -15,8 +15,8 @@ from .._http.client import Client
 from .._timestamps import parse_timestamp
 from .api import Key, list_keys, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
-from .evidence import Evidence, RotationRefused, recorded_consumers
-from .record import COMMITTED, checksum
+from .evidence import Evidence, RotationRefused, recorded_keys
+from .record import COMMITTED, KnownKey, checksum, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -48,21 +48,21 @@ class Rotation(NamedTuple):
     evidence: Mapping[str, Evidence]
     now: datetime
 
-    def recorded(self) -> dict[int, list[str]]:
-        """The recorded consumers of the keys, by key id."""
+    def recorded(self) -> dict[int, KnownKey]:
+        """What is recorded of the keys, by key id."""
         active = {key["id"] for key in self.keys}
-        recorded = recorded_consumers(self.evidence.values())
-        return {key_id: names for key_id, names in recorded.items() if key_id in active}
+        recorded = recorded_keys(self.evidence.values())
+        return {key_id: key for key_id, key in recorded.items() if key_id in active}
 
     def expected(self) -> list[str]:
         """Every consumer that may hold one of the keys, or is to hold the next one."""
-        recorded = {name for names in self.recorded().values() for name in names}
-        former = set(self.former_consumers) - set(self.hosts)
+        recorded = {name for key in self.recorded().values() for name in key.consumers}
+        former = set(self.former_consumers) - {*self.hosts, *self.consumers}
         return sorted({*self.hosts, *self.consumers, *recorded} - former)
 
     def is_recorded(self) -> bool:
         """Whether every consumer has a record, so that it is known who may hold a key."""
-        return all_recorded(self.evidence)
+        return all(one.has_record for one in self.evidence.values())
 
     def show_files(self) -> bool:
         """Whether every consumer has a file, so that it can show which key it holds at any time."""
@@ -77,19 +77,14 @@ def managed_keys(listed: Sequence[Key], name: str) -> list[Key]:
     return [key for key in listed if isinstance(key.get("name"), str) and re.fullmatch(pattern, key["name"])]
 
 
-def all_recorded(evidence: Mapping[str, Evidence]) -> bool:
-    """Whether every consumer has a record."""
-    return all(one.has_record for one in evidence.values())
-
-
 def split_foreign(keys: Sequence[Key], evidence: Mapping[str, Evidence]) -> tuple[list[Key], list[Key]]:
     """The keys of these consumers, and those that were used although no record names them: others use these.
 
     A key that was never used was never deployed. Without records, the user has named all consumers.
     """
-    if not all_recorded(evidence):
+    if evidence and not any(one.has_record for one in evidence.values()):
         return list(keys), []
-    recorded = recorded_consumers(evidence.values())
+    recorded = recorded_keys(evidence.values())
     foreign = [key for key in keys if key.get("last_used_at") and key["id"] not in recorded]
     return [key for key in keys if key not in foreign], foreign
 
@@ -106,8 +101,7 @@ def plan(
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
     Returns C(reason) (empty: no new key is needed), C(name) of a new key, C(api_key) (the newest key or None),
-    C(consumers), C(older_keys) (the consumers of the active keys, by key id), C(left) (ids of keys of unknown consumers),
-    C(revoke) (whether there are keys to
+    C(consumers), C(older_keys) (what is recorded of the active keys, by key id), C(left) (ids of keys that are not revoked), C(revoke) (whether there are keys to
     revoke), and C(grace_period) (its remaining seconds). Raises RotationRefused and what a Client raises.
     """
     keys = rotation.keys
@@ -125,17 +119,18 @@ def plan(
         )
     older = surplus(keys[:-1], keep)
     reason = _why_new(client, rotation, consumers, older, max_age)
+    # Only a file shows which key a consumer holds, other than in the run that deploys it.
+    waiting = [] if reason or rotation.show_files() else older
     return {
         "changed": False,
         "reason": reason,
         "name": rotation.name.replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
         "api_key": keys[-1] if keys else None,
         "consumers": consumers,
-        "older_keys": {str(key_id): names for key_id, names in rotation.recorded().items()},
-        "left": [key["id"] for key in rotation.foreign_keys],
-        "warnings": _foreign_warnings(rotation.foreign_keys),
-        # Only a file shows which key a consumer holds, other than in the run that deploys it.
-        "revoke": bool(surplus(keys, keep)) if reason else bool(older) and rotation.show_files(),
+        "older_keys": keys_as_json(rotation.recorded()),
+        "left": [key["id"] for key in [*rotation.foreign_keys, *waiting]],
+        "warnings": [*_foreign_warnings(rotation.foreign_keys), *_waiting_warnings(waiting)],
+        "revoke": bool(surplus(keys, keep)) if reason else bool(older) and not waiting,
         "grace_period": grace_period if reason else _remaining(grace_period, rotation, client.service_now()),
     }
 
@@ -155,7 +150,7 @@ def revoke(
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older = surplus(keys if key_id is None else keys[:-1], keep)
-    in_use, own_is_known = _keys_in_use(client) if older else (set(), True)
+    in_use, own_is_known = _keys_in_use(client, rotation) if older else (set(), True)
     revocable = [key for key in older if own_is_known and key["id"] not in in_use]
     result: Result = {
         "changed": bool(revocable),
@@ -179,15 +174,17 @@ def withdraw(
     consumers = rotation.expected()
     holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), key_id, secret)]
     failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
-    texts = " ".join(f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items())
+    texts = [f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items()]
     restored = [name for name in consumers if name not in failed and name not in holding]
     if restored:
-        texts += f" Rolled back: {', '.join(restored)}."
+        texts.append(f"Rolled back: {', '.join(restored)}.")
     key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
+    texts.append(_withdrawal(client, key_id, key, holding, check_mode))
+    if others := [other["id"] for other in rotation.keys if other["id"] != key_id]:
+        texts.append(f"{numbered(others)} of this name {'is' if len(others) == 1 else 'are'} unchanged.")
     raise RotationFailed(
-        f"Key {key_id} could not be deployed to all consumers. {texts} {_withdrawal(client, key_id, key, holding, check_mode)} "
-        f"{_unchanged([other['id'] for other in rotation.keys if other['id'] != key_id])}Fix the errors and run the role again.",
-        {"consumers": list(failed), "key_ids": [key_id] if key and holding else []},
+        f"Key {key_id} could not be deployed to all consumers. {' '.join(texts)} Fix the errors and run the role again.",
+        {"consumers": list(failed), "key_ids": [key_id] if key else []},
     )
 
 
@@ -206,12 +203,6 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
     return f"Key {key_id} was revoked."
 
 
-def _unchanged(key_ids: Sequence[int]) -> str:
-    if not key_ids:
-        return ""
-    return f"{numbered(key_ids)} of this name {'is' if len(key_ids) == 1 else 'are'} unchanged. "
-
-
 def surplus(older: Sequence[Key], keep: int) -> list[Key]:
     """The older keys to revoke: all that were never used, and of the others all but the latest C(keep)."""
     used = [key["id"] for key in older if key.get("last_used_at")]
@@ -223,12 +214,22 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
         raise RotationRefused(
-            f"There is no evidence of this run from {', '.join(missing)}. No key was created or revoked. The role requires "
+            f"There is no evidence of this run from {', '.join(missing)}. {_who_records(rotation, missing)}No key was created or revoked. The role requires "
             "all consumers of the key at the same time: check that they are reachable, that the strategy is linear, and "
             "that none is excluded by serial, limit or job slices. Name those that no longer use the key in "
             "former_consumers.",
             {"consumers": missing},
         )
+
+
+def _who_records(rotation: Rotation, missing: Sequence[str]) -> str:
+    """A sentence that names those whose records name the missing consumers; empty if no record does."""
+    recording = sorted(
+        name
+        for name, evidence in rotation.evidence.items()
+        if any(set(missing) & set(key.consumers) for key in evidence.keys.values())
+    )
+    return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 
 
 def _require_newest(client: Client, rotation: Rotation, key_id: int, grace_period: float) -> None:
@@ -290,26 +291,34 @@ def _why_new(
     if rotation.now - parse_timestamp(newest["created_at"]) >= max_age:
         return f"key {newest['id']} has reached its maximum age"
     if rotation.is_recorded():
-        without = [name for name in consumers if not rotation.evidence[name].has_deployed(newest["id"])]
+        known = rotation.recorded().get(newest["id"])
+        without = [
+            name
+            for name in consumers
+            if not rotation.evidence[name].has_deployed(newest["id"]) or known is None or name not in known.consumers
+        ]
         return f"key {newest['id']} is not confirmed on {', '.join(without)}" if without else ""
     if not newest.get("last_used_at"):
         return f"key {newest['id']} was never used, so its deployment was not completed"
     # One of several places may have used the key before the others had it. If it is the key that this task authenticates
     # with, and the only one in use, it is deployed.
     if older:
-        in_use, own_is_known = _keys_in_use(client)
+        in_use, own_is_known = _keys_in_use(client, rotation)
         others = [key for key in older if key["id"] not in in_use]
         if own_is_known and others and in_use != {newest["id"]}:
             return f"older keys are still valid, so the deployment of key {newest['id']} may be incomplete"
     return ""
 
 
-def _keys_in_use(client: Client) -> tuple[set[int], bool]:
+def _keys_in_use(client: Client, rotation: Rotation) -> tuple[set[int], bool]:
     """The ids of keys that are used now, and whether the one that this task authenticates with is surely among them.
 
-    The service does not say which key a request was sent with, but when each key was last used: a key whose last use
-    changes with every list is this task's own, unless the service records uses late.
+    A recorded key is known by the checksum of its secret. The service does not say which key a request was sent with,
+    but when each key was last used: without records, a key whose last use changes with every list is this task's own,
+    unless the service records uses late.
     """
+    own_checksum = checksum(client.connection.api_key)
+    own = {key_id for key_id, key in rotation.recorded().items() if key.sha256 == own_checksum}
     lists = []
     for position in range(3):
         if position:
@@ -319,7 +328,7 @@ def _keys_in_use(client: Client) -> tuple[set[int], bool]:
         {key_id for key_id, used_at in later.items() if earlier.get(key_id) != used_at}
         for earlier, later in zip(lists, lists[1:])
     )
-    return first | then, bool(first & then)
+    return first | then | own, bool(first & then) or bool(own)
 
 
 def _remaining(grace_period: float, rotation: Rotation, now: datetime) -> float:
@@ -346,6 +355,15 @@ def _warnings(older: Sequence[Key], in_use: set[int], own_is_known: bool) -> lis
         f"{numbered(used)} of this name {'was' if len(used) == 1 else 'were'} used within the last seconds, and not "
         "revoked. It is either the key that this task authenticates with, or still in use elsewhere. Switch to the "
         "newest key, then run the role again."
+    ]
+
+
+def _waiting_warnings(waiting: Sequence[Key]) -> list[str]:
+    if not waiting:
+        return []
+    return [
+        f"{numbered([key['id'] for key in waiting])} of this name remain valid until the next rotation, because consumers "
+        "without a file can show which key they hold only when it is deployed."
     ]
 
 

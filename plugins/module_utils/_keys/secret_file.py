@@ -23,6 +23,14 @@ MAX_SIZE = 65536
 LOCK_TIMEOUT = 300.0
 
 
+class FileAttributes(NamedTuple):
+    """The owner, the group and the permissions of a file."""
+
+    uid: int
+    gid: int
+    mode: int
+
+
 class SecretFile(NamedTuple):
     """The path of the file, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
@@ -56,10 +64,19 @@ class SecretFile(NamedTuple):
         if status.st_size > MAX_SIZE:
             raise InvalidOption(self.option, self._too_large())
 
-    def read(self) -> str | None:
-        """The secret without surrounding white space; None when the file is missing. Raises SecretFileError."""
+    def read(self, private: bool = False) -> str | None:
+        """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
+
+        With C(private), a file that another user owns or may write is refused.
+        """
         try:
             with open_regular_file(self._target()) as file:
+                status = os.fstat(file.fileno())
+                if private and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+                    raise SecretFileError(
+                        f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
+                        "not trusted. Check who has written it, and remove it or change its owner and mode."
+                    )
                 content = file.read(MAX_SIZE + 1) or b""
         except FileNotFoundError:
             return None
@@ -69,11 +86,23 @@ class SecretFile(NamedTuple):
             raise SecretFileError(f"{self.option}: {self._too_large()}")
         return content.decode(errors="replace").strip()
 
+    def attributes(self) -> FileAttributes:
+        """Owner, group and mode of the existing file. Raises SecretFileError."""
+        try:
+            status = os.lstat(self._target())
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+        return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
+
+    def is_same(self, other: SecretFile) -> bool:
+        """Whether both paths lead to the same file, even if it does not exist."""
+        return self._target() == other._target()
+
     @contextmanager
-    def replacement(self) -> Iterator[Callable[[str], None]]:
+    def replacement(self, attributes: FileAttributes | None = None) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode, before the function is yielded, and is
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options), before the function is yielded, and is
         removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
         function.
         """
@@ -83,7 +112,12 @@ class SecretFile(NamedTuple):
             except OSError as error:
                 problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
                 raise SecretFileError(problem) from error
-            self.set_attributes(temporary.path)
+            if attributes is None:
+                self.set_attributes(temporary.path)
+            else:
+                # By the descriptor: in the meantime, the path may lead to a file of somebody else.
+                os.fchown(temporary.file.fileno(), attributes.uid, attributes.gid)
+                os.fchmod(temporary.file.fileno(), attributes.mode)
             _require_readable(temporary.path)
 
             def write(secret: str) -> None:

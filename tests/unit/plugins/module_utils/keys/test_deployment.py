@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    ClouddbError,
+    InvalidOption,
+    SecretFileError,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._keys import deployment
 from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment import (
     Consumer,
@@ -26,7 +30,12 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment i
     roll_back,
     verify,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import COMMITTED, DEPLOYED, checksum
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import (
+    COMMITTED,
+    DEPLOYED,
+    KnownKey,
+    checksum,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
@@ -52,7 +61,7 @@ class Host:
 
     def create(self) -> NewKey:
         key_id, secret = self.account.create("deploy-20261121T091507Z")
-        return NewKey(key_id, secret, {key_id: ["web1"]})
+        return NewKey(key_id, secret, ["web1"], {})
 
     def deploy(self, key: NewKey) -> dict[str, Any]:
         result = deploy(self.client, self.consumer, key, self.inspected.fingerprint)
@@ -98,7 +107,7 @@ def test_deploys_the_key_and_records_each_step(host: Host) -> None:
     assert (confirmed.key_id, confirmed.accepted, confirmed.state) == (key.id, True, DEPLOYED)
     committed = commit(host.client, host.consumer, key.id, key)
     assert (committed.key_id, committed.state, committed.return_sha256) == (key.id, COMMITTED, None)
-    assert inspect(host.client, host.consumer).consumers == {key.id: ["web1"]}
+    assert inspect(host.client, host.consumer).keys == {key.id: KnownKey(["web1"], checksum(key.secret))}
     assert key.secret not in host.record.read_text(encoding="utf-8")
 
 
@@ -156,7 +165,7 @@ def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, New
 def test_does_not_deploy_to_a_host_that_was_not_planned(host: Host) -> None:
     key = host.create()
     with pytest.raises(DeploymentRefused, match="none of the consumers"):
-        host.deploy(key._replace(consumers={key.id: ["web2"]}))
+        host.deploy(key._replace(consumers=["web2"]))
     assert host.secret is None
 
 
@@ -278,19 +287,68 @@ def test_interrupted_deployment_is_known_as_the_previous_key(
     assert (later.secret, evidence.key_id) == (old.secret, old.id)
 
 
-@pytest.mark.parametrize("content", ["", "no JSON", "[]", '{"key_id": "x"}', "[" * 100_000])
-def test_damaged_record_is_no_record(rotated: tuple[Host, NewKey], content: str) -> None:
+@pytest.mark.parametrize("content", ["no JSON", "[]", '{"key_id": "x"}', "[" * 60_000, "another secret"])
+def test_file_that_is_no_record_is_kept(rotated: tuple[Host, NewKey], content: str) -> None:
     host, _key = rotated
-    host.record.write_text(content[:60_000], encoding="utf-8")
+    host.record.write_text(content, encoding="utf-8")
+    with pytest.raises(SecretFileError, match="is not the record of a deployment"):
+        inspect(host.client, host.consumer)
+    assert host.record.read_text(encoding="utf-8") == content
+
+
+def test_record_of_another_user_is_refused(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    if os.geteuid() == 0:
+        os.chown(host.record, 65534, -1)
+    else:
+        host.record.chmod(0o622)
+    with pytest.raises(SecretFileError, match="belongs to another user, or others may write to it"):
+        inspect(host.client, host.consumer)
+
+
+def test_record_that_others_may_write_is_refused(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    host.record.chmod(0o620)
+    with pytest.raises(SecretFileError, match="others may write to it"):
+        inspect(host.client, host.consumer)
+
+
+def test_lost_record_makes_the_key_unknown(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    host.record.unlink()
     evidence = inspect(host.client, host.consumer)
     assert (evidence.key_id, evidence.state, evidence.accepted) == (None, None, True)
+
+
+def test_record_needs_a_file_of_its_own(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    same = host.consumer._replace(record=host.file._replace(option="record"))
+    with pytest.raises(InvalidOption, match="record: .* is the path of dest"):
+        inspect(host.client, same)
+    assert host.secret == key.secret
+
+
+def test_rollback_sets_attributes_by_the_descriptor(
+    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+
+    def by_path(*_args: object, **_options: object) -> None:
+        raise AssertionError("the path may lead to another file by now")
+
+    monkeypatch.setattr(os, "chown", by_path)
+    monkeypatch.setattr(os, "chmod", by_path)
+    is_restored, _evidence = host.roll_back(new)
+    assert is_restored
 
 
 def test_without_a_file_the_run_that_deploys_is_the_evidence(account: SimulatedAccount) -> None:
     consumer = Consumer("web1", "run", None, None)
     client = account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
-    key = NewKey(key_id, secret, {key_id: ["web1"]})
+    key = NewKey(key_id, secret, ["web1"], {})
     inspected = inspect(client, consumer)
     assert (inspected.key_id, inspected.accepted) == (None, None)
     assert deploy(client, consumer, key, inspected.fingerprint) == {"changed": True, "previous": None}
@@ -325,4 +383,4 @@ def test_only_a_regular_file_is_a_place_for_a_secret(account: SimulatedAccount, 
 
 
 def test_no_description_has_a_secret() -> None:
-    assert "secret-1" not in repr([NewKey(1, "secret-1", {}), Found("secret-1", None)])
+    assert "secret-1" not in repr([NewKey(1, "secret-1", [], {}), Found("secret-1", None)])

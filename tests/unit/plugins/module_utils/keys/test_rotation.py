@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import checksum
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey, checksum, checksum_of
 from ansible_collections.clouddb.control.plugins.module_utils._keys.rotation import RotationFailed
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -41,6 +41,12 @@ def keys(account: SimulatedAccount) -> Keys:
     return account, [add_key(account) for _number in range(3)]
 
 
+def known(account: SimulatedAccount, ids: list[int], *consumers: str) -> dict[int, KnownKey]:
+    """The keys as records have them."""
+    names = list(consumers) or ["web1", "web2"]
+    return {key_id: KnownKey(names, checksum(account.secrets[key_id])) for key_id in ids}
+
+
 def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fields: Any) -> Evidence:
     """Evidence that the consumer is committed to this key."""
     secret = account.secrets.get(key_id or 0)
@@ -51,14 +57,14 @@ def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fie
             "step": "commit",
             "has_file": True,
             "has_record": True,
-            "sha256": checksum(secret),
+            "sha256": checksum_of(secret),
             "accepted": secret and account.is_active(secret),
             "checked_at": account.now(),
             "key_id": key_id,
             "state": "committed" if key_id else None,
             "deployed_at": account.now() if key_id else None,
             "return_sha256": None,
-            "consumers": {key: ["web1", "web2"] for key in account.keys},
+            "keys": known(account, list(account.keys)),
             "fingerprint": "",
             "withdrawn": None,
             **fields,
@@ -174,7 +180,7 @@ def test_former_consumers_are_not_expected(keys: Keys) -> None:
 
 def test_consumers_of_revoked_keys_are_not_expected(keys: Keys) -> None:
     account, ids = keys
-    found = [one._replace(consumers={**one.consumers, 999: ["gone"]}) for one in inspected(account, ids[-1])]
+    found = [one._replace(keys={**one.keys, 999: KnownKey(["gone"], "")}) for one in inspected(account, ids[-1])]
     assert run(account, "plan", *found)["consumers"] == ["web1", "web2"]
 
 
@@ -183,7 +189,7 @@ def test_tags_that_may_skip_tasks_are_refused(account: SimulatedAccount) -> None
 
 
 def test_without_records_the_user_names_the_consumers(account: SimulatedAccount) -> None:
-    found = inspected(account, None, has_file=False, has_record=False, consumers={})
+    found = inspected(account, None, has_file=False, has_record=False, keys={})
     assert "Set the consumers of the key explicitly" in str(refusal(account, "plan", *found))
     assert run(account, "plan", *found, consumers=["web1", "web2"])["consumers"] == ["web1", "web2"]
 
@@ -191,7 +197,7 @@ def test_without_records_the_user_names_the_consumers(account: SimulatedAccount)
 def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys) -> None:
     account, _ids = keys
     newest = add_key(account, is_used=False)
-    found = inspected(account, None, has_file=False, has_record=False, consumers={})
+    found = inspected(account, None, has_file=False, has_record=False, keys={})
     plan = run(account, "plan", *found, consumers=["web1", "web2"])
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
 
@@ -199,7 +205,31 @@ def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys) -> No
 def test_without_files_nothing_is_revoked_later(keys: Keys) -> None:
     account, ids = keys
     plan = run(account, "plan", *inspected(account, ids[-1], has_file=False, sha256=None, accepted=None))
-    assert (plan["reason"], plan["revoke"]) == ("", False)
+    assert (plan["reason"], plan["revoke"], plan["left"]) == ("", False, ids[:2])
+    assert f"Keys {ids[0]} and {ids[1]} of this name remain valid until the next rotation" in plan["warnings"][0]
+
+
+def test_key_that_is_not_recorded_for_a_consumer_is_replaced(keys: Keys) -> None:
+    account, ids = keys
+    # A copy of web1, with its file and its record.
+    found = inspected(account, ids[-1])
+    copy = found[0]._replace(consumer="web3")
+    plan = run(account, "plan", *found, copy, hosts=["web1", "web2", "web3"])
+    assert plan["reason"] == f"key {ids[-1]} is not confirmed on web3"
+
+
+def test_named_consumers_are_not_former_ones(keys: Keys) -> None:
+    account, ids = keys
+    one, _other = inspected(account, ids[-1])
+    options: dict[str, Any] = {"hosts": ["web1"], "consumers": ["web2"], "former_consumers": ["web2"]}
+    assert refusal(account, "plan", one, **options).details == {"consumers": ["web2"]}
+
+
+def test_refusal_names_whose_record_names_a_consumer(keys: Keys) -> None:
+    account, ids = keys
+    one, other = inspected(account, ids[-1])
+    one = one._replace(keys=known(account, ids, "web1", "web2", "ghost"))
+    assert "from ghost. The records of web1 name them as consumers." in str(refusal(account, "plan", one, other))
 
 
 # Revoke
@@ -286,6 +316,16 @@ def test_own_key_is_not_revoked(keys: Keys) -> None:
     assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
 
 
+def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    account, ids = keys
+    account.secrets[1], account.secrets[ids[0]] = account.secrets[ids[0]], account.secrets[1]
+    found = both(account, ids[-1])
+    # The service records uses late.
+    monkeypatch.setattr(account, "use", lambda secret: None)
+    result = run(account, "revoke", *found, key_id=ids[-1])
+    assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
+
+
 def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     account, ids = keys
     monkeypatch.setattr(account, "use", lambda secret: None)
@@ -296,20 +336,20 @@ def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: p
 
 def test_keys_of_unknown_consumers_are_left_alone(keys: Keys) -> None:
     account, ids = keys
-    recorded = {key_id: ["web1", "web2"] for key_id in ids[1:]}
-    plan = run(account, "plan", *inspected(account, ids[-1], consumers=recorded))
+    recorded = known(account, ids[1:])
+    plan = run(account, "plan", *inspected(account, ids[-1], keys=recorded))
     assert plan["left"] == [ids[0]]
     assert f"Key {ids[0]} of this name was used, but no record of these consumers names it" in plan["warnings"][0]
-    result = run(account, "revoke", *both(account, ids[-1], consumers=recorded), key_id=ids[-1])
+    result = run(account, "revoke", *both(account, ids[-1], keys=recorded), key_id=ids[-1])
     assert [key["id"] for key in result["revoked"]] == [ids[1]]
 
 
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
     account, ids = keys
-    own = {key_id: ["web1", "web2"] for key_id in ids[:2]}
-    plan = run(account, "plan", *inspected(account, ids[1], consumers=own))
+    own = known(account, ids[:2])
+    plan = run(account, "plan", *inspected(account, ids[1], keys=own))
     assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
-    run(account, "revoke", *both(account, ids[1], consumers=own), key_id=ids[1])
+    run(account, "revoke", *both(account, ids[1], keys=own), key_id=ids[1])
     assert list(account.keys) == [1, *ids[1:]]
 
 
