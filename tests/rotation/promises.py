@@ -131,12 +131,14 @@ def last_written(run: Run, before: State, after: State, event: dict[str, Any]) -
 
 
 def seen_after_edit(run: Run, host: str, before: State) -> bool:
-    """Whether the run used the host's connection after the edit, and before it revoked a key."""
-    seen, edited = False, False
+    """Whether the run used the host's connection after the edit, and revoked a key only afterwards."""
+    seen, edited, revoked = False, False, False
     for line in run.trace:
         if "event" in line:
             edited = True
-        if edited and "step" in line and not set(before.active) <= set(line["keys"]):
+        if "step" in line:
+            revoked = not set(before.active) <= set(line["keys"])
+        if edited and revoked:
             return seen
         seen |= edited and line.get("connected") == host
     return seen
