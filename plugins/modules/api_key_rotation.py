@@ -207,7 +207,8 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys
 from ..module_utils._keys.evidence import evidence_by_consumer, run_name
-from ..module_utils._keys.rotation import Rotation, managed_keys, plan, revoke, split_foreign, time_of_list, withdraw
+from ..module_utils._keys.revocation import revoke, withdraw
+from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign, time_of_list
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import integer, not_blank, seconds
 from ..module_utils._timestamps import parse_age

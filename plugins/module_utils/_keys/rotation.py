@@ -1,42 +1,35 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides about the rotation of a key: whether a new key is needed, and which keys may be revoked, by evidence of all consumers."""
+"""Decides whether a new key is needed, by evidence of all consumers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from .._errors import ClouddbError, InvalidOption
+from .._errors import InvalidOption
 from .._http.client import Client
 from .._timestamps import parse_timestamp
-from .api import Key, list_keys, numbered, revoke_key, sentence
-from .ensure import Result, revoke_all
+from .api import Key, list_keys, numbered
+from .ensure import Result
 from .evidence import Evidence, RotationRefused, recorded_keys
-from .record import COMMITTED, KnownKey, checksum, keys_as_json
+from .record import KnownKey, checksum, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 # The interval between the lists of keys that show which keys are in use, in seconds.
 LIST_INTERVAL = 1.0
-# The Date header has whole seconds only.
-CLOCK_TOLERANCE = timedelta(seconds=2)
-
-
-class RotationFailed(ClouddbError):
-    """The new key was not deployed to all consumers."""
-
-    kind = "rotation_failed"
 
 
 class Rotation(NamedTuple):
     """What is rotated: the active C(keys) of a C(name) with C({timestamp}) in it, the earliest first.
 
-    C(foreign_keys) have such a name as well, but were used by unknown consumers, and are left alone. C(consumers) are those that the user has named, C(hosts) those of the play, C(former_consumers) those that hold a
-    key no longer. C(evidence) is that of this run's latest step, by consumer. C(now) is the time by the service's clock.
+    C(foreign_keys) have such a name as well, but were used by unknown consumers, and are left alone. C(consumers) are
+    those that the user has named, C(hosts) those of the play, C(former_consumers) those that hold a key no longer.
+    C(evidence) is that of this run's latest step, by consumer. C(now) is the time by the service's clock.
     """
 
     name: str
@@ -131,76 +124,10 @@ def plan(
         "left": [key["id"] for key in [*rotation.foreign_keys, *waiting]],
         "warnings": [*_foreign_warnings(rotation.foreign_keys), *_waiting_warnings(waiting)],
         "revoke": bool(surplus(keys, keep)) if reason else bool(older) and not waiting,
-        "grace_period": grace_period if reason else _remaining(grace_period, rotation, client.service_now()),
+        "grace_period": grace_period
+        if reason
+        else remaining_grace_period(grace_period, rotation, client.service_now()),
     }
-
-
-def revoke(
-    client: Client, rotation: Rotation, key_id: int | None, keep: int, grace_period: float, check_mode: bool
-) -> Result:
-    """Revoke the keys older than C(key_id), which must be the newest, if the evidence shows that every consumer holds it.
-
-    C(key_id) None means that the key would be created, in check mode. The key that this task authenticates with and
-    others that are in use are not revoked; C(left) are their ids. Raises RotationRefused, with nothing revoked,
-    OrphanedKey and what a Client raises.
-    """
-    keys = rotation.keys
-    if key_id is not None:
-        _require_newest(client, rotation, key_id, grace_period)
-    elif not check_mode:
-        raise InvalidOption("key_id", "is required")
-    older = surplus(keys if key_id is None else keys[:-1], keep)
-    in_use, own_is_known = _keys_in_use(client, rotation) if older else (set(), True)
-    revocable = [key for key in older if own_is_known and key["id"] not in in_use]
-    result: Result = {
-        "changed": bool(revocable),
-        "api_key": keys[-1] if keys else None,
-        "left": [key["id"] for key in older if key not in revocable],
-        "warnings": _warnings(older, in_use, own_is_known),
-    }
-    if check_mode:
-        return {**result, "revoked": [{**key, "revoked": True} for key in revocable]}
-    revoked = revoke_all(client, revocable, result)
-    return {**result, "changed": bool(revoked), "revoked": revoked}
-
-
-def withdraw(
-    client: Client, rotation: Rotation, key_id: int, secret: str, errors: Mapping[str, str], check_mode: bool
-) -> NoReturn:
-    """Revoke the new key if the evidence shows that no consumer holds it any more, and raise RotationFailed in any case.
-
-    C(errors) are the errors of the consumers, by name.
-    """
-    consumers = rotation.expected()
-    holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), key_id, secret)]
-    failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
-    texts = [f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items()]
-    restored = [name for name in consumers if name not in failed and name not in holding]
-    if restored:
-        texts.append(f"Rolled back: {', '.join(restored)}.")
-    key = next((key for key in [*rotation.keys, *rotation.foreign_keys] if key["id"] == key_id), None)
-    texts.append(_withdrawal(client, key_id, key, holding, check_mode))
-    if others := [other["id"] for other in rotation.keys if other["id"] != key_id]:
-        texts.append(f"{numbered(others)} of this name {'is' if len(others) == 1 else 'are'} unchanged.")
-    raise RotationFailed(
-        f"Key {key_id} could not be deployed to all consumers. {' '.join(texts)} Fix the errors and run the role again.",
-        {"consumers": list(failed), "key_ids": [key_id] if key else []},
-    )
-
-
-def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[str], check_mode: bool) -> str:
-    """Revoke the key unless consumers may hold it; the sentence that says so."""
-    if key is None:
-        return f"Key {key_id} has been revoked by another rotation or by somebody else."
-    if holding:
-        return f"Key {key_id} is still valid, because it may be in use on {', '.join(holding)}."
-    if check_mode:
-        return f"Key {key_id} would be revoked."
-    try:
-        revoke_key(client, key)
-    except ClouddbError as error:
-        return f"Key {key_id} could not be revoked. {sentence(error)}"
-    return f"Key {key_id} was revoked."
 
 
 def surplus(older: Sequence[Key], keep: int) -> list[Key]:
@@ -232,51 +159,6 @@ def _who_records(rotation: Rotation, missing: Sequence[str]) -> str:
     return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 
 
-def _require_newest(client: Client, rotation: Rotation, key_id: int, grace_period: float) -> None:
-    """Raise RotationRefused unless the key is the newest, every consumer is committed to it, and the grace period is over."""
-    if not rotation.keys or rotation.keys[-1]["id"] != key_id:
-        raise RotationRefused(
-            f"Key {key_id} is not the newest key of this name any more. No key was revoked. Another rotation is running or "
-            "was interrupted. Run the role again, and only once at a time.",
-            {"key_ids": [key_id]},
-        )
-    problems = {name: _why_not(rotation.evidence.get(name), key_id) for name in rotation.expected()}
-    refused = {name: problem for name, problem in problems.items() if problem}
-    if refused:
-        texts = " ".join(f"{name} {problem}." for name, problem in refused.items())
-        raise RotationRefused(
-            f"No key was revoked, because the newest key, {key_id}, is not confirmed on all consumers: {texts} "
-            "Run the role again, and only once at a time.",
-            {"consumers": sorted(refused), "key_ids": [key_id]},
-        )
-    remaining = _remaining(grace_period, rotation, client.service_now() + CLOCK_TOLERANCE)
-    if remaining:
-        raise RotationRefused(
-            f"No key was revoked, because the grace period ends in {remaining:.0f} seconds. Run the role again then."
-        )
-
-
-def _why_not(evidence: Evidence | None, key_id: int) -> str:
-    """Why this evidence does not show that the consumer holds the key; empty if it does."""
-    if evidence is None:
-        return "has given no evidence in this run"
-    if evidence.key_id != key_id:
-        return f"holds {f'key {evidence.key_id}' if evidence.key_id else 'another secret or none'}"
-    if evidence.accepted is not True:
-        return "holds a secret that the service does not accept"
-    return "" if evidence.state == COMMITTED else "may still be rolled back"
-
-
-def _is_free_of(evidence: Evidence | None, key_id: int, secret: str) -> bool:
-    """Whether the consumer does not hold this secret, nor may return to it."""
-    return (
-        evidence is not None
-        and evidence.tasks_rolled_back
-        and evidence.withdrawn == key_id
-        and checksum(secret) not in (evidence.sha256, evidence.return_sha256)
-    )
-
-
 def _why_new(
     client: Client,
     rotation: Rotation,
@@ -303,14 +185,14 @@ def _why_new(
     # One of several places may have used the key before the others had it. If it is the key that this task authenticates
     # with, and the only one in use, it is deployed.
     if older:
-        in_use, own_is_known = _keys_in_use(client, rotation)
+        in_use, own_is_known = keys_in_use(client, rotation)
         others = [key for key in older if key["id"] not in in_use]
         if own_is_known and others and in_use != {newest["id"]}:
             return f"older keys are still valid, so the deployment of key {newest['id']} may be incomplete"
     return ""
 
 
-def _keys_in_use(client: Client, rotation: Rotation) -> tuple[set[int], bool]:
+def keys_in_use(client: Client, rotation: Rotation) -> tuple[set[int], bool]:
     """The ids of keys that are used now, and whether the one that this task authenticates with is surely among them.
 
     A recorded key is known by the checksum of its secret. The service does not say which key a request was sent with,
@@ -331,31 +213,12 @@ def _keys_in_use(client: Client, rotation: Rotation) -> tuple[set[int], bool]:
     return first | then | own, bool(first & then) or bool(own)
 
 
-def _remaining(grace_period: float, rotation: Rotation, now: datetime) -> float:
+def remaining_grace_period(grace_period: float, rotation: Rotation, now: datetime) -> float:
     """The seconds that remain of the grace period after the latest deployment."""
     deployed = [parse_timestamp(one.deployed_at) for one in rotation.evidence.values() if one.deployed_at]
     if not deployed:
         return 0.0
     return max(0.0, grace_period - (now - max(deployed)).total_seconds())
-
-
-def _warnings(older: Sequence[Key], in_use: set[int], own_is_known: bool) -> list[str]:
-    """Why older keys are not revoked."""
-    left = [key["id"] for key in older]
-    if older and not own_is_known:
-        return [
-            "No key was revoked, because the service does not show which key this task authenticates with. "
-            f"{numbered(left)} remain valid. Check that none of them is the key you authenticate with, then revoke them "
-            "by id with clouddb.control.api_key and state=absent."
-        ]
-    used = [key_id for key_id in left if key_id in in_use]
-    if not used:
-        return []
-    return [
-        f"{numbered(used)} of this name {'was' if len(used) == 1 else 'were'} used within the last seconds, and not "
-        "revoked. It is either the key that this task authenticates with, or still in use elsewhere. Switch to the "
-        "newest key, then run the role again."
-    ]
 
 
 def _waiting_warnings(waiting: Sequence[Key]) -> list[str]:

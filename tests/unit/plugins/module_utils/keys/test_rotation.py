@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey, checksum, checksum_of
-from ansible_collections.clouddb.control.plugins.module_utils._keys.rotation import RotationFailed
+from ansible_collections.clouddb.control.plugins.module_utils._keys.revocation import RotationFailed
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
