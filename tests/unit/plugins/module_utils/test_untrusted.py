@@ -77,7 +77,9 @@ def test_displayable_texts_are_printable_short_and_stay_as_they_are(text: str, m
     assert shown == text or len(text) > max_length or not text.isprintable()
 
 
-PIECES = st.sampled_from(["{", "%", "#", "}", " ", "x", "$", "$ANSIBLE_VAULT", "$ANSI", "BLE_VAULT", "ANSIBLE_VAULT;1.1"])
+PIECES = st.sampled_from(
+    ["{", "%", "#", "}", " ", "x", "$", "$ANSIBLE_VAULT", "$ANSI", "BLE_VAULT", "ANSIBLE_VAULT;1.1"]
+)
 TEXTS = st.lists(PIECES, max_size=6).map("".join)
 
 
