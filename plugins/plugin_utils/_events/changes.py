@@ -188,7 +188,9 @@ def poll_operations(client: Client, project_id: str, seen: SeenOperations, actio
     missing_ids = []
     for operation_id in sorted(missing):
         try:
-            found[operation_id] = get_operation(client, project_id, operation_id)
+            fetched = get_operation(client, project_id, operation_id)
+            # The time that is known to be readable.
+            found[operation_id] = {**fetched, "created_at": seen.remembered[operation_id].created_at}
         except NotFound:
             missing_ids.append(operation_id)
     return PollResult(list(reversed(found.values())), missing_ids, unread_before)
