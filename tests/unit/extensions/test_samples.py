@@ -31,7 +31,7 @@ def test_report_needs_only_the_fields_that_every_operation_has() -> None:
         found={"operations": [{"id": "o", "status": "failed"}]},
         failures={"summary": {"total": 0, "by_action": {}}},
     )
-    assert "action unknown is failed" in text
+    assert "unknown is failed" in text
     assert "branch none, compute none" in text
 
 
