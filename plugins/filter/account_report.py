@@ -95,7 +95,7 @@ EXAMPLES = r"""
     msg: "{{ item.action }}: median {{ item.median_seconds }} s, 95 % took at most {{ item.p95_seconds }} s"
   loop: "{{ (account | clouddb.control.account_report(now=now(utc=true).isoformat(), days=1)).operations.by_action }}"
   loop_control:
-    label: "{{ item.action }}"
+    label: "{{ item.total }} operations"
   vars:
     account:
       api_keys: []

@@ -15,8 +15,8 @@ MAX_TEXT_LENGTH = 500
 MAX_MESSAGE_LENGTH = 20_000
 
 _ID = re.compile(rf"(?!\.+\Z)[A-Za-z0-9_.-]{{1,{MAX_ID_LENGTH}}}")
-# Jinja's delimiters, and what ansible-rulebook takes for a vaulted value.
-_TEMPLATE = re.compile(r"(\{)(?=[{%#])|(\$)(?=ANSIBLE_VAULT)")
+# What Jinja's opening delimiters begin with, and $ANSIBLE_VAULT, which ansible-rulebook takes for a vaulted value.
+_DELIMITER_START = re.compile(r"([{$])(?! )")
 
 
 def is_id(value: Any) -> bool:
@@ -44,8 +44,8 @@ def _printable(character: str) -> str:
 
 
 def without_templates(text: str) -> str:
-    """The text with a space in the opening delimiters of templates.
+    """The text with a space after every C({) and C($), so that it holds no opening delimiter, nor does any text joined from such texts.
 
     For texts that cannot be marked as untrusted: names of fields, and variables that ansible-rulebook passes on.
     """
-    return _TEMPLATE.sub(r"\1\2 ", text)
+    return _DELIMITER_START.sub(r"\1 ", text)

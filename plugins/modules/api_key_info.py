@@ -41,7 +41,7 @@ EXAMPLES = r"""
     msg: "{{ item.name }} (id {{ item.id }}) was created at {{ item.created_at }} and never used"
   loop: "{{ account.api_keys | rejectattr('last_used_at') }}"
   loop_control:
-    label: "{{ item.name }}"
+    label: "{{ item.id }}"
 """
 
 RETURN = r"""

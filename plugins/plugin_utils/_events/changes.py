@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...module_utils._errors import NotFound
 from ...module_utils._http.client import Client
-from ...module_utils._operations.api import Operation, get_operation, operation_pages
+from ...module_utils._operations.api import BEGINNING, Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import is_id
@@ -142,14 +142,26 @@ class SeenOperations:
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> SeenOperations:
         """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
-        seen = cls(saved["new_since"] and parse_timestamp(saved["new_since"]))
-        seen.forgotten_until = saved["forgotten_until"] and parse_timestamp(saved["forgotten_until"])
+        seen = cls(saved_beginning(saved["new_since"]))
+        seen.forgotten_until = _saved_time(saved["forgotten_until"])
         for operation_id, status, action, created_at in saved["operations"]:
             parse_timestamp(created_at)
-            if not is_id(operation_id) or not isinstance(status, str):
+            if not is_id(operation_id) or not isinstance(status, str) or not isinstance(action, str):
                 raise ValueError
-            seen.remembered[operation_id] = SeenOperation(status, str(action), created_at)
+            seen.remembered[operation_id] = SeenOperation(status, action, created_at)
         return seen
+
+
+def saved_beginning(saved: Any) -> datetime | None:
+    """A saved time since when operations are new, from which LOOKBACK can be subtracted. Raises what from_json() raises."""
+    beginning = _saved_time(saved)
+    if beginning and beginning - BEGINNING < LOOKBACK:
+        raise ValueError
+    return beginning
+
+
+def _saved_time(saved: Any) -> datetime | None:
+    return None if saved is None else parse_timestamp(saved)
 
 
 def poll_operations(client: Client, project_id: str, seen: SeenOperations, actions: Collection[str]) -> PollResult:
@@ -176,7 +188,9 @@ def poll_operations(client: Client, project_id: str, seen: SeenOperations, actio
     missing_ids = []
     for operation_id in sorted(missing):
         try:
-            found[operation_id] = get_operation(client, project_id, operation_id)
+            fetched = get_operation(client, project_id, operation_id)
+            # The time that is known to be readable.
+            found[operation_id] = {**fetched, "created_at": seen.remembered[operation_id].created_at}
         except NotFound:
             missing_ids.append(operation_id)
     return PollResult(list(reversed(found.values())), missing_ids, unread_before)

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
-from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import is_id
-from .changes import SeenOperations
+from .changes import SeenOperations, saved_beginning
 from .state_file import StateFile
 
 # In seconds, unless there is time to save more often.
@@ -65,7 +64,7 @@ class Checkpoint:
         try:
             base_url = saved["base_url"]
             state = State(
-                saved["listed_at"] and parse_timestamp(saved["listed_at"]),
+                saved_beginning(saved["listed_at"]),
                 {project_id: SeenOperations.from_json(seen) for project_id, seen in saved["projects"].items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError):

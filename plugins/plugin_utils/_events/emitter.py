@@ -76,7 +76,7 @@ async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
     """The event of a change; if it is emitted again after a crash, it has the same C(meta.uuid).
 
-    It is a copy, because filters of a rulebook may change it. Its texts are displayable and hold no templates, because rules
+    It is a copy, because filters of a rulebook may change it. Its texts are displayable and hold no templates, even joined, because rules
     show them and ansible-rulebook passes events to playbooks as extra variables, which Ansible renders.
     """
     operation = change.operation

@@ -36,16 +36,22 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
     """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
 
     C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time
-    are returned, so that the report does not change. Raises ValueError for an account of another shape or a malformed timestamp.
+    are returned, so that the report does not change. Anything else is ignored. Raises ValueError for an account of another shape or a malformed timestamp.
     """
     for name in ("api_keys", "projects", "operations"):
         if not isinstance(account[name], (list, tuple)) or not all(isinstance(item, Mapping) for item in account[name]):
             raise ValueError(f"{name} must be a list of dictionaries")
-    facts = _facts(account, options, parse_timestamp(now))
-    earlier = _parse_previous(previous)
-    if earlier.get("fingerprint") == facts["fingerprint"]:
-        return _facts(account, options, parse_timestamp(earlier["generated_at"]))
-    return facts
+    moment = parse_timestamp(now)
+    facts = _facts(account, options, moment)
+    try:
+        found = decode(previous)
+        earlier = parse_timestamp(found["generated_at"])
+        is_unchanged = earlier <= moment and found["fingerprint"] == facts["fingerprint"]
+        facts_then = _facts(account, options, earlier) if is_unchanged else facts
+    except INVALID_INPUT:
+        # It is no report.
+        return facts
+    return facts_then if facts_then["fingerprint"] == facts["fingerprint"] else facts
 
 
 def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) -> dict[str, Any]:
@@ -68,19 +74,10 @@ def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) ->
 
 
 def _timestamp(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+    # strftime does not pad years.
+    return f"{moment.replace(tzinfo=None).isoformat()}Z"
 
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
     stable = {name: value for name, value in facts.items() if name not in VOLATILE_FIELDS}
     return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()
-
-
-def _parse_previous(text: str) -> Mapping[str, Any]:
-    """The facts of an earlier report; empty if the text is no report."""
-    try:
-        found = decode(text)
-        parse_timestamp(found["generated_at"])
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

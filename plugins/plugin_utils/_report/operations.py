@@ -14,7 +14,7 @@ from typing import Any
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp
 from .projects import counts
-from .text import number, scalar, timestamp_or_none
+from .text import number_or_zero, scalar, timestamp_or_none
 
 OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
 # Only operations that were executed have a duration: the times of skipped and cancelled ones are not those of the action.
@@ -81,7 +81,7 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
         "created_at": operation["created_at"],
         "updated_at": scalar(operation, "updated_at"),
         "duration_seconds": _duration(operation) if status in EXECUTED_STATUSES else None,
-        "failures_count": number(operation, "failures_count"),
+        "failures_count": number_or_zero(operation, "failures_count"),
         "error": scalar(operation, "error") or None,
     }
 

@@ -12,14 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 from .operations import ERROR, LABELS, by_label, by_project
 from .text import (
+    NARROW_SPACE,
     NO_VALUE,
     ago_text,
     count_text,
     datetime_text,
     days_text,
     duration_text,
+    number_or_zero,
     number_text,
     time_text,
     timestamp_or_none,
@@ -55,9 +58,9 @@ class PageLimits(NamedTuple):
 
 
 def report_page(facts: Mapping[str, Any], limits: PageLimits) -> dict[str, Any]:
-    """The content of the page, as the templates of the role account_report use it."""
+    """The content of the page, as the templates of the role account_report use it; all texts are displayable."""
     window = Window(parse_timestamp(facts["since"]), parse_timestamp(facts["generated_at"]))
-    return {
+    page = {
         "title": facts["title"],
         "fingerprint": facts["fingerprint"],
         "generated_at": facts["generated_at"],
@@ -72,6 +75,16 @@ def report_page(facts: Mapping[str, Any], limits: PageLimits) -> dict[str, Any]:
         "operations": _operations(facts["operations"], limits),
         "timelines": _timelines(facts, window, limits),
     }
+    return {field: _displayable(content) for field, content in page.items()}
+
+
+def _displayable(content: Any) -> Any:
+    if isinstance(content, str):
+        # NARROW_SPACE, within numbers, is not printable by Python's definition.
+        return NARROW_SPACE.join(displayable(part, MAX_MESSAGE_LENGTH) for part in content.split(NARROW_SPACE))
+    if isinstance(content, dict):
+        return {field: _displayable(item) for field, item in content.items()}
+    return [_displayable(item) for item in content] if isinstance(content, list) else content
 
 
 def _figures(facts: Mapping[str, Any]) -> list[Row]:
@@ -160,7 +173,9 @@ def _key(key: Mapping[str, Any]) -> Row:
 
 
 def _projects(projects: Mapping[str, Any], limits: PageLimits) -> Row:
-    by_urgency = sorted(projects["list"], key=lambda project: (not project["locked"], -(project["cpu_used_sec"] or 0)))
+    by_urgency = sorted(
+        projects["list"], key=lambda project: (not project["locked"], -number_or_zero(project, "cpu_used_sec"))
+    )
     return {
         **_table(by_urgency, limits, _project),
         "cpu_used_sec": number_text(projects["cpu_used_sec"]),

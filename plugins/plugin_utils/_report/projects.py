@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...module_utils._untrusted import without_templates
-from .text import number, scalar
+from .text import number_or_zero, scalar
 
 FIELDS = (
     "id",
@@ -30,7 +30,7 @@ def project_facts(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequen
     return {
         "total": len(projects),
         "locked": sum(bool(project.get("locked")) for project in projects),
-        "cpu_used_sec": sum(number(project, "cpu_used_sec") for project in projects),
+        "cpu_used_sec": sum(number_or_zero(project, "cpu_used_sec") for project in projects),
         "by_region": counts(project.get("region_id") for project in projects),
         "by_version": counts(project.get("pg_version") for project in projects),
         "by_platform": counts(project.get("platform_id") for project in projects),

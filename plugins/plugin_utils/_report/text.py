@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
+from ...module_utils._json import MAX_INTEGER
 from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import displayable
 
@@ -39,10 +40,10 @@ def scalar(item: Mapping[str, Any], field: str) -> str | int | float | bool | No
     return value if value is None or is_number or isinstance(value, str) else displayable(value)
 
 
-def number(item: Mapping[str, Any], field: str) -> int | float:
-    """The field's number; 0 if it is missing or no number."""
+def number_or_zero(item: Mapping[str, Any], field: str) -> int | float:
+    """The field's number, at most MAX_INTEGER, so that sums are finite; 0 if it is missing or no number."""
     value = scalar(item, field)
-    return value if isinstance(value, (int, float)) else 0
+    return max(-MAX_INTEGER, min(MAX_INTEGER, value)) if isinstance(value, (int, float)) else 0
 
 
 def timestamp_or_none(text: Any) -> datetime | None:
@@ -56,7 +57,7 @@ def timestamp_or_none(text: Any) -> datetime | None:
 def number_text(number: Any) -> str:
     """C(1234567) as C(1 234 567)."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        return NO_VALUE if number is None else str(number)
+        return NO_VALUE if number is None else displayable(number)
     return f"{number:,}".replace(",", NARROW_SPACE)
 
 

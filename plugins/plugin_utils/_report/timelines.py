@@ -34,6 +34,7 @@ BAR_TOP = 16
 MAX_TICKS = 8
 LATE = 0.88  # a tick label that starts further to the right does not fit on a phone
 TICK_HOURS = (1, 3, 6, 12, 24, 48, 96, 168, 336, 744, 1488, 2976, 8928)
+MAX_NAME_LENGTH = 120
 MAX_ERROR_LENGTH = 70
 
 
@@ -129,7 +130,7 @@ def _timeline(
         "text_y": height + 13,
         "lanes": [
             {
-                "action": action,
+                "action": truncated(action, MAX_NAME_LENGTH),
                 "count": count_text(sum(len(group.operations) for group in bars), "operation"),
                 "text_y": number * LANE_HEIGHT + 11,
                 "rail_y": number * LANE_HEIGHT + BAR_TOP + 5,
@@ -162,15 +163,16 @@ def _end(operation: Mapping[str, Any], window: Window) -> datetime:
 
 
 def _what(group: Bar, action: str) -> str:
+    name = truncated(action, MAX_NAME_LENGTH)
     seconds = [
         operation["duration_seconds"] for operation in group.operations if operation["duration_seconds"] is not None
     ]
     if len(group.operations) == 1:
         (operation,) = group.operations
         duration = [duration_text(seconds[0])] if seconds else []
-        return " · ".join([action, status_text(operation), *duration])
+        return " · ".join([name, status_text(operation), *duration])
     longest = [f"longest {duration_text(max(seconds))}"] if seconds else []
-    return " · ".join([action, group.label, count_text(len(group.operations), "operation"), *longest])
+    return " · ".join([name, group.label, count_text(len(group.operations), "operation"), *longest])
 
 
 def _when(group: Bar) -> str:

@@ -11,6 +11,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
+from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule as PageFilterModule
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label, percentile
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
@@ -22,6 +23,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     stamp,
 )
 
+account_report_page = PageFilterModule().filters()["account_report_page"]
 account_report = FilterModule().filters()["account_report"]
 
 
@@ -84,6 +86,13 @@ class TestProjects:
         assert list(projects["by_version"].items()) == [("17", 2), ("16", 1)]
         assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
         assert projects["unavailable_ids"] == ["p8", "p9"]
+
+    @pytest.mark.parametrize("odd", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
+    def test_sums_are_json(self, odd):
+        facts = report(projects=[project(f"p{n}", cpu_used_sec=odd) for n in range(20)])
+        json.dumps(facts, allow_nan=False)
+        assert abs(facts["projects"]["cpu_used_sec"]) <= 20 * 2**63
+        account_report_page(facts)
 
     def test_missing_fields(self):
         (found,) = report(projects=[{"id": "p1", "name": "x"}])["projects"]["list"]
@@ -215,6 +224,24 @@ class TestPrevious:
     )
     def test_invalid_previous_report_is_ignored(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
+
+    @pytest.mark.parametrize(
+        "generated_at",
+        [
+            "0001-01-01T00:00:00Z",
+            "0001-01-01",
+            "2026-11-21T12:00:01Z",
+            "9999-12-31T23:59:59Z",
+            "2026-11-11",
+            "",
+            None,
+            5,
+            [],
+        ],
+    )
+    def test_earlier_report_of_an_impossible_time_is_ignored(self, generated_at):
+        first = report(**self.SOURCE)
+        assert report(previous=json.dumps({**first, "generated_at": generated_at}), **self.SOURCE) == first
 
 
 class TestBadInput:

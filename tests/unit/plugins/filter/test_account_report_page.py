@@ -86,6 +86,47 @@ class TestTexts:
         assert report_text.truncated("abcdef", 5) == "abcd…"
 
 
+class TestHostileTexts:
+    HOSTILE = "\x1b[31m\x9b\u202e\n" + "x" * 300
+
+    def texts(self, content):
+        if isinstance(content, dict):
+            content = list(content.values())
+        return [text for item in content for text in self.texts(item)] if isinstance(content, list) else [content]
+
+    def test_every_text_is_displayable(self):
+        def hostile(item):
+            kept = ("status", "created_at", "updated_at", "last_used_at", "duplicate")
+            return {field: value if field in kept else self.HOSTILE for field, value in item.items()}
+
+        operations = [
+            operation(1),
+            operation(2, "failed", error="x"),
+            operation(3, self.HOSTILE),
+            operation(4, "running"),
+        ]
+        found = page(
+            {"most_timelines": 1},
+            api_keys=[hostile(key(1, "a", ago(days=100)))],
+            projects=[hostile(project("p1"))],
+            operations=[*map(hostile, operations), operation(5)],
+            unavailable_project_ids=[self.HOSTILE],
+        )
+        texts = [text for text in self.texts(found) if isinstance(text, str)]
+        assert any(r"\x1b[31m" in text for text in texts)
+        assert [text for text in texts if not text.replace("\u202f", "").isprintable()] == []
+        (lane,) = found["timelines"]["projects"][0]["lanes"]
+        assert lane["action"].startswith(r"\x1b[31m\x9b\u202e")
+        assert len(lane["action"]) == 120
+
+    def test_usual_texts_stay_as_they_are(self):
+        title = "Bericht – " + "é" * 600
+        facts = account_report(account(projects=[project("p1", cpu_used_sec=1234567)]), now=stamp(NOW), title=title)
+        found = account_report_page(facts)
+        assert found["title"] == title
+        assert found["projects"]["cpu_used_sec"] == "1\u202f234\u202f567"
+
+
 class TestTables:
     def test_most_urgent_rows_first(self):
         found = page(

@@ -123,6 +123,15 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
     assert result.missing_ids == ["o2"]
 
 
+@pytest.mark.parametrize("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
+def test_state_after_an_operation_without_readable_created_at_is_readable(serve: Serve, fields: dict[str, Any]) -> None:
+    seen = seen_operations(operation(1, "running"), operation(9))
+    fetched = {"id": "o1", "status": "failed", **fields}
+    served = serve(page("operations", [operation(9)], "c"), reply({"operation": fetched}))
+    assert report(seen, *poll_operations(served.client, "p", seen, ()).operations) == [("o1", "running", "failed")]
+    assert vars(SeenOperations.from_json(seen.as_json())) == vars(seen)
+
+
 def test_many_unfinished_operations_are_read_from_pages(serve: Serve) -> None:
     unfinished = [operation(number, "running") for number in range(10)]
     served = serve(page("operations", unfinished[:4:-1], "c"), page("operations", unfinished[4::-1], "d"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import SeenOperations
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import (
     SAVE_INTERVAL,
@@ -44,6 +46,28 @@ def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
     loaded = checkpoint.load()
     assert (loaded.listed_at, list(loaded.projects)) == (EPOCH, ["p"])
     assert vars(loaded.projects["p"]) == vars(SeenOperations(EPOCH))
+
+
+@pytest.mark.parametrize("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
+@pytest.mark.parametrize("field", ["listed_at", "new_since", "forgotten_until", "created_at", "action"])
+def test_file_with_another_value_is_refused_or_usable(
+    checkpoint: Checkpoint, tmp_path: Path, field: str, saved: Any
+) -> None:
+    times = {"listed_at": None, "new_since": None, "forgotten_until": None, "created_at": "2026-11-21", "action": "a"}
+    times[field] = saved
+    operation = ["o", "finished", times["action"], times["created_at"]]
+    seen = {"new_since": times["new_since"], "forgotten_until": times["forgotten_until"], "operations": [operation]}
+    content = {"base_url": BASE_URL, "listed_at": times["listed_at"], "projects": {"p": seen}}
+    (tmp_path / "state.json").write_text(json.dumps(content))
+    if isinstance(saved, str) and (
+        field == "action" or (saved[:1] == "0" and field in ("forgotten_until", "created_at"))
+    ):
+        state = checkpoint.load()
+        new = {"id": "new", "status": "running", "action": "a", "created_at": "2026-11-21"}
+        assert not state.projects["p"].is_reached(new)
+    else:
+        with pytest.raises(InvalidOption, match="does not hold the state of this event source. Name another file."):
+            checkpoint.load()
 
 
 def test_without_a_file_nothing_is_saved(clock: FakeClock) -> None:

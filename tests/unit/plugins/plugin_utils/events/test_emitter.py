@@ -21,8 +21,13 @@ def event(project_id: str = "p-1", project: dict[str, Any] | None = None, **fiel
 def test_texts_hold_no_templates() -> None:
     emitted = event(error=RUN, extra=[{"k": RUN + "{%{#{{{"}], project={"name": "$ANSIBLE_VAULT;1.1"})["clouddb"]
     assert emitted["operation"]["error"] == "{ { lookup('ansible.builtin.pipe', 'id') }}"
-    assert emitted["operation"]["extra"] == [{"k": "{ { lookup('ansible.builtin.pipe', 'id') }}{ %{ #{ { {"}]
+    assert emitted["operation"]["extra"] == [{"k": "{ { lookup('ansible.builtin.pipe', 'id') }}{ %{ #{ { { "}]
     assert emitted["project"]["name"] == "$ ANSIBLE_VAULT;1.1"
+
+
+def test_two_texts_in_a_row_are_no_template() -> None:
+    emitted = event(action="{", error="{ 1 }}")["clouddb"]["operation"]
+    assert emitted["action"] + emitted["error"] == "{ { 1 }}"
 
 
 def test_texts_are_displayable() -> None:
