@@ -27,6 +27,7 @@ from .connection import Connection
 from .session import RawResponse, Request
 
 MAX_SERVICE_TEXT = 500  # characters
+MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
 INVALID_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
 
@@ -201,6 +202,8 @@ def status_error(response: RawResponse, connection: Connection, request: Request
 
 def _error_body(content: bytes, connection: Connection) -> dict[str, str]:
     """The service's C(message), C(code) and C(request_id), where the body has them (api.md leaves its shape open)."""
+    if len(content) > MAX_ERROR_BODY:
+        return {}
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
