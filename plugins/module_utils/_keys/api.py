@@ -122,15 +122,15 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
-        revocation = response.require(response.object(), id=int)
+        revocation = response.require(response.object(), id=int, revoked=bool)
         if revocation["id"] != key["id"]:
             raise response.unexpected(f"it is about key {revocation['id']}")
-        if revocation.get("revoked") is False:
+        if not revocation["revoked"]:
             raise response.unexpected("it says that the key is not revoked")
         return revocation
     except NotFound as error:
-        # A 404 to a retried DELETE: the first attempt acted, and its response was lost.
-        return {**key, "revoked": True} if error.attempts > 1 else None
+        # An earlier attempt has acted, and its response was lost.
+        return {**key, "revoked": True} if error.may_have_acted else None
     except RequestFailed as error:
         if error.may_have_acted and _is_gone(client, key):
             return {**key, "revoked": True}
@@ -151,11 +151,25 @@ def roll_back(client: Client, created: CreatedKey, reason: str) -> None:
         revoke_key(client, created.public)
     except RequestFailed as error:
         raise OrphanedKey(
-            f"{sentence(reason)} Key {created.id}, which this task had created, could not be revoked. "
+            f"{sentence(reason)} This task had created key {created.id}. {not_revoked([created.id], error)} "
             f"Revoke it with state=absent and id={created.id}.",
             [created.id],
             error,
         ) from error
+
+
+def not_revoked(key_ids: Sequence[int], error: ClouddbError) -> str:
+    """The sentences about keys that are left after revoking the first of them has failed."""
+    if not (isinstance(error, RequestFailed) and error.may_have_acted):
+        return f"{numbered(key_ids)} could not be revoked."
+    if not isinstance(error, Unauthorized):
+        return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
+    first, *others = key_ids
+    text = (
+        f"Key {first} was probably revoked and is the one that this task authenticates with: "
+        "after an attempt without a usable response, the service rejects that key."
+    )
+    return f"{text} {numbered(others)} could not be revoked." if others else text
 
 
 def is_valid_secret(client: Client) -> bool:

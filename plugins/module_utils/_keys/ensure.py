@@ -20,7 +20,7 @@ from .api import (
     is_valid_secret,
     keys_named,
     list_keys,
-    numbered,
+    not_revoked,
     revoke_key,
     roll_back,
     sentence,
@@ -209,9 +209,7 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
 
 
 def _revocation_failed(remaining: Sequence[int], new_id: int | None, error: RequestFailed) -> str:
-    problem = f"{numbered(remaining)} could not be revoked."
-    if error.may_have_acted:
-        problem = f"{numbered(remaining)} may still be valid, because the service did not confirm the revocation."
+    problem = not_revoked(remaining, error)
     if new_id is None:
         return f"{problem} Run the task again."
     which = "it" if len(remaining) == 1 else "them"

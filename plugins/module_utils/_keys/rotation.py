@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .._timestamps import parse_timestamp
-from .api import Key, list_keys, numbered, revoke_key, sentence
+from .api import Key, list_keys, not_revoked, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
 from .evidence import Evidence, RotationRefused, recorded_consumers
 from .record import COMMITTED, checksum
@@ -202,7 +202,7 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
     try:
         revoke_key(client, key)
     except ClouddbError as error:
-        return f"Key {key_id} could not be revoked. {sentence(error)}"
+        return f"{not_revoked([key_id], error)} {sentence(error)}"
     return f"Key {key_id} was revoked."
 
 

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    RequestFailed,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     CreatedKey,
@@ -17,10 +21,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     is_valid_secret,
     keys_named,
     list_keys,
+    not_revoked,
     revoke_key,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
 FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
 
@@ -103,14 +108,57 @@ def test_revoking_a_missing_key_returns_none(serve: Serve) -> None:
     assert revoke_key(serve(reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
-def test_404_to_a_retried_delete_is_a_revocation(serve: Serve) -> None:
-    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) == {
-        **key(7),
-        "revoked": True,
-    }
+@pytest.mark.parametrize("lost", [reply({}, 500), HANG_UP], ids=["500", "hang up"])
+def test_404_after_an_attempt_that_may_have_acted_is_a_revocation(serve: Serve, lost: Reply) -> None:
+    # A refusal in between changes nothing about it.
+    served = serve(lost, reply({}, 503), reply({"message": "not found"}, 404))
+    assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
 
 
-@pytest.mark.parametrize("body", [[], {}, {"id": "7"}], ids=str)
+def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve) -> None:
+    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) is None
+
+
+@pytest.mark.parametrize(
+    "refusals, problem",
+    [
+        ([reply({}, 429)] * 2, "Key 7 may still be valid, because the service did not confirm the revocation."),
+        (
+            [reply({}, 401)],
+            "Key 7 was probably revoked and is the one that this task authenticates with: "
+            "after an attempt without a usable response, the service rejects that key.",
+        ),
+    ],
+    ids=["429", "401"],
+)
+def test_a_refused_retry_is_not_taken_for_a_refused_revocation(
+    serve: Serve, refusals: list[Reply], problem: str
+) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(HANG_UP, *refusals, reply({}, 401), api_retries=2).client, key(7))
+    assert not_revoked([7], error.value) == problem
+    assert "An earlier attempt may have been carried out." in str(error.value)
+
+
+def test_keys_after_the_one_that_this_task_authenticates_with_could_not_be_revoked(serve: Serve) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(HANG_UP, reply({}, 401), reply({}, 401)).client, key(7))
+    assert not_revoked([7, 8, 9], error.value).endswith("rejects that key. Keys 8 and 9 could not be revoked.")
+
+
+def test_a_refused_revocation_could_not_be_made(serve: Serve) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(reply({}, 503), reply({}, 401)).client, key(7))
+    assert not_revoked([7], error.value) == "Key 7 could not be revoked."
+
+
+UNCONFIRMED = [
+    {"id": 8, "revoked": True},
+    *({"id": 7, "revoked": value} for value in (None, 0, 1, "true", "false", False)),
+]
+
+
+@pytest.mark.parametrize("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED], ids=str)
 def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
