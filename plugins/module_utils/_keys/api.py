@@ -9,12 +9,15 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized
+from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
 
 Key = dict[str, Any]
+
+# Characters of a secret; the service's have 64.
+MAX_SECRET_LENGTH = 4096
 
 
 class OrphanedKey(ClouddbError):
@@ -65,12 +68,16 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the ids of the keys that had this name before. Raises OrphanedKey when the service may have created
-    a key without a usable response; the error names the new keys of that name.
+    C(known_ids) are the ids of all the account's keys before. Raises OrphanedKey when the service may have created a key
+    without a usable response; the error names the new keys of that name.
     """
     try:
         response = client.post("api_keys", body={"key_name": name})
         created = response.require(response.object(), id=int, key=str)
+        if created["id"] <= 0 or created["id"] in known_ids:
+            raise response.unexpected(f"{created['id']} cannot be the id of a new key")
+        if not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
+            raise response.unexpected("the field 'key' cannot be a secret")
     except RequestFailed as error:
         if not error.may_have_acted:
             raise
@@ -105,6 +112,21 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
             "Revoke that one with state=absent and its id, then run the task again."
         )
     return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
+
+
+def require_accepted(client: Client, created: CreatedKey) -> None:
+    """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
+    try:
+        client.with_api_key(created.secret).get("api_keys")
+    except Unauthorized as error:
+        raise UnexpectedResponse(
+            f"The service rejects key {created.id}, which it has just created, so that it replaced no other key. "
+            "Run the task again.",
+            "GET",
+            "/api_keys",
+            error.attempts,
+            error.details["request_id"],
+        ) from error
 
 
 def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:

@@ -21,6 +21,7 @@ from .api import (
     keys_named,
     list_keys,
     not_revoked,
+    require_accepted,
     revoke_key,
     roll_back,
     sentence,
@@ -57,18 +58,21 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 
 
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
-    existing = keys_named(client, name)
+    listed = list_keys(client)
+    existing = [key for key in listed if key.get("name") == name]
     if existing and not _needs_replacement(client, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
     if check_mode:
         return _planned(name, existing, dest)
-    known_ids = [key["id"] for key in existing]
+    known_ids = [key["id"] for key in listed]
     # The temporary file is created before the key, so that no key is created whose secret can't be written.
     with dest.replacement() if dest else nullcontext() as write:
         created = create_key(client, name, known_ids)
         with _rolled_back_on_error(client, created):
             key, warnings = _earliest_new_key(client, name, created, known_ids)
             is_ours = key["id"] == created.id
+            if is_ours and existing:
+                require_accepted(client, created)
             if is_ours and write:
                 write(created.secret)
     if not is_ours:

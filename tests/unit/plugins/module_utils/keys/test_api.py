@@ -17,6 +17,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     CreatedKey,
+    OrphanedKey,
+    create_key,
     earliest_new_key,
     is_valid_secret,
     keys_named,
@@ -90,6 +92,26 @@ def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
 )
 def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, earliest: int) -> None:
     assert earliest_new_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == earliest
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({"id": key_id, "key": "new"} for key_id in (0, -6, 5)),
+        *({"id": 6, "key": secret} for secret in ("", "a b", " é", "one\ntwo", "new\n", "x" * 4097)),
+    ],
+    ids=lambda body: f"{body['id']} {body['key'][:10]!r}",
+)
+def test_a_creation_result_that_is_no_new_key_is_not_believed(serve: Serve, body: dict[str, Any]) -> None:
+    served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
+    with pytest.raises(OrphanedKey, match="not what the API describes") as error:
+        create_key(served.client, "deploy", known_ids=[5])
+    assert error.value.details["key_ids"] == [6]
+    assert not body["key"] or f"'{body['key'][:10]}" not in str(error.value.as_result())
+
+
+def test_the_longest_secret(serve: Serve) -> None:
+    assert create_key(serve(reply({"id": 6, "key": "x" * 4096})).client, "deploy", [5]).secret == "x" * 4096
 
 
 def test_earliest_new_key_has_the_fields_of_the_list(serve: Serve) -> None:
