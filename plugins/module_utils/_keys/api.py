@@ -76,8 +76,9 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         created = response.require(response.object(), id=int, key=str)
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
-        if not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
-            raise response.unexpected("the field 'key' cannot be a secret")
+        is_old = created["key"] == client.connection.api_key
+        if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
+            raise response.unexpected("the field 'key' cannot be a new secret")
     except RequestFailed as error:
         if not error.may_have_acted:
             raise

@@ -265,7 +265,7 @@ def test_an_unusable_secret_does_not_overwrite_a_working_one(
     dest = tmp_path / "deploy.key"
     dest.write_text(OLD_SECRET)
     sandbox.fault("status", method="POST", status=200, body={"id": 999, "key": secret})
-    with pytest.raises(OrphanedKey, match="the field 'key' cannot be a secret"):
+    with pytest.raises(OrphanedKey, match="the field 'key' cannot be a new secret"):
         task(client, name="deploy", dest=dest, regenerate="always")
     assert dest.read_text() == OLD_SECRET
     assert [request.split()[0] for request in writes(sandbox)] == ["POST"]

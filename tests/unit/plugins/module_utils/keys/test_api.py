@@ -26,7 +26,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     not_revoked,
     revoke_key,
 )
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
 FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
@@ -98,7 +98,7 @@ def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: C
     "body",
     [
         *({"id": key_id, "key": "new"} for key_id in (0, -6, 5)),
-        *({"id": 6, "key": secret} for secret in ("", "a b", " é", "one\ntwo", "new\n", "x" * 4097)),
+        *({"id": 6, "key": secret} for secret in ("", "a b", " é", "one\ntwo", "new\n", "x" * 4097, API_KEY)),
     ],
     ids=lambda body: f"{body['id']} {body['key'][:10]!r}",
 )
