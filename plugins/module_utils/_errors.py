@@ -69,7 +69,7 @@ class SecretFileError(ClouddbError):
 class RequestFailed(ClouddbError):
     """A request without a usable response.
 
-    C(may_have_acted) is set if the service may have carried out the request.
+    C(may_have_acted) is set if the service may have carried out the request, at any of its attempts.
     """
 
     may_have_acted = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-# In bytes, as received and unpacked. Decoding as much JSON takes about two seconds at the worst.
+# In bytes, as received and unpacked.
 MAX_RESPONSE_SIZE = 16 * 2**20
 # Python 3.9 allocates as much as it is asked to read, whatever arrives.
 CHUNK_SIZE = 2**16

@@ -27,14 +27,18 @@ from .connection import Connection
 from .session import RawResponse, Request
 
 MAX_SERVICE_TEXT = 500  # characters
+MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
 INVALID_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
 
 
 def error_of(
-    attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float
+    attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
 ) -> ClouddbError:
-    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless no response is missing."""
+    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless no response is missing.
+
+    C(acted_before) is set if the service may have carried out an earlier attempt.
+    """
     cause = attempt.cause
     name = f"{request.method} {request.path}"
     if isinstance(cause, UnicodeError):
@@ -50,15 +54,20 @@ def error_of(
     message = _message(attempt, name, connection, seconds)
     if attempts > 1:
         message += f" {attempts} attempts were made."
+    message += _about_earlier(request, acted_before and not attempt.was_sent)
     return ServiceUnreachable(
         connection.redact(message),
         request.method,
         request.path,
         attempts,
         request.request_id,
-        sent=attempt.was_sent,
+        sent=attempt.was_sent or acted_before,
         transient=_is_transient(cause),
     )
+
+
+def _about_earlier(request: Request, acted_before: bool) -> str:
+    return " An earlier attempt may have been carried out." if acted_before and request.method != "GET" else ""
 
 
 def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
@@ -180,6 +189,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     if response.attempts > 1:
         message += f" after {response.attempts} attempts"
     message += f": {body['message'].rstrip('.')}." if "message" in body else "."
+    message += _about_earlier(request, response.acted_before)
     error_class: type[StatusError] = StatusError
     if status == 401:
         error_class = Unauthorized
@@ -195,12 +205,15 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     error = error_class(
         message, request.method, request.path, response.attempts, request.request_id, status, error_body=body
     )
+    error.may_have_acted = error.may_have_acted or response.acted_before
     error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
     return error
 
 
 def _error_body(content: bytes, connection: Connection) -> dict[str, str]:
     """The service's C(message), C(code) and C(request_id), where the body has them (api.md leaves its shape open)."""
+    if len(content) > MAX_ERROR_BODY:
+        return {}
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):

@@ -54,12 +54,16 @@ class Request(NamedTuple):
 
 
 class RawResponse(NamedTuple):
-    """A response with its complete body, and the number of C(attempts) that it took to get it."""
+    """A response with its complete body, and the number of C(attempts) that it took to get it.
+
+    C(acted_before) is set if the service may have carried out one of the earlier attempts.
+    """
 
     status: int
     headers: Mapping[str, str]
     content: bytes
     attempts: int
+    acted_before: bool = False
 
     def __repr__(self) -> str:
         return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret

@@ -34,6 +34,7 @@ class Transport:
         """
         retries = 0 if deadline else self._connection.api_retries
         attempts = 0
+        acted_before = False
         while True:
             end_if_abandoned()
             attempts += 1
@@ -43,15 +44,18 @@ class Transport:
             response = error = None
             try:
                 response = RawResponse(
-                    *run_attempt(partial(exchange, self._session, request, seconds), seconds), attempts
+                    *run_attempt(partial(exchange, self._session, request, seconds), seconds), attempts, acted_before
                 )
+                may_have_acted = response.status not in REFUSED_STATUSES
                 may_retry = response.status in (REFUSED_STATUSES if request.method == "POST" else TRANSIENT_STATUSES)
             except AttemptError as failed:
                 from .failures import error_of  # most tasks meet no error
 
-                error = error_of(failed, self._connection, request, attempts, seconds)
-                may_retry = error.transient and not (request.method == "POST" and failed.was_sent)
+                error = error_of(failed, self._connection, request, attempts, seconds, acted_before)
+                may_have_acted = failed.was_sent
+                may_retry = error.transient and not (request.method == "POST" and may_have_acted)
             if may_retry and attempts <= retries:
+                acted_before = acted_before or may_have_acted
                 self._clock.sleep(pause_before_retry(attempts, response, self._clock.utcnow()))
             elif response:
                 return response

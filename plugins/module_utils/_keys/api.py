@@ -9,12 +9,15 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized
+from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
 
 Key = dict[str, Any]
+
+# Characters of a secret; the service's have 64.
+MAX_SECRET_LENGTH = 4096
 
 
 class OrphanedKey(ClouddbError):
@@ -65,12 +68,17 @@ def _creation_order(key: Key) -> tuple[datetime, int]:
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:
     """Create a key, at most one (api.md, POST /api_keys).
 
-    C(known_ids) are the ids of the keys that had this name before. Raises OrphanedKey when the service may have created
-    a key without a usable response; the error names the new keys of that name.
+    C(known_ids) are the ids of all the account's keys before. Raises OrphanedKey when the service may have created a key
+    without a usable response; the error names the new keys of that name.
     """
     try:
         response = client.post("api_keys", body={"key_name": name})
         created = response.require(response.object(), id=int, key=str)
+        if created["id"] <= 0 or created["id"] in known_ids:
+            raise response.unexpected(f"{created['id']} cannot be the id of a new key")
+        is_old = created["key"] == client.connection.api_key
+        if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
+            raise response.unexpected("the field 'key' cannot be a new secret")
     except RequestFailed as error:
         if not error.may_have_acted:
             raise
@@ -107,6 +115,21 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
     return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
 
 
+def require_accepted(client: Client, created: CreatedKey) -> None:
+    """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
+    try:
+        client.with_api_key(created.secret).get("api_keys")
+    except Unauthorized as error:
+        raise UnexpectedResponse(
+            f"The service rejects key {created.id}, which it has just created, so that it replaced no other key. "
+            "Run the task again.",
+            "GET",
+            "/api_keys",
+            error.attempts,
+            error.details["request_id"],
+        ) from error
+
+
 def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
     """The earliest key of that name whose id is not among C(known_ids): the one that is kept.
 
@@ -122,15 +145,15 @@ def revoke_key(client: Client, key: Key) -> Key | None:
     """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
-        revocation = response.require(response.object(), id=int)
+        revocation = response.require(response.object(), id=int, revoked=bool)
         if revocation["id"] != key["id"]:
             raise response.unexpected(f"it is about key {revocation['id']}")
-        if revocation.get("revoked") is False:
+        if not revocation["revoked"]:
             raise response.unexpected("it says that the key is not revoked")
         return revocation
     except NotFound as error:
-        # A 404 to a retried DELETE: the first attempt acted, and its response was lost.
-        return {**key, "revoked": True} if error.attempts > 1 else None
+        # An earlier attempt has acted, and its response was lost.
+        return {**key, "revoked": True} if error.may_have_acted else None
     except RequestFailed as error:
         if error.may_have_acted and _is_gone(client, key):
             return {**key, "revoked": True}
@@ -151,11 +174,25 @@ def roll_back(client: Client, created: CreatedKey, reason: str) -> None:
         revoke_key(client, created.public)
     except RequestFailed as error:
         raise OrphanedKey(
-            f"{sentence(reason)} Key {created.id}, which this task had created, could not be revoked. "
+            f"{sentence(reason)} This task had created key {created.id}. {not_revoked([created.id], error)} "
             f"Revoke it with state=absent and id={created.id}.",
             [created.id],
             error,
         ) from error
+
+
+def not_revoked(key_ids: Sequence[int], error: ClouddbError) -> str:
+    """The sentences about keys that are left after revoking the first of them has failed."""
+    if not (isinstance(error, RequestFailed) and error.may_have_acted):
+        return f"{numbered(key_ids)} could not be revoked."
+    if not isinstance(error, Unauthorized):
+        return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
+    first, *others = key_ids
+    text = (
+        f"Key {first} was probably revoked and is the one that this task authenticates with: "
+        "after an attempt without a usable response, the service rejects that key."
+    )
+    return f"{text} {numbered(others)} could not be revoked." if others else text
 
 
 def is_valid_secret(client: Client) -> bool:

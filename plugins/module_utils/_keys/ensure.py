@@ -20,7 +20,8 @@ from .api import (
     is_valid_secret,
     keys_named,
     list_keys,
-    numbered,
+    not_revoked,
+    require_accepted,
     revoke_key,
     roll_back,
     sentence,
@@ -57,18 +58,21 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 
 
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
-    existing = keys_named(client, name)
+    listed = list_keys(client)
+    existing = [key for key in listed if key.get("name") == name]
     if existing and not _needs_replacement(client, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
     if check_mode:
         return _planned(name, existing, dest)
-    known_ids = [key["id"] for key in existing]
+    known_ids = [key["id"] for key in listed]
     # The temporary file is created before the key, so that no key is created whose secret can't be written.
     with dest.replacement() if dest else nullcontext() as write:
         created = create_key(client, name, known_ids)
         with _rolled_back_on_error(client, created):
             key, warnings = _earliest_new_key(client, name, created, known_ids)
             is_ours = key["id"] == created.id
+            if is_ours and existing:
+                require_accepted(client, created)
             if is_ours and write:
                 write(created.secret)
     if not is_ours:
@@ -209,9 +213,7 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
 
 
 def _revocation_failed(remaining: Sequence[int], new_id: int | None, error: RequestFailed) -> str:
-    problem = f"{numbered(remaining)} could not be revoked."
-    if error.may_have_acted:
-        problem = f"{numbered(remaining)} may still be valid, because the service did not confirm the revocation."
+    problem = not_revoked(remaining, error)
     if new_id is None:
         return f"{problem} Run the task again."
     which = "it" if len(remaining) == 1 else "them"

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
-from .api import Key, numbered, revoke_key, sentence
+from .api import Key, not_revoked, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
 from .evidence import Evidence, RotationRefused
 from .record import COMMITTED, checksum
@@ -91,7 +91,7 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
     try:
         revoke_key(client, key)
     except ClouddbError as error:
-        return f"Key {key_id} could not be revoked. {sentence(error)}"
+        return f"{not_revoked([key_id], error)} {sentence(error)}"
     return f"Key {key_id} was revoked."
 
 

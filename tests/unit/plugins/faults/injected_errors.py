@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import struct
@@ -148,6 +149,13 @@ def oversized_when_unpacked(exchange: Exchange) -> None:
     exchange.connection.sendall(raw_response(_compressed_spaces(), headers={"Content-Encoding": "gzip"}))
 
 
+def too_many_values(exchange: Exchange) -> None:
+    """A few kilobytes that unpack to arrays that would take seconds to decode."""
+    exchange.forward()
+    body = gzip.compress(b"[" + b"[[[0]]]," * MEBIBYTE + b"0]")
+    exchange.connection.sendall(raw_response(body, headers={"Content-Encoding": "gzip"}))
+
+
 @lru_cache
 def _compressed_spaces() -> bytes:
     """Some kilobytes that unpack to 80 MiB."""
@@ -179,6 +187,7 @@ ERRORS: dict[str, Handler] = {
     "body sent byte by byte without end": endless_bytes(raw_response(b"[", length=MEBIBYTE)),
     "body larger than 16 MiB": oversized,
     "compressed body that unpacks to more than 16 MiB": oversized_when_unpacked,
+    "JSON of more than 250,000 values": too_many_values,
     "empty body": instead(b""),
     "HTML with 200": instead(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", Content_Type="text/html"),
     "malformed JSON": malformed,

@@ -127,6 +127,7 @@ MATRIX: dict[str, Row] = {
     "body sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
     "body larger than 16 MiB": _unexpected_response(TOO_LARGE, processed=True),
     "compressed body that unpacks to more than 16 MiB": _unexpected_response(TOO_LARGE, processed=True),
+    "JSON of more than 250,000 values": _unexpected_response("it has more than 250,000 values", processed=True),
     "empty body": _unexpected_response("its body is empty"),
     "HTML with 200": _unexpected_response("it is an HTML page, not JSON"),
     "malformed JSON": _unexpected_response(NOT_JSON, processed=True),

@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._json import MAX_DEPTH, UnsupportedJson, decode
+from ansible_collections.clouddb.control.plugins.module_utils._json import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    UnsupportedJson,
+    decode,
+)
 
 
 def nested(depth: int) -> Any:
@@ -63,6 +68,21 @@ def test_unsupported_json(text: str, problem: str) -> None:
     with pytest.raises(UnsupportedJson) as error:
         decode(text.encode())
     assert str(error.value) == problem
+
+
+def values_only(count: int, unit: str) -> str:
+    """An array with this number of brackets, braces and commas, made of C(unit)."""
+    per_unit = sum(map(unit.count, "[{")) + 1
+    return f"[{','.join([unit] * (count // per_unit))}]"
+
+
+@pytest.mark.parametrize("unit", ["0", "[[[0]]]", "{}", '{"a":0}'])
+def test_the_number_of_values_is_checked_before_decoding(monkeypatch: pytest.MonkeyPatch, unit: str) -> None:
+    assert isinstance(decode(values_only(MAX_VALUES, unit)), list)
+    monkeypatch.setattr(json, "loads", None)
+    with pytest.raises(UnsupportedJson) as error:
+        decode(values_only(MAX_VALUES + 10, unit))
+    assert str(error.value) == "it has more than 250,000 values"
 
 
 def test_the_deepest_supported_json() -> None:

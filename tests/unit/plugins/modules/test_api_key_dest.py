@@ -16,7 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
+    RequestFailed,
+    SecretFileError,
+    StatusError,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
@@ -232,6 +237,53 @@ def test_unwritable_folder_fails_before_the_key_is_created(
     with pytest.raises(SecretFileError, match=r"^dest: .*No space left on device"):
         task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert writes(sandbox) == []
+
+
+@one_key
+@pytest.mark.parametrize("status, kind", [(401, "unexpected_response"), (403, "http_status")])
+def test_a_new_key_that_is_not_accepted_replaces_nothing(
+    sandbox: Sandbox, client: Client, tmp_path: Path, status: int, kind: str
+) -> None:
+    old = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    # The lists before and after the creation succeed.
+    sandbox.fault("status", method="GET", path="/api_keys", status=status, skip=2)
+    with pytest.raises(RequestFailed) as error:
+        task(client, name="deploy", dest=dest, regenerate="always")
+    assert error.value.kind == kind
+    assert ids(sandbox.keys("deploy")) == ids(old)
+    assert dest.read_text() == OLD_SECRET
+    assert [request.split()[0] for request in writes(sandbox)] == ["POST", "DELETE"]
+
+
+@one_key
+@pytest.mark.parametrize("secret", ["", "two words"])
+def test_an_unusable_secret_does_not_overwrite_a_working_one(
+    sandbox: Sandbox, client: Client, tmp_path: Path, secret: str
+) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    sandbox.fault("status", method="POST", status=200, body={"id": 999, "key": secret})
+    with pytest.raises(OrphanedKey, match="the field 'key' cannot be a new secret"):
+        task(client, name="deploy", dest=dest, regenerate="always")
+    assert dest.read_text() == OLD_SECRET
+    assert [request.split()[0] for request in writes(sandbox)] == ["POST"]
+
+
+@pytest.mark.parametrize("of_the_name", [True, False], ids=["this name", "another name"])
+def test_the_id_of_an_older_key_is_not_a_new_key(
+    sandbox: Sandbox, client: Client, tmp_path: Path, of_the_name: bool
+) -> None:
+    sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    [old] = sandbox.keys("deploy")
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    sandbox.fault("status", method="POST", status=200, body={"id": old["id"], "key": "new"})
+    with pytest.raises(OrphanedKey, match=f"{old['id']} cannot be the id of a new key"):
+        task(client, name="deploy" if of_the_name else "other", dest=dest, regenerate="always")
+    assert dest.read_text() == OLD_SECRET
+    assert ids(sandbox.keys("deploy")) == [old["id"]]
 
 
 @one_key

@@ -193,7 +193,7 @@ def test_failed_roll_back_of_the_later_creator_names_the_key(
         task(client, name="deploy")
     theirs, ours = ids(sandbox.keys("deploy"))
     assert f"Key {theirs} of the same name was created a moment earlier" in str(error.value)
-    assert f"Key {ours}, which this task had created, could not be revoked." in str(error.value)
+    assert f"This task had created key {ours}. Key {ours} could not be revoked." in str(error.value)
     assert error.value.details["key_ids"] == [ours]
 
 

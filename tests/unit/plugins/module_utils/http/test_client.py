@@ -367,9 +367,14 @@ def test_error_bodies_of_any_shape_are_accepted(serve: Serve, body: bytes) -> No
 
 
 def test_long_messages_of_the_service_are_truncated(serve: Serve) -> None:
-    error = failed(serve, reply({"message": "x" * 100_000}, 400))
+    error = failed(serve, reply({"message": "x" * 50_000}, 400))
     assert len(error.details["message"]) == 500
     assert len(str(error)) < 1000
+
+
+def test_large_error_bodies_are_not_decoded(serve: Serve) -> None:
+    error = failed(serve, reply({"message": "oh", "details": "x" * 2**16}, 400))
+    assert "message" not in error.details
 
 
 @pytest.mark.parametrize("place", ["message", "code", "request_id"])

@@ -9,18 +9,25 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    RequestFailed,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     CreatedKey,
+    OrphanedKey,
+    create_key,
     earliest_new_key,
     is_valid_secret,
     keys_named,
     list_keys,
+    not_revoked,
     revoke_key,
 )
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
 FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
 
@@ -87,6 +94,26 @@ def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: C
     assert earliest_new_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == earliest
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({"id": key_id, "key": "new"} for key_id in (0, -6, 5)),
+        *({"id": 6, "key": secret} for secret in ("", "a b", " é", "one\ntwo", "new\n", "x" * 4097, API_KEY)),
+    ],
+    ids=lambda body: f"{body['id']} {body['key'][:10]!r}",
+)
+def test_a_creation_result_that_is_no_new_key_is_not_believed(serve: Serve, body: dict[str, Any]) -> None:
+    served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
+    with pytest.raises(OrphanedKey, match="not what the API describes") as error:
+        create_key(served.client, "deploy", known_ids=[5])
+    assert error.value.details["key_ids"] == [6]
+    assert not body["key"] or f"'{body['key'][:10]}" not in str(error.value.as_result())
+
+
+def test_the_longest_secret(serve: Serve) -> None:
+    assert create_key(serve(reply({"id": 6, "key": "x" * 4096})).client, "deploy", [5]).secret == "x" * 4096
+
+
 def test_earliest_new_key_has_the_fields_of_the_list(serve: Serve) -> None:
     listed = {**key(7), "last_used_at": None, "scope": "all"}
     assert earliest_new_key(serve(reply([listed])).client, "deploy", ours(7), []) == listed
@@ -103,14 +130,57 @@ def test_revoking_a_missing_key_returns_none(serve: Serve) -> None:
     assert revoke_key(serve(reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
-def test_404_to_a_retried_delete_is_a_revocation(serve: Serve) -> None:
-    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) == {
-        **key(7),
-        "revoked": True,
-    }
+@pytest.mark.parametrize("lost", [reply({}, 500), HANG_UP], ids=["500", "hang up"])
+def test_404_after_an_attempt_that_may_have_acted_is_a_revocation(serve: Serve, lost: Reply) -> None:
+    # A refusal in between changes nothing about it.
+    served = serve(lost, reply({}, 503), reply({"message": "not found"}, 404))
+    assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
 
 
-@pytest.mark.parametrize("body", [[], {}, {"id": "7"}], ids=str)
+def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve) -> None:
+    assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) is None
+
+
+@pytest.mark.parametrize(
+    "refusals, problem",
+    [
+        ([reply({}, 429)] * 2, "Key 7 may still be valid, because the service did not confirm the revocation."),
+        (
+            [reply({}, 401)],
+            "Key 7 was probably revoked and is the one that this task authenticates with: "
+            "after an attempt without a usable response, the service rejects that key.",
+        ),
+    ],
+    ids=["429", "401"],
+)
+def test_a_refused_retry_is_not_taken_for_a_refused_revocation(
+    serve: Serve, refusals: list[Reply], problem: str
+) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(HANG_UP, *refusals, reply({}, 401), api_retries=2).client, key(7))
+    assert not_revoked([7], error.value) == problem
+    assert "An earlier attempt may have been carried out." in str(error.value)
+
+
+def test_keys_after_the_one_that_this_task_authenticates_with_could_not_be_revoked(serve: Serve) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(HANG_UP, reply({}, 401), reply({}, 401)).client, key(7))
+    assert not_revoked([7, 8, 9], error.value).endswith("rejects that key. Keys 8 and 9 could not be revoked.")
+
+
+def test_a_refused_revocation_could_not_be_made(serve: Serve) -> None:
+    with pytest.raises(RequestFailed) as error:
+        revoke_key(serve(reply({}, 503), reply({}, 401)).client, key(7))
+    assert not_revoked([7], error.value) == "Key 7 could not be revoked."
+
+
+UNCONFIRMED = [
+    {"id": 8, "revoked": True},
+    *({"id": 7, "revoked": value} for value in (None, 0, 1, "true", "false", False)),
+]
+
+
+@pytest.mark.parametrize("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED], ids=str)
 def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
