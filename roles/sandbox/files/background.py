@@ -89,8 +89,8 @@ class Folder:
         if os.path.lexists(self.lock) or os.path.lexists(self.database):
             pid = self.pid()
             raise Refused(
-                f"{self.path} has the files of a sandbox, but not the valid file {self.marker.name} of this user that its folder "
-                f"must have. {f'Stop its process with the command kill {pid}' if pid else 'It is not running'}"
+                f"{self.path} has the files of a sandbox, but not the valid file {self.marker.name} of this user "
+                f"that its folder must have. {f'Stop its process with the command kill {pid}' if pid else 'It is not running'}"
                 f"{', then remove' if pid else '. Remove'} the folder by hand if you do not need it, or choose another one."
             )
         raise Refused(
