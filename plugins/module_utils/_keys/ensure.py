@@ -62,7 +62,7 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
     if existing and not _needs_replacement(client, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
     if dest:
-        dest.check_folder()
+        dest.check_replaceable()
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in existing]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Callable, NamedTuple
 
-from .._atomic_file import remove_temporary_files, temporary_file
+from .._atomic_file import remove_temporary_files, require_replaceable, temporary_file
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .._file_lock import exclusive_lock
@@ -78,6 +78,17 @@ class SecretFile(NamedTuple):
         if not self.may_create_files():
             problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
+
+    def check_replaceable(self) -> None:
+        """Raise InvalidOption or SecretFileError when it can be known in advance that no secret can be written."""
+        self.check_folder()
+        try:
+            require_replaceable(self._target(), self.unsafe_writes)
+        except OSError as error:
+            problem = (
+                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or set another path."
+            )
+            raise SecretFileError(problem) from error
 
     def read(self) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils import _file_lock as file_lock
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -322,6 +323,22 @@ def test_unwritable_folder_fails_before_a_key_is_created(
     may_only_read(monkeypatch)
     with pytest.raises(InvalidOption, match="dest: This user may not create files in"):
         task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=check_mode)
+    assert not writes(sandbox)
+
+
+@one_key
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_mounted_file_fails_before_a_key_is_created(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    """Only when it is to be written: a valid secret in it is used."""
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o600)
+    monkeypatch.setattr(atomic_file, "_is_mount_point", lambda path: path == os.path.realpath(dest))
+    assert not task(client, name="deploy", dest=dest, check_mode=check_mode)["changed"]
+    with pytest.raises(SecretFileError, match="can't be written: it is a mount point"):
+        task(client, name="deploy", dest=dest, regenerate="always", check_mode=check_mode)
     assert not writes(sandbox)
 
 
