@@ -6,18 +6,23 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import glob
 import os
 import stat
+import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import NamedTuple
 
-from ._regular_file import open_regular_file
+from ._regular_file import open_regular_file, require_regular_file
 
 SUFFIX = ".tmp"
+# Of Linux on most machines: ioctl_iflags(2). Where the request is another one, it fails, and nothing is known.
+FS_IOC_GETFLAGS = 0x80006601 | struct.calcsize("l") << 16
+FIXED_ATTRIBUTES = {0x10: "immutable (chattr +i)", 0x20: "append-only (chattr +a)"}
 
 
 class TemporaryFile(NamedTuple):
@@ -95,6 +100,59 @@ def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
         # It is gone when it was renamed.
         with suppress(OSError):
             os.unlink(path)
+
+
+def require_replaceable(target: str, unsafe_writes: bool = False) -> None:
+    """Raise OSError, whose C(strerror) is a clause, when it can be known in advance that replace_target() would fail.
+
+    Nothing is changed. The target is an absolute path without symbolic links in its folders.
+    """
+    folder = os.path.dirname(target)
+    _require_changeable(folder, "its directory")
+    try:
+        status = os.lstat(target)
+    except FileNotFoundError:
+        return
+    if _is_mount_point(target):
+        if not unsafe_writes:
+            raise OSError(errno.EBUSY, "it is a mount point, which only unsafe_writes allows to overwrite")
+        require_regular_file(status, is_written=True)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "it is a mount point, and this user may not write to it")
+    _require_changeable(target, "it")
+    above = os.stat(folder)
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, status.st_uid, above.st_uid):
+        problem = (
+            f"it belongs to uid {status.st_uid}, and its directory has the sticky bit, so this user may not replace it"
+        )
+        raise PermissionError(errno.EPERM, problem)
+
+
+def _require_changeable(path: str, subject: str) -> None:
+    """Raise PermissionError when an attribute of the file system forbids to replace this file, or files in this folder."""
+    flags = 0
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            flags = struct.unpack_from("i", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(struct.calcsize("l"))))[0]
+        finally:
+            os.close(descriptor)
+    for flag, description in FIXED_ATTRIBUTES.items():
+        if flags & flag:
+            raise PermissionError(errno.EPERM, f"{subject} is {description}")
+
+
+def _is_mount_point(path: str) -> bool:
+    """Whether something is mounted there, such as a file in a container; False where Linux does not say."""
+    # As proc_pid_mountinfo(5) writes it. The device number does not say it: files of overlay file systems have others.
+    escaped = os.fsencode(path)
+    for character in b"\\ \t\n":
+        escaped = escaped.replace(bytes([character]), b"\\%03o" % character)
+    try:
+        with open("/proc/self/mountinfo", "rb") as mounts:
+            return any(line.split(b" ")[4] == escaped for line in mounts)
+    except OSError:
+        return False
 
 
 def remove_temporary_files(folder: str, prefix: str) -> None:

@@ -40,7 +40,7 @@ def exclusive_lock(path: str, deadline: Deadline) -> Iterator[bool]:
 
 def _acquire(path: str, deadline: Deadline) -> tuple[FileIO, bool]:
     while True:
-        file = _open(path)
+        file = _open(path, deadline)
         try:
             has_locks = _lock(file, deadline)
             if _is_at(path, file) or not has_locks:
@@ -51,18 +51,33 @@ def _acquire(path: str, deadline: Deadline) -> tuple[FileIO, bool]:
         file.close()
 
 
-def _open(path: str) -> FileIO:
+def _open(path: str, deadline: Deadline) -> FileIO:
     while True:
         with suppress(FileExistsError):
-            return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "rb+")
+            file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "rb+")
+            # The umask may have taken rights from its owner, so that other tasks could not open it.
+            os.fchmod(file.fileno(), 0o600)
+            return file
         # Its holder may remove it meanwhile.
         with suppress(FileNotFoundError):
-            file = open_regular_file(path, os.O_RDWR)
+            try:
+                file = open_regular_file(path, os.O_RDWR)
+            except PermissionError:
+                if not _is_being_created(path) or not deadline.remaining():
+                    raise
+                deadline.clock.sleep(POLL_INTERVAL)
+                continue
             status = os.fstat(file.fileno())
             if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
                 return file
             file.close()
             raise PermissionError(errno.EPERM, f"it belongs to uid {status.st_uid}, or other users can open it")
+
+
+def _is_being_created(path: str) -> bool:
+    """Whether it is this user's, and has the rights that the umask has left until they are set."""
+    status = os.lstat(path)
+    return status.st_uid == os.geteuid() and status.st_mode & 0o600 != 0o600
 
 
 def _lock(file: FileIO, deadline: Deadline) -> bool:

@@ -26,24 +26,31 @@ def resolve_folder(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def require_regular_file(status: os.stat_result) -> None:
-    """Raise OSError, whose C(strerror) is a clause, unless this is a regular file without further hard links."""
+def require_regular_file(status: os.stat_result, is_written: bool = False) -> None:
+    """Raise OSError, whose C(strerror) is a clause, unless this is a regular file.
+
+    One with further hard links, such as those of a backup, is only read, and only if it is this user's or root's.
+    """
     kind = KINDS.get(stat.S_IFMT(status.st_mode))
     if kind:
         raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")
-    if status.st_nlink > 1:
+    if status.st_nlink > 1 and (is_written or status.st_uid not in (0, os.geteuid())):
         # Whoever may write to the folder could have linked another user's file there.
-        raise OSError(errno.EMLINK, f"it has {status.st_nlink} hard links, so it is also another file")
+        problem = (
+            f"it has {status.st_nlink} hard links, so it is also another file, and it belongs to uid {status.st_uid}"
+        )
+        raise OSError(errno.EMLINK, problem)
 
 
 def open_regular_file(path: str, flags: int = os.O_RDONLY) -> FileIO:
     """Open an existing regular file, unbuffered. Raises OSError, as require_regular_file() does for anything else."""
     # Opening a device can have effects. What is opened is checked again, because the path may have changed since.
-    require_regular_file(os.lstat(path))
+    is_written = flags != os.O_RDONLY
+    require_regular_file(os.lstat(path), is_written)
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        require_regular_file(os.fstat(descriptor))
-        return FileIO(descriptor, "rb" if flags == os.O_RDONLY else "rb+")
+        require_regular_file(os.fstat(descriptor), is_written)
+        return FileIO(descriptor, "rb+" if is_written else "rb")
     except BaseException:
         os.close(descriptor)
         raise

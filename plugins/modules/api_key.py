@@ -28,7 +28,7 @@ attributes:
     description: Can run in check mode and return what it would change.
     support: full
     details:
-      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null), and O(mode) is not checked.
+      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null), and a symbolic O(mode) is not checked.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -55,11 +55,12 @@ options:
   dest:
     description:
       - Path of the file on the target to write the secret to. The secret is then not part of the result.
-      - The module checks that the file is writable before it creates the key, and replaces the file atomically. The directory must exist.
+      - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The directory must exist.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401.
-      - The path must be missing or a regular file of at most 64 KiB without further hard links. A symbolic link, a FIFO, a socket or a device is
-        refused before any request. Directories of the path can be symbolic links.
+      - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
+        request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
+      - A user who may only read the file and its directory can use a key that exists and is valid.
       - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
         task fails when the lock is not free within 300 seconds.
       - Only trusted users should be able to write to the directory. Others could create a lock file or a file at O(dest) in advance. The module
@@ -218,7 +219,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._keys.secret_file import SecretFile
+from ..module_utils._keys.secret_file import SecretFile, require_readable_mode
 from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import integer, not_blank
 
@@ -237,6 +238,8 @@ def run(
             "regenerate",
             "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time.",
         )
+    if params["dest"]:
+        require_readable_mode(params.get("mode"))
     dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
     return present(client, params["name"], dest, params["regenerate"], check_mode)
 

@@ -51,9 +51,10 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
     """
     if dest is None:
         return _present(client, name, None, regenerate, check_mode)
-    dest.check()
+    dest.check_path()
     # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
-    with nullcontext() if check_mode else dest.held():
+    # A task that may not create files there only reads it.
+    with dest.held() if dest.may_create_files() and not check_mode else nullcontext():
         return _present(client, name, dest, regenerate, check_mode)
 
 
@@ -62,6 +63,8 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
     existing = [key for key in listed if key.get("name") == name]
     if existing and not _needs_replacement(client, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
+    if dest:
+        dest.check_replaceable()
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in listed]

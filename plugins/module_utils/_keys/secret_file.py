@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Callable, NamedTuple
 
-from .._atomic_file import remove_temporary_files, temporary_file
+from .._atomic_file import remove_temporary_files, require_replaceable, temporary_file
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .._file_lock import exclusive_lock
@@ -21,6 +23,8 @@ from .._regular_file import open_regular_file, require_regular_file, resolve_fol
 MAX_SIZE = 65536
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
+# The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
+OWN_NAMES = re.compile(r"\.clouddb-\d+(\.lock|-.{8}\.tmp)", re.DOTALL)
 
 
 class FileAttributes(NamedTuple):
@@ -46,12 +50,18 @@ class SecretFile(NamedTuple):
 
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
+        self.check_path()
+        self.check_folder()
+
+    def check_path(self) -> None:
+        """Raise InvalidOption when the path can't be that of a secret, also one that is only read."""
         if "\0" in self.path:
             raise InvalidOption(self.option, "The path has a NUL character. Remove it.")
         if not os.path.isdir(self._folder()):
             raise InvalidOption(self.option, f"The directory {self._folder()} does not exist. Create it first.")
-        if not os.access(self._folder(), os.W_OK | os.X_OK):
-            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
+        name = os.path.basename(self.path)
+        if OWN_NAMES.fullmatch(name):
+            problem = f"{name} is a name of the collection's own lock and temporary files. Choose another name."
             raise InvalidOption(self.option, problem)
         try:
             status = os.lstat(self._target())
@@ -59,10 +69,34 @@ class SecretFile(NamedTuple):
         except FileNotFoundError:
             return
         except OSError as error:
-            problem = f"{self.path} can't be used: {error.strerror}. Set {self.option} to the path of a regular file."
+            advice = f"Set {self.option} to the path of a regular file."
+            if error.errno == errno.EMLINK:
+                advice = "Replace it by a copy, without other links, that belongs to the user of this task."
+            problem = f"{self.path} can't be used: {error.strerror}. {advice}"
             raise InvalidOption(self.option, problem) from error
         if status.st_size > MAX_SIZE:
             raise InvalidOption(self.option, self._too_large())
+
+    def may_create_files(self) -> bool:
+        """Whether this user may create files in the folder, which replacing the file requires."""
+        return os.access(self._folder(), os.W_OK | os.X_OK)
+
+    def check_folder(self) -> None:
+        """Raise InvalidOption when this user may not create files in the folder."""
+        if not self.may_create_files():
+            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
+            raise InvalidOption(self.option, problem)
+
+    def check_replaceable(self) -> None:
+        """Raise InvalidOption or SecretFileError when it can be known in advance that no secret can be written."""
+        self.check_folder()
+        try:
+            require_replaceable(self._target(), self.unsafe_writes)
+        except OSError as error:
+            problem = (
+                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or set another path."
+            )
+            raise SecretFileError(problem) from error
 
     def read(self, private: bool = False) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
@@ -139,7 +173,8 @@ class SecretFile(NamedTuple):
     def update_attributes(self) -> bool:
         """Set owner, group and mode of the existing file; returns whether that changed them. Raises like replacement()."""
         # They are set on a temporary file first, so that the file stays readable when they are refused.
-        with self.replacement():
+        # Where none can be created, the file is not replaced either, and its attributes are mostly right.
+        with self.replacement() if self.may_create_files() else nullcontext():
             changed = self.set_attributes(self.path)
         _require_readable(self._target())
         return changed
@@ -185,8 +220,25 @@ def _temporary_prefix() -> str:
     return f".clouddb-{os.geteuid()}-"
 
 
+def require_readable_mode(mode: object) -> None:
+    """Raise InvalidOption when the owner could not read a file with this value of the option C(mode).
+
+    A symbolic mode passes: what it results in is known only when it is set.
+    """
+    if isinstance(mode, str):
+        try:
+            mode = int(mode, 8)
+        except ValueError:
+            return
+    if isinstance(mode, int):
+        _require_read_bit(mode)
+
+
 def _require_readable(path: str) -> None:
-    mode = stat.S_IMODE(os.lstat(path).st_mode)
+    _require_read_bit(stat.S_IMODE(os.lstat(path).st_mode))
+
+
+def _require_read_bit(mode: int) -> None:
     if not mode & stat.S_IRUSR:
         raise InvalidOption(
             "mode",

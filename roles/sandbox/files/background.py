@@ -5,7 +5,7 @@
 
     python background.py {create,start,stop,remove,status} FOLDER
 
-`create` marks the folder as a sandbox's with a marker file, and the other commands refuse a folder without it. It contains
+`create` marks the folder as a sandbox's with a marker file, and the other commands refuse other folders that are not empty. It contains
 `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
 Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
@@ -15,6 +15,7 @@ is refused, or null) and `is_reached` (whether the sandbox is in the wanted stat
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import hashlib
 import json
@@ -54,6 +55,7 @@ class Folder:
         self.path = path.parent.resolve() / path.name if path.name != ".." else path.resolve()
         path = self.path
         self.marker = path / ".clouddb-sandbox"
+        self.new_marker = path / ".clouddb-sandbox.tmp"
         self.bundle = path / "server.json"
         self.server = path / "server"
         self.database = path / "sandbox.sqlite"
@@ -64,7 +66,10 @@ class Folder:
         self.log = path / "sandbox.log"
 
     def content(self) -> str:
-        """Return whether the folder is `missing`, `empty` or a `sandbox`. Raises Refused if it is anything else."""
+        """Return whether the folder is `missing`, `empty` or a `sandbox`. Raises Refused if it is anything else.
+
+        What a failed `create` has left counts as empty.
+        """
         if any(self.path in (home, *home.parents) for home in homes()):
             raise Refused(f"{self.path} is or contains a home folder. Choose a folder of its own for the sandbox.")
         try:
@@ -77,13 +82,31 @@ class Folder:
             raise Refused(
                 f"{self.path} belongs to uid {status.st_uid}. Run the role as that user, or choose another folder."
             )
-        if not any(self.path.iterdir()):
+        if self.is_marked():
+            return "sandbox"
+        if {*self.path.iterdir()} == self.incomplete_markers():
             return "empty"
-        if not self.is_marked():
+        if os.path.lexists(self.lock) or os.path.lexists(self.database):
+            pid = self.pid()
             raise Refused(
-                f"{self.path} contains files that do not belong to a sandbox. Choose a folder that is missing or empty."
+                f"{self.path} has the files of a sandbox, but not the valid file {self.marker.name} of this user "
+                f"that its folder must have. {f'Stop its process with the command kill {pid}' if pid else 'It is not running'}"
+                f"{', then remove' if pid else '. Remove'} the folder by hand if you do not need it, or choose another one."
             )
-        return "sandbox"
+        raise Refused(
+            f"{self.path} contains files that do not belong to a sandbox. Choose a folder that is missing or empty."
+        )
+
+    def incomplete_markers(self) -> set[Path]:
+        """Return the markers that a failed `create` has left: one without content, and one that was not renamed."""
+        found = set()
+        for path in (self.marker, self.new_marker):
+            with suppress(FileNotFoundError):
+                status = path.lstat()
+                is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
+                if is_ours and (path == self.new_marker or not status.st_size):
+                    found.add(path)
+        return found
 
     def is_marked(self) -> bool:
         """Return whether the folder has the marker, written by this user."""
@@ -196,13 +219,21 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.command == "start":
             return start(folder, options)
         elif options.command == "stop":
-            print_status(folder, changed=folder.content() != "missing" and stop(folder))
+            print_status(folder, changed=stop(folder))
         else:
             print_status(folder, changed=remove(folder, virtualenv_of(folder, options)))
-    except Refused as error:
-        print(error, file=sys.stderr)
+    except (Refused, OSError) as error:
+        print(sentence(folder, error), file=sys.stderr)
         return 1
     return 0
+
+
+def sentence(folder: Folder, error: Refused | OSError) -> str:
+    """Return what happened and what to do."""
+    if isinstance(error, Refused):
+        return str(error)
+    problem = f"{error.filename or folder.path} can't be used: {error.strerror or error}."
+    return f"{problem} Check the permissions and the free space there, and run the role again."
 
 
 def expanded(path: str) -> Path:
@@ -218,14 +249,15 @@ def show_status(folder: Folder, wanted: str, virtualenv: Path) -> None:
     content, problem = None, None
     try:
         content = folder.content()
-        if wanted != "started" and content != "missing":
-            folder.require_sandbox()
         if wanted == "absent" and content == "sandbox":
             require_own_files(folder, virtualenv)
-    except Refused as error:
-        problem = str(error)
+    except (Refused, OSError) as error:
+        problem = sentence(folder, error)
     is_running = content == "sandbox" and folder.pid() is not None
-    is_reached = content == "missing" if wanted == "absent" else is_running == (wanted == "started")
+    if wanted == "absent":
+        is_reached = content == "missing" or (content == "empty" and not folder.incomplete_markers())
+    else:
+        is_reached = is_running == (wanted == "started")
     print_status(folder, changed=False, content=content, problem=problem, is_reached=is_reached)
 
 
@@ -243,8 +275,16 @@ def create(folder: Folder) -> bool:
     if content == "missing":
         folder.path.mkdir(mode=0o700, parents=True)
     folder.path.chmod(0o700)
-    with open(os.open(folder.marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(MARKER.encode())
+    folder.new_marker.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(folder.new_marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)  # whatever the umask is
+            file.write(MARKER.encode())
+        folder.new_marker.rename(folder.marker)
+    except OSError:
+        folder.new_marker.unlink(missing_ok=True)
+        raise
     return True
 
 
@@ -258,10 +298,13 @@ def require_own_files(folder: Folder, virtualenv: Path) -> None:
 
 
 def remove(folder: Folder, virtualenv: Path) -> bool:
-    """Stop the sandbox, and remove what it has created. Returns whether there was anything."""
-    if folder.content() == "missing":
-        return False
-    folder.require_sandbox()
+    """Stop the sandbox, and remove what it has created, and the folder if that is possible. Returns whether there was anything."""
+    content = folder.content()
+    incomplete = folder.incomplete_markers() if content == "empty" else set()
+    for path in incomplete:
+        path.unlink()
+    if content != "sandbox":
+        return bool(incomplete)
     require_own_files(folder, virtualenv)
     stop(folder)
     # The marker is last, so that a removal that was killed can be repeated.
@@ -271,7 +314,12 @@ def remove(folder: Folder, virtualenv: Path) -> bool:
         else:
             path.unlink()
     folder.marker.unlink()
-    folder.path.rmdir()
+    try:
+        folder.path.rmdir()
+    except OSError as error:
+        # Somebody else created it in a folder that this user may not write, or mounted it.
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS):
+            raise
     return True
 
 
@@ -334,7 +382,8 @@ def report_failure(folder: Folder, log_start: int, message: str) -> int:
 
 def stop(folder: Folder) -> bool:
     """Stop the server of this folder, and no other process. Returns whether there was one. Raises Refused."""
-    folder.require_sandbox()
+    if folder.content() != "sandbox":
+        return False
     changed = False
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_TIMEOUT

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -166,6 +167,15 @@ class TestBackground:
         assert other_process.poll() is None
         assert (tmp_path / "seed.yml").exists()
 
+    def test_running_sandbox_without_the_marker_is_named(self, run_background, tmp_path):
+        first = start(run_background)
+        (tmp_path / ".clouddb-sandbox").unlink()
+        for command in ("create", "start", "stop", "remove"):
+            code, _status, error = run_background(command)
+            assert code == 1
+            assert f"Stop its process with the command kill {first['pid']}, then remove the folder by hand" in error
+        kill(first)
+
     def test_remove(self, run_background, tmp_path):
         first = start(run_background)
         assert run_background("remove")[1] == {"changed": True, "pid": None}
@@ -189,6 +199,13 @@ def folder(tmp_path):
     for path in (folder.bundle, folder.seed, folder.lock, folder.server / "module.py"):
         path.write_text("{}")
     return folder
+
+
+def failing(error):
+    def fail(*_args, **_options):
+        raise OSError(error, os.strerror(error))
+
+    return fail
 
 
 def contents(path):
@@ -225,8 +242,17 @@ class TestFolder:
         marker(folder)
         before = contents(folder.path)
         assert background.main([command, str(folder.path)]) == 1
-        assert "contains files that do not belong to a sandbox" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "has the files of a sandbox, but not the valid file .clouddb-sandbox" in error
+        assert "It is not running. Remove the folder by hand" in error
         assert contents(folder.path) == before
+
+    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
+    def test_folder_with_other_files_only_is_refused(self, tmp_path, capsys, command):
+        (tmp_path / "notes.txt").touch()
+        assert background.main([command, str(tmp_path)]) == 1
+        assert "contains files that do not belong to a sandbox" in capsys.readouterr().err
+        assert contents(tmp_path) == ["notes.txt"]
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
     @pytest.mark.parametrize("name", ["folder", "marker"])
@@ -260,11 +286,61 @@ class TestFolder:
             assert "is or contains a home folder" in capsys.readouterr().err
         assert home.exists()
 
-    @pytest.mark.parametrize("command", ["start", "stop", "remove"])
-    def test_empty_folder_is_not_a_sandbox(self, tmp_path, capsys, command):
-        assert background.main([command, str(tmp_path)]) == 1
+    def test_empty_folder_is_not_started(self, tmp_path, capsys):
+        assert background.main(["start", str(tmp_path)]) == 1
         assert "is not the folder of a sandbox" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("command", ["stop", "remove"])
+    def test_empty_folder_is_stopped_and_absent(self, tmp_path, capsys, command):
+        assert background.main([command, str(tmp_path)]) == 0
+        assert json.loads(capsys.readouterr().out) == {"changed": False, "pid": None}
         assert tmp_path.exists()
+
+    @pytest.mark.parametrize("error", [errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS], ids=errno.errorcode.get)
+    def test_folder_that_cannot_be_removed_is_emptied(self, tmp_path, capsys, monkeypatch, error):
+        """A mount point, or a folder that was created for the user; the sandbox is absent, and can be created again."""
+        folder = background.Folder(tmp_path)
+        monkeypatch.setattr(background.Path, "rmdir", failing(error))
+        for _run in range(2):
+            background.create(folder)
+            folder.seed.write_text("{}")
+            assert background.main(["remove", str(tmp_path)]) == 0
+            assert json.loads(capsys.readouterr().out)["changed"] is True
+            assert contents(tmp_path) == []
+            assert background.main(["status", str(tmp_path), "--wanted", "absent"]) == 0
+            status = json.loads(capsys.readouterr().out)
+            assert (status["problem"], status["is_reached"]) == (None, True)
+
+    def test_full_disk_leaves_nothing(self, tmp_path, capsys, monkeypatch):
+        with monkeypatch.context() as full:
+            full.setattr(background.Path, "rename", failing(errno.ENOSPC))
+            assert background.main(["create", str(tmp_path)]) == 1
+        assert "can't be used: No space left on device. Check" in capsys.readouterr().err
+        assert contents(tmp_path) == []
+        assert background.main(["create", str(tmp_path)]) == 0
+
+    @pytest.mark.parametrize("name", [".clouddb-sandbox", ".clouddb-sandbox.tmp"])
+    def test_incomplete_marker_is_replaced_or_removed(self, tmp_path, capsys, name):
+        """It is what a killed process leaves."""
+        folder = background.Folder(tmp_path / "sandbox")
+        for command, left in (("remove", []), ("create", [".clouddb-sandbox"])):
+            folder.path.mkdir(exist_ok=True)
+            (folder.path / name).touch()
+            assert background.main(["status", str(folder.path), "--wanted", "absent"]) == 0
+            status = json.loads(capsys.readouterr().out)
+            assert (status["content"], status["problem"], status["is_reached"]) == ("empty", None, False)
+            assert background.main([command, str(folder.path)]) == 0
+            assert json.loads(capsys.readouterr().out)["changed"] is True
+            assert contents(folder.path) == left
+        assert folder.is_marked()
+
+    @pytest.mark.parametrize("command", ["create", "stop", "remove", "start"])
+    def test_folder_that_cannot_be_read_is_reported(self, tmp_path, capsys, monkeypatch, command):
+        monkeypatch.setattr(background.Path, "lstat", failing(errno.EACCES))
+        assert background.main([command, str(tmp_path)]) == 1
+        assert capsys.readouterr().err.count("can't be used: Permission denied.") == 1
+        assert background.main(["status", str(tmp_path)]) == 0
+        assert "Permission denied" in json.loads(capsys.readouterr().out)["problem"]
 
     @pytest.mark.parametrize("exists", [True, False])
     def test_created_folder_is_private(self, tmp_path, capsys, exists):
@@ -312,7 +388,7 @@ class TestFolder:
         ("content", "wanted", "is_refused"),
         [
             *(("missing", wanted, False) for wanted in ("started", "stopped", "absent")),
-            *(("empty", wanted, wanted != "started") for wanted in ("started", "stopped", "absent")),
+            *(("empty", wanted, False) for wanted in ("started", "stopped", "absent")),
             *(("sandbox", wanted, False) for wanted in ("started", "stopped", "absent")),
             *((None, wanted, True) for wanted in ("started", "stopped", "absent")),
         ],
@@ -329,7 +405,9 @@ class TestFolder:
         status = json.loads(capsys.readouterr().out)
         assert (status["content"], status["problem"] is not None) == (content, is_refused)
         if not is_refused:
-            assert status["is_reached"] is (wanted == "stopped" or (content, wanted) == ("missing", "absent"))
+            assert status["is_reached"] is (
+                wanted == "stopped" or (wanted == "absent" and content in ("missing", "empty"))
+            )
 
 
 class TestCrashRecovery:

@@ -37,6 +37,11 @@ def hard_link(path: Path) -> None:
     os.link(elsewhere, path)
 
 
+def hard_link_of_another_user(path: Path) -> None:
+    hard_link(path)
+    os.chown(path, 65534, 65534)
+
+
 # What creates it, and how a message describes it.
 SPECIAL_FILES: list[tuple[Callable[[Path], object], str]] = [
     (symbolic_link, "it is a symbolic link"),
@@ -45,10 +50,15 @@ SPECIAL_FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: os.mkfifo(path), "it is a named pipe"),
     (bound_socket, "it is a socket"),
     (lambda path: path.mkdir(), "it is a directory"),
-    (hard_link, "it has 2 hard links"),
 ]
 special_files = pytest.mark.parametrize(
     ("create", "description"),
-    SPECIAL_FILES,
+    [
+        *SPECIAL_FILES,
+        pytest.param(
+            *(hard_link_of_another_user, "it has 2 hard links"),
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user"),
+        ),
+    ],
     ids=["link", "dangling link", "link to itself", "FIFO", "socket", "directory", "hard link"],
 )

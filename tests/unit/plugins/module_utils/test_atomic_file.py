@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+import sys
 from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
@@ -17,9 +19,23 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._atomic_file import (
     remove_temporary_files,
+    require_replaceable,
     temporary_file,
 )
-from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
+from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
+
+STAT_FIELDS = (
+    "st_mode",
+    "st_ino",
+    "st_dev",
+    "st_nlink",
+    "st_uid",
+    "st_gid",
+    "st_size",
+    "st_atime",
+    "st_mtime",
+    "st_ctime",
+)
 
 
 def replace(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
@@ -214,6 +230,79 @@ def test_only_a_regular_file_is_overwritten(
     monkeypatch.setattr(os, "replace", busy)
     with pytest.raises(OSError, match=description):
         replace(tmp_path / "f", b"new", unsafe_writes=True)
+
+
+def test_replaceable_targets_pass(tmp_path: Path) -> None:
+    require_replaceable(str(tmp_path / "f"))
+    (tmp_path / "f").write_text("old")
+    hard_link(tmp_path / "linked")
+    for name in ("f", "linked"):
+        require_replaceable(str(tmp_path / name))
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "f", "linked"]
+
+
+@pytest.mark.parametrize("name", ["f", "with space", "tab\t", "back\\slash"])
+def test_mount_point_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Names are escaped as in /proc/self/mountinfo; a longer one is another file."""
+    (tmp_path / name).touch()
+    (tmp_path / f"{name}-2").touch()
+    escaped = name.replace("\\", r"\134").replace(" ", r"\040").replace("\t", r"\011")
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"36 35 98:0 / / rw - ext4 /dev/root rw\n37 36 98:0 /f {tmp_path}/{escaped} rw - ext4 /dev/f rw\n"
+    )
+    opened = open
+    monkeypatch.setattr(
+        "builtins.open", lambda path, *args: opened(mounts if "mountinfo" in str(path) else path, *args)
+    )
+    with pytest.raises(OSError, match="it is a mount point"):
+        require_replaceable(str(tmp_path / name))
+    require_replaceable(str(tmp_path / name), unsafe_writes=True)
+    require_replaceable(str(tmp_path / f"{name}-2"))
+    os.link(tmp_path / name, tmp_path / "link")
+    with pytest.raises(OSError, match="it has 2 hard links"):
+        require_replaceable(str(tmp_path / name), unsafe_writes=True)
+
+
+@pytest.mark.parametrize("user", ["root", "owner", "owner of the folder", "other"])
+def test_sticky_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    (tmp_path / "f").touch()
+    stat_of = {True: os.lstat(tmp_path / "f"), False: os.stat(tmp_path)}
+    uids = {"root": 0, "owner": 1001, "owner of the folder": 1002, "other": 1003}
+
+    def changed(is_file: bool, **fields: int) -> os.stat_result:
+        before = stat_of[is_file]
+        values = [fields.get(name, getattr(before, name)) for name in STAT_FIELDS]
+        return os.stat_result(values)
+
+    monkeypatch.setattr(os, "lstat", lambda path: changed(True, st_uid=1001))
+    monkeypatch.setattr(os, "stat", lambda path: changed(False, st_uid=1002, st_mode=0o41777))
+    monkeypatch.setattr(os, "geteuid", lambda: uids[user])
+    if user == "other":
+        with pytest.raises(PermissionError, match="it belongs to uid 1001, and its directory has the sticky bit"):
+            require_replaceable(str(tmp_path / "f"))
+    else:
+        require_replaceable(str(tmp_path / "f"))
+
+
+@pytest.mark.parametrize(("flag", "description"), [(0x10, "immutable"), (0x20, "append-only"), (0x80000, None)])
+def test_attributes_of_the_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: int, description: str | None
+) -> None:
+    (tmp_path / "f").touch()
+    for path, subject in ((tmp_path / "f", "it"), (tmp_path, "its directory")):
+        inode = path.stat().st_ino
+
+        def flags(descriptor: int, _request: int, buffer: bytes, inode: int = inode) -> bytes:
+            found = flag if os.fstat(descriptor).st_ino == inode else 0
+            return found.to_bytes(4, sys.byteorder).ljust(len(buffer), b"\0")
+
+        monkeypatch.setattr(fcntl, "ioctl", flags)
+        if description:
+            with pytest.raises(PermissionError, match=f"^.* {subject} is {description}"):
+                require_replaceable(str(tmp_path / "f"))
+        else:
+            require_replaceable(str(tmp_path / "f"))
 
 
 def test_file_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _file_lock as file_lock
 from ansible_collections.clouddb.control.plugins.module_utils._clock import SYSTEM_CLOCK, Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._file_lock import POLL_INTERVAL, exclusive_lock
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -123,6 +125,39 @@ def test_file_of_another_user_is_refused(path: Path) -> None:
     with pytest.raises(PermissionError, match=f"it belongs to uid {OTHER_USER}"), exclusive_lock(str(path), deadline()):
         pytest.fail("it was locked")
     assert path.exists()
+
+
+def test_umask_takes_no_rights_from_the_owner(path: Path) -> None:
+    before = os.umask(0o777)
+    try:
+        with exclusive_lock(str(path), deadline()):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+def test_file_that_is_being_created_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_completed: bool
+) -> None:
+    """Another task has created it, and its umask has left no rights."""
+    path.touch()
+    path.chmod(0)
+    opened = file_lock.open_regular_file
+
+    def as_user(path: str, flags: int) -> FileIO:
+        if not os.stat(path).st_mode & 0o600:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, flags)
+
+    monkeypatch.setattr(file_lock, "open_regular_file", as_user)
+    clock = FakeClock(on_sleep=lambda _seconds: path.chmod(0o600) if is_completed else None)
+    if is_completed:
+        with exclusive_lock(str(path), deadline(5.0, clock)):
+            assert len(clock.pauses) == 1
+    else:
+        with pytest.raises(PermissionError), exclusive_lock(str(path), deadline(5.0, clock)):
+            pytest.fail("it was locked")
 
 
 def test_file_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _regular_file as regular_file
 from ansible_collections.clouddb.control.plugins.module_utils._regular_file import open_regular_file, resolve_folder
-from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
+from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
 
 
 def open_files() -> int:
@@ -55,6 +55,14 @@ def test_regular_file_is_read_and_written(tmp_path: Path) -> None:
         file.write(b"+new")
     with open_regular_file(str(tmp_path / "f")) as file:
         assert file.readall() == b"old+new"
+
+
+def test_hard_links_of_this_user_are_read_but_not_written(tmp_path: Path) -> None:
+    hard_link(tmp_path / "f")
+    with open_regular_file(str(tmp_path / "f")) as file:
+        assert file.readall() == b"{}"
+    with pytest.raises(OSError, match="it has 2 hard links"):
+        open_regular_file(str(tmp_path / "f"), os.O_RDWR)
 
 
 def test_missing_file_is_not_created(tmp_path: Path) -> None:

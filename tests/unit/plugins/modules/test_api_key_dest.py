@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
+from ansible_collections.clouddb.control.plugins.module_utils import _file_lock as file_lock
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
     RequestFailed,
@@ -355,12 +357,61 @@ def test_path_with_nul_fails_before_any_request(sandbox: Sandbox, client: Client
     assert not sandbox.sent()
 
 
-def test_check_mode_fails_for_an_unwritable_folder(
-    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def may_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no files be created, as for a user without the rights."""
+
+    def denied(*args: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
     monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(tempfile, "mkstemp", denied)
+    monkeypatch.setattr(file_lock, "_open", denied)
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_unwritable_folder_fails_before_a_key_is_created(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    may_only_read(monkeypatch)
     with pytest.raises(InvalidOption, match="dest: This user may not create files in"):
-        task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=True)
+        task(client, name="deploy", dest=tmp_path / "deploy.key", check_mode=check_mode)
+    assert not writes(sandbox)
+
+
+@one_key
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_mounted_file_fails_before_a_key_is_created(
+    sandbox: Sandbox, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    """Only when it is to be written: a valid secret in it is used."""
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o600)
+    monkeypatch.setattr(atomic_file, "_is_mount_point", lambda path: path == os.path.realpath(dest))
+    assert not task(client, name="deploy", dest=dest, check_mode=check_mode)["changed"]
+    with pytest.raises(SecretFileError, match="can't be written: it is a mount point"):
+        task(client, name="deploy", dest=dest, regenerate="always", check_mode=check_mode)
+    assert not writes(sandbox)
+
+
+@one_key
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_valid_secret_is_used_by_a_user_who_may_only_read_it(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o600)
+    may_only_read(monkeypatch)
+    assert not task(client, name="deploy", dest=dest, check_mode=check_mode)["changed"]
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_unreadable_mode_fails_before_any_request(
+    sandbox: Sandbox, client: Client, tmp_path: Path, check_mode: bool
+) -> None:
+    with pytest.raises(InvalidOption, match="^mode: "):
+        task(client, name="deploy", dest=tmp_path / "deploy.key", mode=640, check_mode=check_mode)
     assert not sandbox.sent()
 
 

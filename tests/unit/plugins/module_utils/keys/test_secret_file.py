@@ -18,9 +18,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file 
     LOCK_TIMEOUT,
     MAX_SIZE,
     SecretFile,
+    require_readable_mode,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
+from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
 
 PREFIX = f".clouddb-{os.geteuid()}-"
 LOCK = f".clouddb-{os.geteuid()}.lock"
@@ -109,10 +110,39 @@ def test_check_refuses_missing_folder(tmp_path: Path) -> None:
 def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], object], description: str) -> None:
     create(tmp_path / "key")
     file = SecretFile(str(tmp_path / "key"), keep_attributes)
-    with pytest.raises(InvalidOption, match=rf"^dest: .*{description}.* Set dest to the path of a regular file\.$"):
+    with pytest.raises(InvalidOption, match=rf"^dest: .*{description}.* (Set dest to the path|Replace it by a copy)"):
         file.check()
     with pytest.raises(SecretFileError, match=rf"^dest: .*can't be read: {description}"):
         file.read()
+
+
+def test_hard_links_of_this_user_are_read_and_replaced(tmp_path: Path) -> None:
+    """Such as those of a backup, which keeps the old secret."""
+    hard_link(tmp_path / "key")
+    file = SecretFile(str(tmp_path / "key"), keep_attributes)
+    file.check()
+    assert file.read() == "{}"
+    with file.replacement() as write:
+        write("secret")
+    assert (tmp_path / "key").read_text() == "secret"
+    assert (tmp_path / "elsewhere").read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", [LOCK, f"{PREFIX}abcdefgh.tmp", ".clouddb-12345.lock", ".clouddb-12345-abcdefgh.tmp"])
+def test_names_of_locks_and_temporary_files_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidOption, match="^dest: .*Choose another name"):
+        SecretFile(str(tmp_path / name), keep_attributes).check()
+
+
+@pytest.mark.parametrize("mode", [640, "0240", "66", 0o200])
+def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> None:
+    with pytest.raises(InvalidOption, match="^mode: "):
+        require_readable_mode(mode)
+
+
+@pytest.mark.parametrize("mode", [None, "0640", "640", 0o400, "u=rw,g=r", "u-r"])
+def test_other_given_modes_pass(mode: int | str | None) -> None:
+    require_readable_mode(mode)
 
 
 @pytest.mark.parametrize("kind", ["folder", "link to a folder"])
