@@ -82,7 +82,7 @@ class Account:
         self._stored: dict[str, list[tuple[Any, ...]]] = {}
         self._older: dict[str, str] = {}
         self.consumers.mkdir()
-        with closing(sqlite3.connect(self._database)) as database, database:
+        with closing(sqlite3.connect(self._database)) as database, database as _transaction:
             # Ids that no other number in the output looks like.
             database.execute("UPDATE sqlite_sequence SET seq = 7000 WHERE name = 'api_keys'")
         sandbox.api("POST", "/api_keys", {"key_name": OTHER_KEY})
@@ -105,7 +105,7 @@ class Account:
             self.restore("empty", tasks)
             self.make(state, tasks)
             self.store(name)
-        with closing(sqlite3.connect(self._database)) as database, database:
+        with closing(sqlite3.connect(self._database)) as database, database as _transaction:
             database.execute("DELETE FROM api_keys")
             marks = ", ".join("?" * len(self._stored[name][0]))
             database.executemany(f"INSERT INTO api_keys VALUES ({marks})", self._stored[name])

@@ -28,8 +28,8 @@ class Evidence(NamedTuple):
 
     C(step) and C(run) are the step that produced it, and the run of the role. C(sha256) is the checksum of the file's
     content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
-    is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is the checksum of what a
-    roll-back may still restore. C(keys) are those of the record.
+    is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record.
+    C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
     and can't be deployed to the consumer any more.
     """

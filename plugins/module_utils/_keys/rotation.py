@@ -94,8 +94,9 @@ def plan(
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
     Returns C(reason) (empty: no new key is needed), C(name) of a new key, C(api_key) (the newest key or None),
-    C(consumers), C(older_keys) (what is recorded of the active keys, by key id), C(left) (ids of keys that are not revoked), C(revoke) (whether there are keys to
-    revoke), and C(grace_period) (its remaining seconds). Raises RotationRefused and what a Client raises.
+    C(consumers), C(older_keys) (what is recorded of the active keys, by key id), C(left) (ids of keys that are not
+    revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds). Raises
+    RotationRefused and what a Client raises.
     """
     keys = rotation.keys
     consumers = rotation.expected()

@@ -47,7 +47,7 @@ SPECIAL_FILES: list[tuple[Callable[[Path], object], str]] = [
     (symbolic_link, "it is a symbolic link"),
     (lambda path: path.symlink_to("nowhere"), "it is a symbolic link"),
     (lambda path: path.symlink_to(path.name), "it is a symbolic link"),
-    (lambda path: os.mkfifo(path), "it is a named pipe"),
+    (os.mkfifo, "it is a named pipe"),
     (bound_socket, "it is a socket"),
     (lambda path: path.mkdir(), "it is a directory"),
 ]

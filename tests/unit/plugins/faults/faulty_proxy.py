@@ -50,7 +50,8 @@ Handler = Callable[[Exchange], None]
 class FaultyProxy:
     """Forwards requests to the sandbox and its responses back, each on a connection of its own.
 
-    C(timed_out) is set once C(api_timeout) of the running attempt has passed. C(requests) are the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
+    C(timed_out) is set once C(api_timeout) of the running attempt has passed. C(requests) are
+    the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
     including those that the client did not receive.
     """
 

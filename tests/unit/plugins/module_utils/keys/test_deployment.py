@@ -9,6 +9,7 @@ import os
 import stat
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -271,12 +272,10 @@ def test_evidence_names_what_a_rollback_may_restore(rotated: tuple[Host, NewKey]
     assert inspect(host.client, host.consumer).return_sha256 == checksum(old.secret)
 
 
-def test_interrupted_deployment_is_known_as_the_previous_key(
-    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Host, NewKey]) -> None:
     host, old = rotated
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Consumer, "write_secret", lambda *_args: (_ for _ in ()).throw(KeyboardInterrupt))
+    interrupt = mock.Mock(side_effect=KeyboardInterrupt)
+    with mock.patch.object(Consumer, "write_secret", interrupt), pytest.raises(KeyboardInterrupt):
         host.deploy(host.create())
     assert host.secret == old.secret
     later = Host(host.account, host.path.parent, "run 3")
