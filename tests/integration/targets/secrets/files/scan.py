@@ -29,12 +29,13 @@ CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
 INVALID_KEY_FILE = "invalid.yml"
 INVALID_KEY = "invalid-key-for-the-search-0123456789"
 MODULES = ("api_key", "api_key_info", "project_info", "operation_info", "operation_wait")
+ROTATION_MODULES = ("api_key_deployment", "api_key_rotation")
 
 # Where keys belong: the input of this test, the files that secrets are written to, the arguments of modules that
 # ANSIBLE_KEEP_REMOTE_FILES keeps, and the environment that ansible-runner records.
 ALLOWED = (
     *("keys/*", "killed/.clouddb-*", "sandbox/api_key", "sandbox/seed.yml", "runner/artifacts/*/command"),
-    *(f"home/remote/*/AnsiballZ_{name}.py" for name in (*MODULES, "uri")),
+    *(f"home/remote/*/AnsiballZ_{name}.py" for name in (*MODULES, *ROTATION_MODULES, "uri")),
 )
 
 
