@@ -63,7 +63,9 @@ def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
 
 def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
     """Not even where a rule hands them to a playbook as extra variables, which are templates."""
-    play = tmp_path / "play.yml"
+    # ansible-rulebook copies the folder of the playbook, with all that it holds.
+    play = tmp_path / "playbooks" / "play.yml"
+    play.parent.mkdir()
     show = {"ansible.builtin.debug": {"msg": "SHOWN {{ text }} {{ ansible_eda }}"}}
     play.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [show]}]))
     rulebook = printing()
