@@ -65,22 +65,22 @@ def run_name(run: str, check_mode: bool) -> str:
     return f"{run} (check mode)" if check_mode else run
 
 
-def evidence_from(option: str, data: Any) -> Evidence:
-    """The evidence that a module returned. Raises InvalidOption, which names the option."""
+def _evidence_from(data: Any) -> Evidence:
+    """The evidence that a consumer's module returned. Raises InvalidOption."""
     try:
         evidence = Evidence(**{**data, "keys": keys_from_json(data["keys"])})
         for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
             parse_timestamp(timestamp)
     except (TypeError, ValueError, KeyError, AttributeError):
         raise InvalidOption(
-            option, "this is not the evidence that clouddb.control.api_key_deployment returns"
+            "evidence", "this is not the evidence that clouddb.control.api_key_deployment returns"
         ) from None
     return evidence
 
 
 def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: str, step: str, now: datetime) -> dict[str, Evidence]:
     """The evidence of this run and step that is not too old, by consumer. Raises InvalidOption."""
-    found = (evidence_from("evidence", item) for item in items if item)
+    found = (_evidence_from(item) for item in items if item)
     return {
         evidence.consumer: evidence
         for evidence in found

@@ -47,8 +47,8 @@ class KnownKey(NamedTuple):
 class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
-    C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was
-    rolled back last, and must not be deployed any more.
+    C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
+    must not be deployed any more.
     """
 
     key_id: int
@@ -60,6 +60,7 @@ class Record(NamedTuple):
     withdrawn: int | None = None
 
     def as_text(self) -> str:
+        """The record as the JSON that its file has."""
         previous = self.previous._asdict() if self.previous else None
         if previous and previous["attributes"]:
             previous["attributes"] = previous["attributes"]._asdict()

@@ -136,8 +136,8 @@ class SecretFile(NamedTuple):
     def replacement(self, attributes: FileAttributes | None = None) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options), before the function is yielded, and is
-        removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options),
+        before the function is yielded, and is removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
         function.
         """
         with ExitStack() as cleanup:
