@@ -337,7 +337,7 @@ class TestOperations:
         assert [operation["action"] for operation in created.json()["operations"]] == ["apply_config"]
         assert created.json()["operations"][0]["branch_id"] == branch_id
         databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
-        assert [database["name"] for database in databases] == ["orders"]
+        assert [database["name"] for database in databases] == ["clouddb", "orders"]
 
     def test_apply_storage_config(self, service):
         """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example,
