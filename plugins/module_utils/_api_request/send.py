@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError
@@ -26,8 +26,6 @@ NO_CONTENT = 204
 LOOKBACK = 86400.0
 # The request may be carried out only after its connection broke.
 LOOKUP_PAUSES = (0.0, 0.5, 1.0, 2.0)
-# The service's Date has whole seconds.
-CLOCK_MARGIN = timedelta(seconds=2)
 
 
 class Outcome(NamedTuple):
@@ -110,7 +108,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     if plan.method == "GET":
         return fetch(client, plan)
     found = find_object(client, plan)
-    # After the lookup, whose response has the service's time.
+    # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
     started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
         if acted_since:
@@ -120,7 +118,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
     try:
-        return _sent(client, plan, found)
+        return _sent(client, plan, found, started)
     except StatusError as error:
         if error.status == LOCKED or error.status in SUCCESS:
             raise
@@ -145,7 +143,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
         return _resolved(client, plan, found, error, started)
 
 
-def _sent(client: Client, plan: Plan, found: Object | None) -> Outcome:
+def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> Outcome:
     segments = fill(plan.segments, found or {})
     response = client.request(
         plan.method, segments, plan.query, plan.body, accept=plan.accept, retry_locked=False, may_be_empty=True
@@ -160,6 +158,9 @@ def _sent(client: Client, plan: Plan, found: Object | None) -> Outcome:
             after = _object_now(client, plan, found)
             if after is None:
                 raise response.unexpected(f"{_lack(response)}, and no object matches find")
+    elif response.attempts > 1 and not started:
+        # An earlier attempt has deleted it, so that this response has no operations.
+        return _after_lost_response(client, plan, None, found, since)
     elif plan.find and not started and response.status != NO_CONTENT and _object_now(client, plan, found):
         raise response.unexpected(f"{_lack(response)}, and the object is still there")
     return Outcome(True, response.json, response.status, after, found, started)
@@ -228,7 +229,7 @@ def _after_lost_response(
     project_id = _project_id(plan, after or before)
     if project_id:
         with suppress(NotFound):  # of a project that was deleted
-            operations = list_operations(client, project_id, Selection(created_after=started - CLOCK_MARGIN))
+            operations = list_operations(client, project_id, Selection(created_after=started))
     warning = f"The response to {plan.name} was lost. The service has carried out the request, as its list shows."
     if plan.method != "DELETE" and before is after:
         before = None
