@@ -132,7 +132,7 @@ options:
     description:
       - Whether the result contains the secrets of the response. Use it with C(no_log).
       - Secret are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
-        C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password.
+        C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password or are signed.
         Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
       - Secrets in O(body) are left out of the result in any case.
     type: bool

@@ -47,7 +47,8 @@ def cells_of(way: Way, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cel
                     yield Cell(way.name, tasks, event, victim, place)
         for event in (*RUN_EVENTS, *((STARTED,) if way.role == "import_role" else ())):
             yield Cell(way.name, tasks, event, "", place)
-        for content in EDITS:
+        # A host that is not on the play is no consumer.
+        for content in EDITS if "web2" in way.hosts else ():
             yield Cell(way.name, tasks, f"edited: {content}", "web2", place)
 
 

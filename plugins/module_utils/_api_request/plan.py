@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client, path_of
 from .._http.pagination import pages
+from .._http.response import Response
 from .._options import query_parameters
 from .._untrusted import displayable
 from .compare import contains, fields_of
@@ -106,15 +107,40 @@ def _find_from(
     return Find(segments, options["list"], options["match"] or {}, query_parameters("find.query", options["query"]))
 
 
+class IncompleteList(ClouddbError):
+    """The service could not include all objects in its list."""
+
+    kind = "incomplete_list"
+
+
 def find_objects(client: Client, find: Find, match: Mapping[str, Any] | None = None) -> list[Object]:
-    """All objects of the list that match, on any page. Raises what Client raises."""
+    """All objects of the list that match, on any page. Raises what Client raises.
+
+    Raises IncompleteList if none matches and the service says that objects are missing.
+    """
     wanted = find.match if match is None else match
-    return [
-        item
-        for page in pages(client, *find.segments, field=find.field, query=find.query)
-        for item in page.items
-        if contains(item, wanted)
-    ]
+    found: list[Object] = []
+    unavailable: list[Any] = []
+    for page in pages(client, *find.segments, field=find.field, query=find.query):
+        found += [item for item in page.items if contains(item, wanted)]
+        unavailable += unavailable_in(page.response)
+    if unavailable and not found:
+        raise incomplete(find, unavailable)
+    return found
+
+
+def unavailable_in(response: Response) -> list[Any]:
+    """The ids of the objects that the service could not include in its list."""
+    ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
+    return ids if isinstance(ids, list) else []
+
+
+def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
+    """The error for a list that may lack the object."""
+    ids = displayable(", ".join(map(str, unavailable)))
+    return IncompleteList(
+        f"No object matches find, but the list {path_of(find.segments)} is incomplete. The service could not include: {ids}. Try again later."
+    )
 
 
 def find_object(client: Client, plan: Plan) -> Object | None:

@@ -11,14 +11,18 @@ from typing import Any
 
 MASK = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
 SECRET_FIELDS = frozenset({"key", "password", "connection_uri"})
-_SECRET_NAME = re.compile(r"password|secret|token|private_key|api_key|passwd", re.IGNORECASE)
-_ADDRESS_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+# The id of a secret is none.
+_SECRET_NAME = re.compile(r"(password|passwd|secret|token|private_key|api_key)(?!.*_ids?(_|\Z))", re.IGNORECASE)
+# An address with a password, and one that is signed.
+_SECRET_ADDRESS = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://([^/@\s]*:[^/@\s]+@|[^\s]*[?&](x-amz-|x-goog-)?(signature|sig|token)=)", re.IGNORECASE
+)
 # Shorter texts also occur by chance.
-MIN_LENGTH_ELSEWHERE = 6
+MIN_LENGTH_ELSEWHERE = 12
 
 
 def masked(value: Any, secret_fields: Collection[str]) -> Any:
-    """A copy without secrets: without the values of secret fields, wherever they occur, and without addresses with a password.
+    """A copy without secrets: without the values of secret fields, wherever they occur, and without addresses that contain one.
 
     Secret are C(key), C(password), C(connection_uri), C(secret_fields), and fields whose names say so.
     """
@@ -60,6 +64,6 @@ def _masked(value: Any, secret_fields: Collection[str], secrets: Collection[str]
         return [_masked(inner, secret_fields, secrets, is_secret) for inner in value]
     if is_secret:
         return MASK if _is_scalar_secret(value) else value
-    if isinstance(value, str) and (_ADDRESS_WITH_PASSWORD.search(value) or any(text in value for text in secrets)):
+    if isinstance(value, str) and (_SECRET_ADDRESS.search(value) or any(text in value for text in secrets)):
         return MASK
     return value

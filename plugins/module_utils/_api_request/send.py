@@ -11,17 +11,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError
-from .._http.client import SUCCESS, Client
+from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.pagination import pages
 from .._http.response import Response
 from .._operations.api import Operation, Selection, list_operations
 from .._operations.poll import unfinished_operations
 from .compare import contains, fields_of
 from .path import fill, is_complete, project_of
-from .plan import NoMatch, Object, Plan, find_object, find_objects, is_fulfilled, only
+from .plan import NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
 
 CONFLICT = 409
-NO_CONTENT = 204
 # Operations that are older are not those of an earlier run of the task.
 LOOKBACK = 86400.0
 # The request may be carried out only after its connection broke.
@@ -68,31 +67,37 @@ def preview(client: Client, plan: Plan) -> Outcome:
 def fetch(client: Client, plan: Plan) -> Outcome:
     """The response to a GET request; with C(all_pages) or C(find) the complete list."""
     if plan.find is None and not plan.all_pages:
-        response = client.request("GET", plan.segments, plan.query, accept=plan.accept, may_be_empty=True)
+        response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
         return Outcome(False, response.json, response.status, object_in(response, plan))
     if plan.find:
         segments, field, query = plan.find.segments, plan.find.field, {**plan.query, **plan.find.query}
     else:
         segments, query = plan.segments, dict(plan.query)
-        field = _only_array(client.get(*segments, query=query))
+        field = _array_in(client.get(*segments, query=query), segments[-1])
     items: list[Object] = []
     first: Response | None = None
+    unavailable: list[Any] = []
     for page in pages(client, *segments, field=field, query=query):
         first = first or page.response
         items += page.items
+        unavailable += unavailable_in(page.response)
     assert first is not None
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     found = None
     if plan.find and plan.find.match:
         found = only([item for item in items if contains(item, plan.find.match)], plan)
+        if found is None and unavailable:
+            raise incomplete(plan.find, unavailable)
     return Outcome(False, {**rest, field: items} if field else items, first.status, found)
 
 
-def _only_array(response: Response) -> str | None:
-    """The name of the only array in the response; None if the response itself is the array. Raises UnexpectedResponse."""
+def _array_in(response: Response, name: str) -> str | None:
+    """The field of the list: the array of this name, or the only one; None if the response itself is it. Raises UnexpectedResponse."""
     if isinstance(response.json, list):
         return None
-    arrays = [name for name, value in response.object().items() if isinstance(value, list)]
+    arrays = [field for field, value in response.object().items() if isinstance(value, list)]
+    if name in arrays:
+        return name
     if len(arrays) != 1:
         names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
         raise response.unexpected(f"a list was expected, but it has {names}; name the list in find.list")

@@ -25,6 +25,7 @@ from .transport import Transport
 
 MAX_WORKERS = MAX_CONNECTIONS
 SUCCESS = range(200, 300)
+NO_CONTENT = 204
 # A Date that is further off than this is no clock's.
 MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 
@@ -93,7 +94,7 @@ class Client:
 
             raise status_error(response, self.connection, request, self.clock)
         try:
-            is_empty = may_be_empty and not response.content.strip()
+            is_empty = (may_be_empty or response.status == NO_CONTENT) and not response.content.strip()
             decoded, problem = None if is_empty else decode(response.content), None
         except UnsupportedJson as error:
             decoded, problem = None, str(error)

@@ -31,7 +31,9 @@ def pages(
     page_size: int | None = None,
     **types: type,
 ) -> Iterator[Page]:
-    """Yields the pages of the array C(field) (None: the response itself) of GET C(segments); each object once, by its C(id).
+    """Yields the pages of the array C(field) (None: the response itself) of GET C(segments).
+
+    Each object is on one page only, by its C(id); within a page, an id that C(types) requires occurs once.
 
     C(types) are the fields that each object must have, with their types.
 
@@ -49,9 +51,11 @@ def pages(
             *segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}}
         )
         items = response.items(field, **types)
-        fresh = {identity: item for item in items if (identity := _identity(item)) not in seen_ids}
-        seen_ids.update(fresh)
-        yield Page(list(fresh.values()), response)
+        fresh = [item for item in items if _identity(item) not in seen_ids]
+        seen_ids.update(map(_identity, fresh))
+        if "id" in types:
+            fresh = list({item["id"]: item for item in fresh}.values())
+        yield Page(fresh, response)
         cursor = _next_cursor(response)
         if not items or not cursor or cursor in seen_cursors:
             return

@@ -99,10 +99,12 @@ def require_known(tx: Transaction, project_id: str) -> None:
         raise HTTPException(404, f"project {project_id} not found")
 
 
-def set_history_retention(tx: Transaction, project_id: str, seconds: int) -> None:
+def update(tx: Transaction, project_id: str, name: str | None, history_retention_seconds: int | None) -> None:
+    """Change the fields that are not None."""
     tx.db.execute(
-        "UPDATE projects SET history_retention_seconds = ?, updated_at = ? WHERE id = ?",
-        (seconds, tx.unique_time(), project_id),
+        "UPDATE projects SET name = coalesce(?, name),"
+        " history_retention_seconds = coalesce(?, history_retention_seconds), updated_at = ? WHERE id = ?",
+        (name, history_retention_seconds, tx.unique_time(), project_id),
     )
 
 

@@ -61,7 +61,14 @@ class ProjectCreateRequest(RequestModel):
 
 
 class ProjectChanges(RequestModel):
-    history_retention_seconds: HistoryRetention
+    name: NonEmptyString | None = None
+    history_retention_seconds: HistoryRetention | None = None
+
+    @model_validator(mode="after")
+    def check_that_something_changes(self) -> ProjectChanges:
+        if self.name is None and self.history_retention_seconds is None:
+            raise ValueError("name or history_retention_seconds is required")
+        return self
 
 
 class ProjectUpdateRequest(RequestModel):

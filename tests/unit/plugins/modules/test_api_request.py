@@ -388,3 +388,30 @@ def test_fetches_all_pages(sandbox: Sandbox, client: Client) -> None:
     found = task(client, path="projects", find={"list": "projects", "match": {"name": "shop"}})
     assert found["object"]["id"] == SHOP
     assert not found["changed"]
+
+
+def test_an_object_that_may_be_missing_from_the_list_is_not_created(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
+    create = {"path": "projects", "body": {"project": {"name": "shop"}}}
+    for method, options in (("GET", {"path": "projects"}), ("POST", create), ("DELETE", {"path": "projects/{id}"})):
+        result = failing(client, method, find={"list": "projects", "match": {"name": "shop"}}, **options)
+        assert result["failure"]["kind"] == "incomplete_list"
+        assert SHOP in result["msg"]
+    assert {line.split()[0] for line in sandbox.sent()} == {"GET"}
+
+
+def test_all_pages_of_a_list_with_another_array(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
+    json = task(client, path="projects", all_pages=True)["json"]
+    assert ([project["id"] for project in json["projects"]], json["unavailable_project_ids"]) == ([BLOG], [SHOP])
+
+
+def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client) -> None:
+    result = task(
+        client,
+        "PATCH",
+        path="projects/{id}",
+        find={"list": "projects", "match": {"name": "shop"}},
+        body={"project": {"name": "store"}},
+    )
+    assert (result["changed"], result["operations"], result["object"]["name"]) == (True, [], "store")

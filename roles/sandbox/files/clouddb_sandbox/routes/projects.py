@@ -72,14 +72,17 @@ def get_project(sandbox: SandboxDependency, project_id: str) -> ProjectResponse:
 def update_project(
     sandbox: SandboxDependency, project_id: str, body: ProjectUpdateRequest
 ) -> ProjectOperationsResponse:
-    """Changes the project's history retention."""
+    """Changes the project's name, which starts no operation, or its history retention."""
     with sandbox.store.transaction() as tx:
         projects.get(tx, project_id)
         operations.refuse_if_locked(tx, project_id)
-        projects.set_history_retention(tx, project_id, body.project.history_retention_seconds)
-        branch = branches.get(tx, project_id, None)
-        started = operations.start(tx, "apply_storage_config", project_id=project_id, branch_id=branch.id)
-        return ProjectOperationsResponse(project=projects.get(tx, project_id), operations=[started])
+        changes = body.project
+        projects.update(tx, project_id, changes.name, changes.history_retention_seconds)
+        started = []
+        if changes.history_retention_seconds is not None:
+            branch = branches.get(tx, project_id, None)
+            started.append(operations.start(tx, "apply_storage_config", project_id=project_id, branch_id=branch.id))
+        return ProjectOperationsResponse(project=projects.get(tx, project_id), operations=started)
 
 
 @router.delete("/{project_id}", responses=error_responses(404, 423), response_model_exclude_none=True)

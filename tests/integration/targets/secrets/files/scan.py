@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
 INVALID_KEY_FILE = "invalid.yml"
 INVALID_KEY = "invalid-key-for-the-search-0123456789"
-MODULES = ("api_key", "api_key_info", "project_info", "operation_info", "operation_wait")
+MODULES = ("api_key", "api_key_info", "api_request", "project_info", "operation_info", "operation_wait")
 ROTATION_MODULES = ("api_key_deployment", "api_key_rotation")
 
 # Where keys belong: the input of this test, the files that secrets are written to, the arguments of modules that

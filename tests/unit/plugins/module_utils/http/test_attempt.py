@@ -25,6 +25,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
     AttemptError,
     run_attempt,
 )
+from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
+    time_out_when,
+    time_out_when_received,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     Reply,
@@ -80,6 +84,7 @@ class SlowLookup:
 @pytest.fixture
 def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
     slow = SlowLookup(monkeypatch)
+    time_out_when(monkeypatch, lambda attempt: slow.begun.is_set())
     yield slow
     slow.release()
     wait_until(lambda: not attempts_running())
@@ -87,7 +92,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLookup]:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: SlowLookup, method: str) -> None:
-    client = serve(api_timeout=0.05, api_retries=1).client
+    client = serve(api_timeout=60, api_retries=1).client
     with pytest.raises(
         ServiceUnreachable, match="was not sent: no connection to .* was made within api_timeout"
     ) as error:
@@ -98,7 +103,7 @@ def test_a_name_lookup_that_hangs_ends_with_api_timeout(serve: Serve, lookup: Sl
 
 
 def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, lookup: SlowLookup) -> None:
-    served = serve(api_timeout=0.05, api_retries=0)
+    served = serve(api_timeout=60, api_retries=0)
     with pytest.raises(ServiceUnreachable):
         served.client.post("api_keys", body={"key_name": "deploy"})
     lookup.release()
@@ -303,13 +308,17 @@ def test_interim_responses_are_skipped(serve: Serve, method: str, interim: tuple
     assert (response.json, response.attempts) == ({"id": 1}, 1)
 
 
-def endless_interim_responses(serve: Serve) -> Scripted:
-    return serve(Reply(INTERIM * 1000, slow_from=len(INTERIM)), api_timeout=0.2, api_retries=0)
+def endless_interim_responses(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    served = serve(Reply(INTERIM * 1000, slow_from=len(INTERIM)), api_timeout=60, api_retries=0)
+    time_out_when_received(monkeypatch, served.service)
+    return served
 
 
-def test_interim_responses_without_end_are_bounded_by_api_timeout(serve: Serve) -> None:
+def test_interim_responses_without_end_are_bounded_by_api_timeout(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ServiceUnreachable, match="got no complete response .* within api_timeout") as error:
-        endless_interim_responses(serve).client.post("api_keys", body={})
+        endless_interim_responses(serve, monkeypatch).client.post("api_keys", body={})
     assert error.value.may_have_acted
 
 

@@ -1,0 +1,38 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lets the time of an attempt pass once something has happened, so that the outcome is the same on a busy machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import Attempt
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService
+
+
+def time_out_when(monkeypatch: pytest.MonkeyPatch, has_happened: Callable[[Attempt], bool]) -> None:
+    """Let C(api_timeout) of each attempt pass as soon as C(has_happened), and not before."""
+    join = Attempt.join
+
+    def join_until(attempt: Attempt, timeout: float | None = None) -> None:
+        until = time.monotonic() + (timeout or 0)
+        while attempt.is_alive() and not has_happened(attempt) and time.monotonic() < until:
+            join(attempt, 0.01)
+
+    monkeypatch.setattr(Attempt, "join", join_until)
+
+
+def time_out_when_received(monkeypatch: pytest.MonkeyPatch, service: ScriptedService) -> None:
+    """Let C(api_timeout) of each attempt pass as soon as the service has received its request."""
+    attempts: list[Attempt] = []
+
+    def is_received(attempt: Attempt) -> bool:
+        if attempt not in attempts:
+            attempts.append(attempt)
+        return len(service.requests) >= len(attempts)
+
+    time_out_when(monkeypatch, is_received)
