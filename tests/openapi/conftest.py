@@ -19,6 +19,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from document import Document  # noqa: E402
 from mock_service import Contract, MockService, running_mock  # noqa: E402
 
+from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment  # noqa: E402
+from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import no_delays  # noqa: E402
+
+__all__ = ["no_delays", "plain_environment"]
+
 # The service's own client package contains its OpenAPI document. The document names no licence that permits copies,
 # so it is downloaded instead of stored here.
 PACKAGE = "@neondatabase/api-client@2.7.3"
