@@ -13,10 +13,12 @@ from typing import Any
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
+# The project has unfinished operations; the request was refused.
+LOCKED = 423
 # After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
-TRANSIENT_STATUSES = frozenset({423, 429, 500, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({LOCKED, 429, 500, 502, 503, 504})
 # After these, the service did not act, so that even a POST may be retried.
-REFUSED_STATUSES = frozenset({423, 429, 503})
+REFUSED_STATUSES = frozenset({LOCKED, 429, 503})
 # After these, the service did not act either: it rejected the request. After any other status, it may have acted: a gateway may
 # send it when the service is done, and a redirect is a usual response to a POST that succeeded.
 REJECTED_STATUSES = frozenset(

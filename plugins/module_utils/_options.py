@@ -60,6 +60,21 @@ def identifier(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
+def query_parameters(option: str, query: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The query parameters; empty when there are none. Raises InvalidOption for other values than strings, numbers and lists of them."""
+
+    def items(value: Any) -> list[Any]:
+        return value if isinstance(value, list) else [value]
+
+    for name, value in (query or {}).items():
+        if not all(isinstance(item, (str, int, float)) for item in items(value)):
+            raise InvalidOption(option, f"the value of {name} must be a string, a number, or a list of them")
+    return {
+        name: [str(item).lower() if isinstance(item, bool) else item for item in items(value)]
+        for name, value in (query or {}).items()
+    }
+
+
 def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
     """The option's ISO 8601 timestamp or age, which may be None."""
     text = params.get(option)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ._errors import InvalidOption
 from ._http.client import Client
 from ._http.pagination import pages
-from ._options import identifier, not_blank
+from ._options import identifier, not_blank, query_parameters
 
 
 class Projects(NamedTuple):
@@ -49,7 +49,7 @@ def list_projects(
     """
     projects: list[dict[str, Any]] = []
     unavailable: dict[str, None] = {}
-    for page in pages(client, "projects", field="projects", query=query, page_size=page_size):
+    for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
         projects += [project for project in page.items if filters.matches(project)]
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
@@ -63,22 +63,12 @@ def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises InvalidOption for the parameters of paging, and for values other than strings, numbers and lists of them.
     """
-    query = params["query"] or {}
-    for name, value in query.items():
+    for name in params["query"] or {}:
         if name == "limit":
             raise InvalidOption("query", "must not contain limit. Use page_size instead.")
         if name == "cursor":
             raise InvalidOption("query", "must not contain cursor. All pages are fetched anyway.")
-        if not all(isinstance(item, (str, int, float)) for item in _items(value)):
-            raise InvalidOption("query", f"the value of {name} must be a string, a number, or a list of them")
-    return {
-        name: [str(item).lower() if isinstance(item, bool) else item for item in _items(value)]
-        for name, value in query.items()
-    }
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return query_parameters("query", params["query"])
 
 
 def checked_filters(params: Mapping[str, Any]) -> Filters:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -24,6 +24,7 @@ from .session import MAX_CONNECTIONS, Request
 from .transport import Transport
 
 MAX_WORKERS = MAX_CONNECTIONS
+SUCCESS = range(200, 300)
 # A Date that is further off than this is no clock's.
 MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 
@@ -43,15 +44,15 @@ class Client:
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
-        return self._request("GET", segments, query=query)
+        return self.request("GET", segments, query=query)
 
     def post(self, *segments: str | int, body: Mapping[str, Any]) -> Response:
         """POST a JSON object to the path of these segments."""
-        return self._request("POST", segments, body=body)
+        return self.request("POST", segments, body=body)
 
     def delete(self, *segments: str | int) -> Response:
         """DELETE the path of these segments."""
-        return self._request("DELETE", segments)
+        return self.request("DELETE", segments)
 
     def with_api_key(self, api_key: str) -> Client:
         """A client of the same service with another key."""
@@ -70,28 +71,35 @@ class Client:
         """The time by the service's clock (aware, UTC), according to the Date header of the latest response."""
         return self.clock.utcnow() + self._service_ahead
 
-    def _request(
+    def request(
         self,
         method: str,
-        segments: tuple[str | int, ...],
+        segments: Sequence[str | int],
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
+        accept: Container[int] = SUCCESS,
+        retry_locked: bool = True,
+        may_be_empty: bool = False,
     ) -> Response:
-        path = "/" + "/".join(quote(str(segment), safe="") for segment in segments)
-        request = Request(method, path, query, body, str(uuid.uuid4()))
-        response = self._transport.send(request, self._deadline)
+        """Send any request. A status that C(accept) lacks is raised as a StatusError.
+
+        Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
+        """
+        request = Request(method, path_of(segments), query, body, str(uuid.uuid4()))
+        response = self._transport.send(request, self._deadline, retry_locked)
         self._learn_service_time(response.headers.get("Date"))
-        if not 200 <= response.status < 300:
+        if response.status not in accept:
             from .failures import status_error  # most tasks meet no error
 
             raise status_error(response, self.connection, request, self.clock)
         try:
-            decoded, problem = decode(response.content), None
+            is_empty = may_be_empty and not response.content.strip()
+            decoded, problem = None if is_empty else decode(response.content), None
         except UnsupportedJson as error:
             decoded, problem = None, str(error)
         except ValueError:
             decoded, problem = None, _why_not_json(response.content)
-        result = Response(decoded, method, path, response.attempts, request.request_id)
+        result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
         if problem:
             raise result.unexpected(problem)
         return result
@@ -104,6 +112,11 @@ class Client:
             return
         if abs(ahead) < MAX_CLOCK_DIFFERENCE:
             self._service_ahead = ahead
+
+
+def path_of(segments: Sequence[str | int]) -> str:
+    """The path below base_url, encoded."""
+    return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
 def _why_not_json(content: bytes) -> str:

@@ -197,6 +197,8 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     elif status == 404:
         error_class = NotFound
         message += " There is no such object, or the API key may not access it. Check its id and base_url."
+    elif 200 <= status < 300:
+        message += " The task does not accept this status."
     elif 300 <= status < 400:
         message += " Redirects are not followed, so that the key is sent to base_url only."
         message += " Set base_url to the service's own address."

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -24,21 +25,21 @@ class Page(NamedTuple):
 
 def pages(
     client: Client,
-    *segments: str,
-    field: str,
+    *segments: str | int,
+    field: str | None,
     query: Mapping[str, Any] | None = None,
     page_size: int | None = None,
     **types: type,
 ) -> Iterator[Page]:
-    """Yields the pages of the array C(field) of GET C(segments); each object once, by its string C(id).
+    """Yields the pages of the array C(field) (None: the response itself) of GET C(segments); each object once, by its C(id).
 
-    C(types) are further fields that each object must have, with their types.
+    C(types) are the fields that each object must have, with their types.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
     stop early. Raises what Client raises, and UnexpectedResponse if page after page repeats items: the list is not
     complete then.
     """
-    seen_ids: set[str] = set()
+    seen_ids: set[str | int] = set()
     seen_cursors: set[str] = set()
     cursor: str | None = None
     repeated_pages = 0
@@ -47,10 +48,10 @@ def pages(
         response = client.get(
             *segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}}
         )
-        items = response.items(field, id=str, **types)
-        fresh = list({item["id"]: item for item in items if item["id"] not in seen_ids}.values())
-        seen_ids.update(item["id"] for item in fresh)
-        yield Page(fresh, response)
+        items = response.items(field, **types)
+        fresh = {identity: item for item in items if (identity := _identity(item)) not in seen_ids}
+        seen_ids.update(fresh)
+        yield Page(list(fresh.values()), response)
         cursor = _next_cursor(response)
         if not items or not cursor or cursor in seen_cursors:
             return
@@ -62,9 +63,15 @@ def pages(
             )
 
 
+def _identity(item: Mapping[str, Any]) -> str | int:
+    """The id of an object; the complete object if it has none."""
+    identity = item.get("id")
+    return identity if isinstance(identity, (str, int)) else json.dumps(item, sort_keys=True)
+
+
 def _next_cursor(response: Response) -> str | None:
     """The opaque cursor, exactly as it came."""
-    if not response.object().get("pagination"):
+    if not isinstance(response.json, dict) or not response.json.get("pagination"):
         return None
     cursor = response.object("pagination").get("cursor")
     if cursor is not None and not isinstance(cursor, str):

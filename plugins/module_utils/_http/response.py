@@ -15,13 +15,14 @@ ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id")
 
 
 class Response(NamedTuple):
-    """The decoded JSON of a 2xx response, with what an error about it has to name."""
+    """The decoded JSON of a response, with what an error about it has to name."""
 
     json: Any
     method: str
     path: str
     attempts: int
     request_id: str
+    status: int = 200
 
     def __repr__(self) -> str:
         return f"Response({self.method} {self.path}, ...)"  # without the JSON, which may hold a secret
@@ -68,8 +69,10 @@ class Response(NamedTuple):
             if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
                 raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
         for field in ID_FIELDS:
-            if types.get(field, str) is str and (field in types or item.get(field)):
-                self.require_id(item.get(field))
+            value = item.get(field)
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            if not is_number and (field in types or value):
+                self.require_id(value)
         return item
 
     def require_id(self, value: Any) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from functools import partial
 
 from .._clock import Clock, Deadline
-from .._errors import REFUSED_STATUSES, TRANSIENT_STATUSES
+from .._errors import LOCKED, REFUSED_STATUSES, TRANSIENT_STATUSES
 from .._parallel import end_if_abandoned
 from .attempt import AttemptError, run_attempt
 from .backoff import pause_before_retry
 from .connection import Connection
 from .session import RawResponse, Request, exchange, open_session
+
+# Carried out twice, these have the effect of one request (RFC 9110, 9.2.2).
+REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 
 class Transport:
@@ -24,17 +27,21 @@ class Transport:
         self._clock = clock
         self._session = open_session(connection)
 
-    def send(self, request: Request, deadline: Deadline | None = None) -> RawResponse:
+    def send(self, request: Request, deadline: Deadline | None = None, retry_locked: bool = True) -> RawResponse:
         """The service's last response, whatever its status.
 
         Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,
-        there is a single attempt, which also ends by the deadline: its caller polls again by itself. GET and DELETE are
-        attempted again after every transient error, POST only if the service surely did not act. Raises
-        ServiceUnreachable, or UnexpectedResponse for a response that is too large.
+        there is a single attempt, which also ends by the deadline: its caller polls again by itself. GET, PUT and DELETE
+        are attempted again after every transient error, POST and PATCH only if the service surely did not act. Without
+        C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable, or UnexpectedResponse for a
+        response that is too large.
         """
         retries = 0 if deadline else self._connection.api_retries
         attempts = 0
         acted_before = False
+        retried = TRANSIENT_STATUSES if request.method in REPEATABLE_METHODS else REFUSED_STATUSES
+        if not retry_locked:
+            retried -= {LOCKED}
         while True:
             end_if_abandoned()
             attempts += 1
@@ -47,13 +54,13 @@ class Transport:
                     *run_attempt(partial(exchange, self._session, request, seconds), seconds), attempts, acted_before
                 )
                 may_have_acted = response.status not in REFUSED_STATUSES
-                may_retry = response.status in (REFUSED_STATUSES if request.method == "POST" else TRANSIENT_STATUSES)
+                may_retry = response.status in retried
             except AttemptError as failed:
                 from .failures import error_of  # most tasks meet no error
 
                 error = error_of(failed, self._connection, request, attempts, seconds, acted_before)
                 may_have_acted = failed.was_sent
-                may_retry = error.transient and not (request.method == "POST" and may_have_acted)
+                may_retry = error.transient and (request.method in REPEATABLE_METHODS or not may_have_acted)
             if may_retry and attempts <= retries:
                 acted_before = acted_before or may_have_acted
                 self._clock.sleep(pause_before_retry(attempts, response, self._clock.utcnow()))

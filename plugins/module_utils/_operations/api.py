@@ -74,7 +74,7 @@ def list_operations(
 
 def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
     """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
-    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size):
+    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, id=str):
         for operation in page.items:
             _require_operation(page.response, operation, project_id)
         yield page

@@ -37,6 +37,7 @@ class WaitState:
     - C(operations): the last known state of each operation, in the order asked for; None until it has been polled.
     - C(to_list): the unfinished operations that have still to be listed; None once they have been.
     - C(failed_since): when an operation was first seen C(failed).
+    - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
     - C(polled_at): when a project was last polled completely.
     - C(polls), C(next_poll_at): number of polls so far, and when the next one is due.
     - C(changes): status changes that this process has seen, each the operation with C(previous_status) and C(elapsed).
@@ -49,8 +50,10 @@ class WaitState:
         operations: Iterable[OperationRef] = (),
         to_list: UnfinishedOperations | None = None,
         elapsed: float = 0.0,
+        accepts_failure: bool = False,
     ):
         self.timeout = timeout
+        self.accepts_failure = accepts_failure
         self.operations: dict[OperationRef, Operation | None] = dict.fromkeys(operations)
         self.to_list = to_list
         self.failed_since: dict[OperationRef, float] = {}
@@ -95,11 +98,10 @@ class WaitState:
         return any(self.operations.values())
 
     def not_succeeded(self) -> list[OperationRef]:
-        """The operations that are unfinished, failed, or not polled yet."""
+        """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
+        awaited = SUCCEEDED | FAILED if self.accepts_failure else SUCCEEDED
         return [
-            ref
-            for ref, operation in self.operations.items()
-            if operation is None or operation["status"] not in SUCCEEDED
+            ref for ref, operation in self.operations.items() if operation is None or operation["status"] not in awaited
         ]
 
     def failed(self, grace: float) -> list[OperationRef]:
@@ -108,6 +110,7 @@ class WaitState:
             ref
             for ref, operation in self.operations.items()
             if operation
+            and not self.accepts_failure
             and operation["status"] in FAILED
             and (ref not in self.failed_since or self.elapsed() - self.failed_since[ref] >= grace)
         ]
@@ -137,6 +140,7 @@ class WaitState:
         """All but the changes, for another process of the same machine. C(remaining) is for whoever starts that process."""
         return {
             "timeout": self.timeout,
+            "accepts_failure": self.accepts_failure,
             "elapsed": self.elapsed(),
             "remaining": self.remaining(),
             "saved_at": self._clock.monotonic(),
@@ -156,7 +160,8 @@ class WaitState:
             # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
             elapsed = float(saved["elapsed"]) + max(0.0, clock.monotonic() - float(saved["saved_at"]))
             to_list = UnfinishedOperations(*saved["to_list"]) if saved["to_list"] else None
-            state = cls(clock, float(saved["timeout"]), to_list=to_list, elapsed=elapsed)
+            accepts_failure = bool(saved["accepts_failure"])
+            state = cls(clock, float(saved["timeout"]), (), to_list, elapsed, accepts_failure)
             state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
             state.failed_since = {_ref(*ref): float(since) for *ref, since in saved["failed_since"]}
             state.polled_at = {project_id: float(moment) for project_id, moment in saved["polled_at"].items()}

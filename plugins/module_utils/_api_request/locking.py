@@ -1,0 +1,111 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sends the request of a task once its project is unlocked, and waits for what the request started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from .._clock import Deadline
+from .._errors import LOCKED, ClouddbError, NotFound, StatusError
+from .._http.client import Client
+from .._operations.wait import Limits, StopWhen, Wait, poll_interval
+from .._operations.wait_failure import WaitFailed
+from .._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
+from .path import project_of
+from .plan import Plan
+from .send import LOOKBACK, Outcome, carry_out
+
+
+class Locked(ClouddbError):
+    """The project was locked until C(lock_timeout) was over; the request was not carried out."""
+
+    kind = "locked"
+
+
+class Unlocking(NamedTuple):
+    """A wait for a locked project that another process has begun, as its JSON form; C(acted) is that of carry_out()."""
+
+    wait: Mapping[str, Any]
+    acted: bool
+
+
+def send_when_unlocked(
+    client: Client,
+    plan: Plan,
+    limits: Limits,
+    lock_timeout: float,
+    stop_when: StopWhen | None = None,
+    resumed: Mapping[str, Any] | None = None,
+) -> Outcome | dict[str, Any]:
+    """Send the request. After a 423, wait until the project's unfinished operations have ended, and send it again.
+
+    With C(stop_when), the result may be that of an unfinished wait for the lock, whose C(_state) is the C(resumed) of the
+    next call. Raises what carry_out() raises, and Locked after C(lock_timeout) seconds.
+    """
+    started = client.service_now()
+    deadline: Deadline | None = None
+    acted, refusals = False, 0
+    lock: WaitState | None = None
+    if resumed:
+        acted = bool(resumed.get("acted"))
+        lock = WaitState.from_json(client.clock, resumed)
+        started -= timedelta(seconds=lock.elapsed())
+        deadline = Deadline.after(client.clock, lock.remaining())
+    while True:
+        if lock:
+            result = _wait_for_operations(client, plan, limits, lock, stop_when)
+            if "_state" in result:
+                return {**result, "_state": {**result["_state"], "locked": True, "acted": acted}}
+        try:
+            return carry_out(client, plan, started, acted)
+        except StatusError as error:
+            if error.status != LOCKED:
+                raise
+            refusal = error
+        acted = acted or refusal.may_have_acted
+        deadline = deadline or Deadline.after(client.clock, lock_timeout)
+        if deadline.remaining() <= 0:
+            raise _locked(plan, lock_timeout, lock, refusal)
+        project_id = project_of(plan.segments)
+        if project_id is None or (lock and not lock.operations):
+            # There is nothing to wait for that the collection knows of.
+            refusals += 1
+            pause = max(poll_interval(refusals, limits.interval), refusal.retry_after or 0.0)
+            client.clock.sleep(min(pause, deadline.remaining()))
+        if project_id:
+            to_list = UnfinishedOperations(project_id, LOOKBACK)
+            elapsed = lock_timeout - deadline.remaining()
+            lock = WaitState(client.clock, lock_timeout, (), to_list, elapsed, accepts_failure=True)
+
+
+def _wait_for_operations(
+    client: Client, plan: Plan, limits: Limits, lock: WaitState, stop_when: StopWhen | None
+) -> dict[str, Any]:
+    """Wait until no operation of the project is unfinished, or the deadline of C(lock) has passed."""
+    try:
+        return Wait(client, limits, lock).run(stop_when)
+    except WaitFailed as failure:
+        # At the deadline the request is sent once more. A project that can't be listed is left to the request as well.
+        if lock.remaining() > 0 and failure.kind != NotFound.kind:
+            raise
+    return {}
+
+
+def _locked(plan: Plan, lock_timeout: float, lock: WaitState | None, refusal: StatusError) -> Locked:
+    message = f"{plan.name} was refused with 423 for {lock_timeout:g} s (lock_timeout), and was not carried out."
+    unfinished = [ref.id for ref in lock.not_succeeded()] if lock else []
+    if unfinished:
+        message += f" Unfinished operations of the project: {', '.join(unfinished[:20])}."
+    return Locked(f"{message} Run the task again later, or increase lock_timeout.", refusal.details)
+
+
+def wait_state(client: Client, outcome: Outcome, timeout: float) -> WaitState:
+    """The state of a wait for the operations of C(outcome)."""
+    state = WaitState(client.clock, timeout)
+    for operation in outcome.operations:
+        state.record(OperationRef(operation["project_id"], operation["id"]), operation)
+    return state

@@ -1,0 +1,236 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sends the request of a task unless the object shows that nothing has to be sent, and finds out what a lost response said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError
+from .._http.client import SUCCESS, Client
+from .._http.pagination import pages
+from .._http.response import Response
+from .._operations.api import Operation, Selection, list_operations
+from .._operations.poll import unfinished_operations
+from .compare import contains, fields_of
+from .path import fill, is_complete, project_of
+from .plan import NoMatch, Object, Plan, find_object, find_objects, is_fulfilled, only
+
+CONFLICT = 409
+# Operations that are older are not those of an earlier run of the task.
+LOOKBACK = 86400.0
+# The request may be carried out only after its connection broke.
+LOOKUP_PAUSES = (0.0, 0.5, 1.0, 2.0)
+# The service's Date has whole seconds.
+CLOCK_MARGIN = timedelta(seconds=2)
+
+
+class Outcome(NamedTuple):
+    """What became of a request: C(before) and C(object) are the object before and after, C(operations) those to wait for."""
+
+    changed: bool
+    json: Any = None
+    status: int | None = None
+    object: Object | None = None
+    before: Object | None = None
+    operations: list[Operation] = []
+    warnings: list[str] = []
+
+
+class UnknownOutcome(ClouddbError):
+    """The service may have carried out the request, and nothing shows whether it has."""
+
+    kind = "unknown_outcome"
+
+
+def preview(client: Client, plan: Plan) -> Outcome:
+    """What carry_out() would do; sends GET requests only. An object that would be created has the id null."""
+    if plan.method == "GET":
+        return fetch(client, plan)
+    # Without its id, which an earlier task would have created, there is nothing to look up.
+    can_look_up = plan.find is not None and is_complete(plan.find.segments)
+    found = find_object(client, plan) if can_look_up else None
+    if can_look_up and is_fulfilled(plan, found):
+        return Outcome(False, object=found, before=found)
+    fields = fields_of(plan.body, found or {})
+    if plan.method == "DELETE":
+        return Outcome(True, before=found)
+    warnings = []
+    if plan.method != "POST" and can_look_up and found is None:
+        warnings.append(f"No object matches find. Unless an earlier task creates it, {plan.name} will fail.")
+    planned = {"id": None, **fields} if found is None else {**found, **fields}
+    return Outcome(True, object=planned, before=found, warnings=warnings)
+
+
+def fetch(client: Client, plan: Plan) -> Outcome:
+    """The response to a GET request; with C(all_pages) or C(find) the complete list."""
+    if plan.find is None and not plan.all_pages:
+        response = client.request("GET", plan.segments, plan.query, accept=plan.accept, may_be_empty=True)
+        return Outcome(False, response.json, response.status, object_in(response, plan))
+    if plan.find:
+        segments, field, query = plan.find.segments, plan.find.field, {**plan.query, **plan.find.query}
+    else:
+        segments, query = plan.segments, dict(plan.query)
+        field = _only_array(client.get(*segments, query=query))
+    items: list[Object] = []
+    first: Response | None = None
+    for page in pages(client, *segments, field=field, query=query):
+        first = first or page.response
+        items += page.items
+    assert first is not None
+    rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
+    found = None
+    if plan.find and plan.find.match:
+        found = only([item for item in items if contains(item, plan.find.match)], plan)
+    return Outcome(False, {**rest, field: items} if field else items, first.status, found)
+
+
+def _only_array(response: Response) -> str | None:
+    """The name of the only array in the response; None if the response itself is the array. Raises UnexpectedResponse."""
+    if isinstance(response.json, list):
+        return None
+    arrays = [name for name, value in response.object().items() if isinstance(value, list)]
+    if len(arrays) != 1:
+        names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
+        raise response.unexpected(f"a list was expected, but it has {names}; name the list in find.list")
+    return arrays[0]
+
+
+def carry_out(client: Client, plan: Plan, started: datetime, acted_before: bool = False) -> Outcome:
+    """Send the request of C(plan) once, unless the object shows that nothing has to be sent.
+
+    C(started) is the service's time when the task began; C(acted_before) is set if an earlier attempt of the task may have
+    been carried out. Raises what Client raises (StatusError with 423 if the project is locked), AmbiguousMatch, NoMatch, and
+    UnknownOutcome if the service may have carried out the request and nothing shows whether it has.
+    """
+    if plan.method == "GET":
+        return fetch(client, plan)
+    found = find_object(client, plan)
+    if is_fulfilled(plan, found):
+        if acted_before:
+            return _after_lost_response(client, plan, found, found, started)
+        operations = unfinished_about(client, plan, found) if found else []
+        return Outcome(False, object=found, before=found, operations=operations)
+    if found is None and plan.find and plan.method in ("PATCH", "PUT"):
+        raise NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
+    try:
+        return _sent(client, plan, found)
+    except StatusError as error:
+        if error.status == LOCKED or error.status in SUCCESS:
+            raise
+        if error.status == CONFLICT and plan.method == "POST" and plan.find:
+            # Another client was faster.
+            existing = find_object(client, plan)
+            if existing is not None:
+                return Outcome(
+                    False, object=existing, before=existing, operations=unfinished_about(client, plan, existing)
+                )
+        if isinstance(error, NotFound) and plan.method == "DELETE":
+            if error.may_have_acted or acted_before:
+                return _after_lost_response(client, plan, None, found, started)
+            if plan.find:
+                return Outcome(False, before=None)
+        if not error.may_have_acted:
+            raise
+        return _resolved(client, plan, found, error, started)
+    except RequestFailed as error:
+        if not error.may_have_acted:
+            raise
+        return _resolved(client, plan, found, error, started)
+
+
+def _sent(client: Client, plan: Plan, found: Object | None) -> Outcome:
+    segments = fill(plan.segments, found or {})
+    response = client.request(
+        plan.method, segments, plan.query, plan.body, accept=plan.accept, retry_locked=False, may_be_empty=True
+    )
+    started = started_operations(response)
+    after = None if plan.method == "DELETE" else object_in(response, plan) or found
+    return Outcome(response.status in SUCCESS, response.json, response.status, after, found, started)
+
+
+def started_operations(response: Response) -> list[Operation]:
+    """The operations that the request started (api.md, Operations returned by other requests). Raises UnexpectedResponse."""
+    if not isinstance(response.json, dict) or response.json.get("operations") is None:
+        return []
+    return response.items("operations", id=str, project_id=str, status=str)
+
+
+def object_in(response: Response, plan: Plan) -> Object | None:
+    """The object that the response is about: C(branch) for a path with C(branches), or the response itself if it has an id."""
+    if not isinstance(response.json, dict):
+        return None
+    for segment in reversed(plan.segments):
+        for name, value in response.json.items():
+            if isinstance(value, dict) and segment.startswith(name):
+                return value
+    return response.json if "id" in response.json else None
+
+
+def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFailed, started: datetime) -> Outcome:
+    """The outcome of a request whose response is missing, by what is there now. Raises UnknownOutcome."""
+    advice = "Check whether it was, before you run the task again."
+    if plan.find:
+        try:
+            for pause in LOOKUP_PAUSES:
+                client.clock.sleep(pause)
+                current = _object_now(client, plan, found)
+                if is_fulfilled(plan, current):
+                    return _after_lost_response(client, plan, current, found, started)
+            advice = "So far, it was not. It is safe to run the task again."
+        except ClouddbError as lookup_error:
+            advice = f"This could not be looked up: {lookup_error} It is safe to run the task again."
+    elif plan.method == "POST":
+        advice += " With find, the task looks this up by itself."
+    raise UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details) from error
+
+
+def _object_now(client: Client, plan: Plan, found: Object | None) -> Object | None:
+    """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
+    if plan.find and found and found.get("id") is not None:
+        return only(find_objects(client, plan.find, {"id": found["id"]}), plan)
+    return find_object(client, plan)
+
+
+def _after_lost_response(
+    client: Client, plan: Plan, after: Object | None, before: Object | None, started: datetime
+) -> Outcome:
+    """The outcome of a request that was carried out although its response is missing; its operations are those since then."""
+    operations: list[Operation] = []
+    project_id = _project_id(plan, after or before)
+    if project_id:
+        with suppress(NotFound):  # of a project that was deleted
+            operations = list_operations(client, project_id, Selection(created_after=started - CLOCK_MARGIN))
+    warning = f"The response to {plan.name} was lost. The service has carried out the request, as its list shows."
+    if plan.method != "DELETE" and before is after:
+        before = None
+    return Outcome(True, None, None, after, before, operations, [warning])
+
+
+def unfinished_about(client: Client, plan: Plan, found: Object) -> list[Operation]:
+    """The unfinished operations on the object, which an earlier run of the task may have started."""
+    project_id = _project_id(plan, found)
+    if not project_id:
+        return []
+    try:
+        operations = unfinished_operations(client, project_id, LOOKBACK)
+    except NotFound:
+        return []
+    ids = {found.get("id"), found.get("branch_id")} - {None}
+    return [
+        operation
+        for operation in operations
+        if project_id in ids or ids & {operation.get("branch_id"), operation.get("endpoint_id")}
+    ]
+
+
+def _project_id(plan: Plan, found: Mapping[str, Any] | None) -> str | None:
+    named = project_of(plan.segments)
+    if named or found is None:
+        return named
+    project_id = found.get("project_id") or (found.get("id") if plan.segments[0] == "projects" else None)
+    return project_id if project_of(("projects", str(project_id))) else None

@@ -1,0 +1,434 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sends any request of the API, and waits for the operations that it starts."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_request
+short_description: Send a request and wait for what it starts
+version_added: 1.0.0
+description:
+  - Sends any request of the control API. Creates, changes or deletes branches, databases, roles, projects and whatever else the service offers.
+  - Waits until the operations that the request started have succeeded, so that the next task can rely on them.
+  - With O(find), the task is idempotent. It looks the object up first, and sends the request only if something has to change.
+  - If a project is locked by unfinished operations (HTTP status 423), the module waits for them and then sends the request.
+  - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the module looks up what became of it.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying the target.
+    support: full
+    details:
+      - Only GET requests are sent. RV(request) shows the request that would be sent.
+      - An object that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: full
+options:
+  method:
+    description:
+      - HTTP method of the request.
+    type: str
+    choices: [GET, POST, PATCH, PUT, DELETE]
+    default: GET
+  path:
+    description:
+      - Path of the request below O(base_url), for example V(projects/wispy-lake-12345678/branches). The module encodes it.
+      - A segment such as V({id}) or V({name}) is replaced by that field of the object that O(find) found.
+    type: str
+    required: true
+  query:
+    description:
+      - Query parameters. Values are strings, numbers, booleans, or lists of them.
+    type: dict
+  body:
+    description:
+      - JSON object to send.
+    type: dict
+  status_code:
+    description:
+      - HTTP statuses of a successful response. If not set, any status from 200 to 299.
+    type: list
+    elements: int
+  find:
+    description:
+      - How to find the object that the request creates, changes or deletes. It is looked up before anything is sent, on all pages of its list.
+      - For POST, nothing is sent if one object matches.
+      - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. An object around them, such as C(branch)
+        in C({"branch": {"name": "preview"}}), is left out of the comparison. The task fails if no object matches.
+      - For DELETE, nothing is sent if no object matches.
+      - For GET, the object is returned as RV(object).
+      - The task fails if several objects match.
+      - If nothing has to be sent, the task still waits for unfinished operations on the object, which an interrupted run may have started.
+    type: dict
+    suboptions:
+      path:
+        description:
+          - Path of the list. If not set, it is O(path) without a placeholder at its end.
+        type: str
+      list:
+        description:
+          - Name of the array in the response, for example V(branches). If not set, the response itself is the array.
+        type: str
+      match:
+        description:
+          - Fields of the object with their values. Fields within fields are compared as well, and V("17") equals V(17).
+          - Required for all methods except for GET.
+        type: dict
+      query:
+        description:
+          - Query parameters of the lookup, for example C(search) or C(limit).
+        type: dict
+  all_pages:
+    description:
+      - Whether a GET request fetches all pages of the list that it returns. With O(find), it always does.
+    type: bool
+    default: false
+  wait:
+    description:
+      - Whether to wait for the operations that the request starts.
+    type: bool
+    default: true
+  timeout:
+    description:
+      - Seconds after which the task fails if operations are still unfinished.
+    type: float
+    default: 300
+  interval:
+    description:
+      - Maximum interval between polls, in seconds.
+    type: float
+    default: 5
+  failed_grace:
+    description:
+      - Seconds that the platform has to retry a V(failed) operation before it counts as failed.
+    type: float
+    default: 0
+  progress:
+    description:
+      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
+      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
+    type: bool
+  lock_timeout:
+    description:
+      - Seconds to wait for the unfinished operations of a locked project (HTTP status 423). V(0) fails at once.
+    type: float
+    default: 300
+  secret_fields:
+    description:
+      - Names of further fields whose values are secret.
+    type: list
+    elements: str
+    default: []
+  expose_secrets:
+    description:
+      - Whether the result contains the secrets of the response. Use it with C(no_log).
+      - Secret are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
+        C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password.
+        Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
+      - Secrets in O(body) are left out of the result in any case.
+    type: bool
+    default: false
+  _state:
+    description:
+      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
+    type: dict
+  _stop_when:
+    description:
+      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
+    type: dict
+notes:
+  - The target does not log the task's options, because O(body) may contain secrets.
+seealso:
+  - module: clouddb.control.operation_wait
+  - module: clouddb.control.project_info
+  - module: clouddb.control.api_key
+    description: Creates API keys and stores their secrets in files. Prefer it for API keys.
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a branch unless there is one of this name, and wait until its compute has started
+  clouddb.control.api_request:
+    method: POST
+    path: projects/wispy-lake-12345678/branches
+    find:
+      list: branches
+      match:
+        name: preview
+    body:
+      branch:
+        name: preview
+  register: branch
+
+- name: Create a database on the branch
+  clouddb.control.api_request:
+    method: POST
+    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/databases
+    find:
+      list: databases
+      match:
+        name: app
+    body:
+      database:
+        name: app
+        owner_name: app_owner
+
+- name: Keep a week of history
+  clouddb.control.api_request:
+    method: PATCH
+    path: projects/{id}
+    find:
+      list: projects
+      match:
+        name: shop
+    body:
+      project:
+        history_retention_seconds: 604800
+
+- name: Delete the branch
+  clouddb.control.api_request:
+    method: DELETE
+    path: projects/wispy-lake-12345678/branches/{id}
+    find:
+      list: branches
+      match:
+        name: preview
+
+- name: List all branches
+  clouddb.control.api_request:
+    path: projects/wispy-lake-12345678/branches
+    all_pages: true
+  register: branches
+
+- name: Create a role whose password is needed
+  clouddb.control.api_request:
+    method: POST
+    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/roles
+    find:
+      list: roles
+      match:
+        name: reporting
+    body:
+      role:
+        name: reporting
+    expose_secrets: true
+  no_log: true
+  register: role
+"""
+
+RETURN = r"""
+json:
+  description:
+    - Decoded response, without its secrets unless O(expose_secrets=true). With O(all_pages=true) it contains the complete list.
+    - V(null) if no request was sent, if the response was lost, and in check mode.
+  returned: success, and when the wait failed
+  type: raw
+  sample:
+    branch:
+      id: br-small-term-683261
+      name: preview
+    operations:
+      - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
+        project_id: wispy-lake-12345678
+        action: create_branch
+        status: running
+status:
+  description: HTTP status of the response. V(null) if RV(json) is not that of a response.
+  returned: success, and when the wait failed
+  type: int
+  sample: 201
+object:
+  description:
+    - The object that O(find) found, or that the response is about, such as its C(branch).
+    - V(null) if there is none, and after it was deleted.
+  returned: success, and when the wait failed
+  type: dict
+  sample:
+    id: br-small-term-683261
+    name: preview
+operations:
+  description: Last known state of each operation that the request started. Empty if there are none.
+  returned: success, and when the wait failed
+  type: list
+  elements: dict
+  sample:
+    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
+      project_id: wispy-lake-12345678
+      action: create_branch
+      status: finished
+request:
+  description: The request that was sent, or in check mode would be sent, without secrets. V(null) for GET requests, and if nothing has to change.
+  returned: success, and when the wait failed
+  type: dict
+  sample:
+    method: POST
+    path: /projects/wispy-lake-12345678/branches
+    query: {}
+    body:
+      branch:
+        name: preview
+elapsed:
+  description: Duration of the wait for RV(operations), in seconds.
+  returned: success, and when the wait failed
+  type: float
+  sample: 1.914
+polls:
+  description: Number of polls.
+  returned: success, and when the wait failed
+  type: int
+  sample: 5
+failed_ids:
+  description: Ids of the failed operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+pending_ids:
+  description: Ids of the unfinished operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+failure:
+  description:
+    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out, V(locked) if the project
+      was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out,
+      V(ambiguous_match) or V(no_match) if O(find) did not find one object.
+    - If an error response was the cause, C(status), C(message), C(code) and C(request_id) are those of the response.
+  returned: failure
+  type: dict
+  sample:
+    kind: locked
+    method: POST
+    path: /projects/wispy-lake-12345678/branches
+    attempts: 1
+    status: 423
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._api_request.locking import send_when_unlocked, wait_state
+from ..module_utils._api_request.plan import Plan, plan_from
+from ..module_utils._api_request.secrets import masked, secret_texts
+from ..module_utils._api_request.send import Outcome, preview
+from ..module_utils._errors import ClouddbError
+from ..module_utils._http.client import Client
+from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._operations.wait import Limits, StopWhen, Wait
+from ..module_utils._operations.wait_failure import WaitFailed
+from ..module_utils._operations.wait_state import WaitState
+from ..module_utils._options import seconds
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """The task's result, without the secrets that were not asked for."""
+    fields = params["secret_fields"]
+    exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
+
+    def without_secrets(result: Mapping[str, Any]) -> dict[str, Any]:
+        hidden = {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
+        return {**result, **masked(hidden, fields)}
+
+    try:
+        return without_secrets(_run(params, client, check_mode))
+    except ClouddbError as error:
+        error.result = without_secrets(error.result)
+        raise
+
+
+def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    limits = Limits(
+        interval=seconds(params, "interval", zero=False), failed_grace=seconds(params, "failed_grace"), workers=1
+    )
+    timeout, lock_timeout = seconds(params, "timeout"), seconds(params, "lock_timeout")
+    plan = plan_from(params, check_mode)
+    if check_mode:
+        return result_of(plan, preview(client, plan))
+    saved, stop_when = params.get("_state"), params.get("_stop_when")
+    stop_when = StopWhen(**stop_when) if stop_when else None
+    if saved and not saved.get("locked"):
+        return Wait(client, limits, WaitState.from_json(client.clock, saved)).run(stop_when)
+    outcome = send_when_unlocked(client, plan, limits, lock_timeout, stop_when, saved)
+    if not isinstance(outcome, Outcome):
+        return outcome
+    result = result_of(plan, outcome)
+    if not params["wait"]:
+        return result
+    try:
+        waited = Wait(client, limits, wait_state(client, outcome, timeout)).run(stop_when)
+    except WaitFailed as failure:
+        failure.result = {**result, **failure.result, "warnings": [*result["warnings"], *failure.result["warnings"]]}
+        raise
+    return {**result, **waited, "warnings": [*result["warnings"], *waited["warnings"]]}
+
+
+def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """The task's result before the wait."""
+    after = outcome.object if plan.method != "DELETE" or not outcome.changed else None
+    return {
+        "changed": outcome.changed,
+        "json": outcome.json,
+        "status": outcome.status,
+        "object": after,
+        "operations": outcome.operations,
+        "elapsed": 0.0,
+        "polls": 0,
+        "request": plan.request() if plan.method != "GET" and outcome.changed else None,
+        "diff": {"before": outcome.before or {}, "after": after or {}},
+        "warnings": outcome.warnings,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=connection_argument_spec(
+            method={"type": "str", "choices": ["GET", "POST", "PATCH", "PUT", "DELETE"], "default": "GET"},
+            path={"type": "str", "required": True},
+            query={"type": "dict"},
+            body={"type": "dict"},
+            status_code={"type": "list", "elements": "int"},
+            find={
+                "type": "dict",
+                "options": {
+                    "path": {"type": "str"},
+                    "list": {"type": "str"},
+                    "match": {"type": "dict"},
+                    "query": {"type": "dict"},
+                },
+            },
+            all_pages={"type": "bool", "default": False},
+            wait={"type": "bool", "default": True},
+            timeout={"type": "float", "default": 300},
+            interval={"type": "float", "default": 5},
+            failed_grace={"type": "float", "default": 0},
+            progress={"type": "bool"},
+            lock_timeout={"type": "float", "default": 300},
+            secret_fields={"type": "list", "elements": "str", "default": [], "no_log": False},
+            expose_secrets={"type": "bool", "default": False, "no_log": False},
+            _state={"type": "dict"},
+            _stop_when={"type": "dict"},
+        ),
+        supports_check_mode=True,
+    )
+    body, fields = module.params["body"], module.params["secret_fields"]
+    module.no_log_values.update(secret_texts(body, fields))
+    # With -vvv, Ansible shows the options.
+    module.params["body"] = masked(body, fields)
+    run_module(module, lambda params, client, check_mode: run({**params, "body": body}, client, check_mode))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shows the progress of a wait on the controller, while the module still runs where the task runs.
+
+The module runs several times. Each run returns after a status change or a minute of silence; its result has the status
+changes, and the state from which the next run resumes the wait.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ..module_utils._operations.status import SUCCEEDED
+from ..module_utils._untrusted import displayable
+
+# No polls are sent while the module starts, so its runs become longer, and starts rarer, as the wait goes on.
+FIRST_RUN_SECONDS = 2.0
+RUN_GROWTH = 1.5
+MAX_RUN_SECONDS = 20.0
+HEARTBEAT_SECONDS = 60.0
+RECONNECT_INTERVAL = 5.0
+
+display = Display()
+
+
+class ProgressAction(ActionBase):
+    """Runs the module of the same name, several times if the progress is to be shown."""
+
+    # Whether the target logs the task with its options.
+    logs_on_target = True
+
+    _requires_connection = True
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        shows_progress = self._shows_progress(task_vars)
+        if not self.logs_on_target:
+            task_vars = {**task_vars, "ansible_no_target_syslog": True}
+        if self._task.async_val or self._task.check_mode or not shows_progress:
+            return {**result, **self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val)}
+        return {**result, **self._run_with_progress(task_vars)}
+
+    def _shows_progress(self, task_vars: dict[str, Any]) -> bool:
+        if self._task.no_log:
+            return False
+        progress = self._task.args.get("progress")
+        if progress is None:
+            progress = self._templar.template(task_vars.get("clouddb_progress", True))
+        return bool(boolean(progress, strict=False))
+
+    def _run_with_progress(self, task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Run the module until it returns no state to resume from; the results of its runs together, the last ones first."""
+        self._shown_at = time.monotonic()
+        state: dict[str, Any] | None = None
+        min_seconds = FIRST_RUN_SECONDS
+        earlier: dict[str, Any] = {}
+        while True:
+            result = merged(earlier, self._run_module(state, min_seconds, task_vars))
+            state, changes = result.pop("_state", None), result.pop("_changes", [])
+            try:
+                self._show(result, changes, is_over=state is None)
+            except Exception as error:  # pylint: disable=broad-except
+                # The wait goes on even if its progress cannot be shown.
+                display.vvv(f"clouddb: the progress of the wait cannot be shown: {error!r}")
+            if state is None:
+                return result
+            earlier = result
+            min_seconds = min(min_seconds * RUN_GROWTH, MAX_RUN_SECONDS)
+
+    def _run_module(
+        self, state: dict[str, Any] | None, min_seconds: float, task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The result of one run. While the host is unreachable, a wait with a state is retried until its deadline."""
+        arguments = {**self._task.args, "_stop_when": {"min_seconds": min_seconds, "max_seconds": HEARTBEAT_SECONDS}}
+        retry_until = time.monotonic()
+        if state is not None:
+            arguments["_state"] = state
+            retry_until += state["remaining"]
+            # Only the first run is logged on the target: a task is one line there, without the state.
+            task_vars = {**task_vars, "ansible_no_target_syslog": True}
+        while True:
+            try:
+                result: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars)
+            except AnsibleConnectionFailure:
+                if time.monotonic() >= retry_until:
+                    raise
+                time.sleep(RECONNECT_INTERVAL)
+            else:
+                for internal in ("_state", "_stop_when"):
+                    result.get("invocation", {}).get("module_args", {}).pop(internal, None)
+                return result
+
+    def _show(self, result: dict[str, Any], changes: list[dict[str, Any]], is_over: bool) -> None:
+        """Show a line for each change, or that the wait goes on if nothing was shown for a while."""
+        lines = progress_lines(result.get("operations", []), changes)
+        if not lines and not is_over and time.monotonic() - self._shown_at >= HEARTBEAT_SECONDS:
+            lines = [heartbeat_line(result["operations"], result["elapsed"])]
+        for line in lines:
+            display.display(displayable(line))
+            self._shown_at = time.monotonic()
+
+
+def merged(earlier: dict[str, Any], latest: dict[str, Any]) -> dict[str, Any]:
+    """The results of two runs: the latest values, but all changes and warnings."""
+    result = {**earlier, **latest}
+    if earlier.get("changed"):
+        result["changed"] = True
+    if shown := earlier.get("warnings"):
+        result["warnings"] = [*shown, *(warning for warning in latest.get("warnings", []) if warning not in shown)]
+    return result
+
+
+def progress_lines(operations: list[dict[str, Any]], changes: list[dict[str, Any]]) -> list[str]:
+    """A line for each status change, for example
+    C(clouddb: proj-1 create_branch 3f2a running → finished (12 s) · 2 of 3 done).
+    """
+    done = sum(operation["status"] in SUCCEEDED for operation in operations) - sum(
+        change["status"] in SUCCEEDED for change in changes
+    )
+    lines = []
+    for change in changes:
+        done += change["status"] in SUCCEEDED
+        lines.append(
+            f"clouddb: {_name(change)} {change['previous_status']} → {change['status']} ({change['elapsed']:.0f} s) · {done} of {len(operations)} done"
+        )
+    return lines
+
+
+def heartbeat_line(operations: list[dict[str, Any]], elapsed: float) -> str:
+    """A line that says that the wait goes on, and names one of the operations that it waits for."""
+    if not operations:
+        return f"clouddb: waiting for the list of unfinished operations ({elapsed:.0f} s)"
+    pending = [operation for operation in operations if operation["status"] not in SUCCEEDED]
+    noun = "operation" if len(operations) == 1 else "operations"
+    status = pending[0]["status"] or "not polled yet"
+    return f"clouddb: waiting for {len(pending)} of {len(operations)} {noun} ({elapsed:.0f} s), including {_name(pending[0])} {status}"
+
+
+def _name(operation: dict[str, Any]) -> str:
+    return f"{operation['project_id']} {operation.get('action', 'operation')} {operation['id'][:8]}"

@@ -1,0 +1,218 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_request against the sandbox, whose clock moves with the pauses of the task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+BRANCHES = f"projects/{SHOP}/branches"
+PREVIEW = {
+    "path": BRANCHES,
+    "find": {"list": "branches", "match": {"name": "preview"}},
+    "body": {"branch": {"name": "preview"}},
+}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
+
+
+DEFAULTS: dict[str, Any] = {
+    name: option.get("default")
+    for name, option in {
+        "query": {},
+        "body": {},
+        "status_code": {},
+        "find": {},
+        "all_pages": {"default": False},
+        "wait": {"default": True},
+        "timeout": {"default": 300.0},
+        "interval": {"default": 5.0},
+        "failed_grace": {"default": 0.0},
+        "lock_timeout": {"default": 300.0},
+        "secret_fields": {"default": []},
+        "expose_secrets": {"default": False},
+    }.items()
+}
+
+
+def task(client: Client, method: str = "GET", check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module with these options."""
+    params = {**DEFAULTS, "method": method, **options}
+    if params["find"]:
+        params["find"] = {"path": None, "list": None, "match": None, "query": None, **params["find"]}
+    return api_request.run(params, client, check_mode)
+
+
+def failing(client: Client, method: str = "GET", **options: Any) -> dict[str, Any]:
+    """The result of the module when it fails with these options."""
+    with pytest.raises(ClouddbError) as error:
+        task(client, method, **options)
+    return error.value.as_result()
+
+
+def branches(sandbox: Sandbox) -> list[str]:
+    return [branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}")["branches"]]
+
+
+def test_creates_an_object_and_waits_until_it_can_be_used(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["status"], result["object"]["name"]) == (True, 201, "preview")
+    assert [(operation["action"], operation["status"]) for operation in result["operations"]] == [
+        ("create_branch", "finished"),
+        ("start_compute", "finished"),
+    ]
+    assert result["json"]["branch"]["id"] == result["object"]["id"]
+    assert result["request"] == {"method": "POST", "path": f"/{BRANCHES}", "query": {}, "body": PREVIEW["body"]}
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_sends_nothing_when_the_object_is_there(sandbox: Sandbox, client: Client) -> None:
+    created = task(client, "POST", **PREVIEW)["object"]
+    before = sandbox.sent()
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["object"]["id"], result["request"]) == (False, created["id"], None)
+    assert {line.split()[0] for line in sandbox.sent()[len(before) :]} == {"GET"}
+
+
+def test_waits_for_what_an_interrupted_run_has_started(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
+    result = task(client, "POST", **PREVIEW)
+    assert not result["changed"]
+    assert {operation["status"] for operation in result["operations"]} == {"finished"}
+    assert len(result["operations"]) == 2
+
+
+def test_does_not_wait_when_it_is_told_not_to(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    result = task(client, "POST", wait=False, **PREVIEW)
+    assert clock.pauses == []
+    assert {operation["status"] for operation in result["operations"]} <= {"scheduling", "running"}
+
+
+def test_waits_for_a_locked_project_instead_of_retrying(sandbox: Sandbox, client: Client) -> None:
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
+    result = task(
+        client,
+        "PATCH",
+        path=f"projects/{SHOP}",
+        body={"project": {"history_retention_seconds": 3600}},
+    )
+    assert (result["changed"], result["status"]) == (True, 200)
+    patches = [line for line in sandbox.sent() if line.startswith("PATCH")]
+    assert len(patches) == 2
+    assert sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"] == 3600
+
+
+def test_fails_when_the_project_stays_locked(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.plan((0, "running"), action="create_branch")
+    stuck = sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})["operations"][0]["id"]
+    result = failing(
+        client, "PATCH", path=f"projects/{SHOP}", body={"project": {"history_retention_seconds": 1}}, lock_timeout=60.0
+    )
+    assert result["failure"]["kind"] == "locked"
+    assert stuck in result["msg"]
+    assert 60 <= clock.elapsed < 70
+
+
+@pytest.mark.parametrize("fault", ["lost_answer", "truncate", "malformed"])
+def test_looks_up_what_became_of_a_lost_response(sandbox: Sandbox, client: Client, fault: str) -> None:
+    sandbox.fault(fault, method="POST")
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["json"], result["object"]["name"]) == (True, None, "preview")
+    assert {operation["action"] for operation in result["operations"]} == {"create_branch", "start_compute"}
+    assert {operation["status"] for operation in result["operations"]} == {"finished"}
+    assert "was lost" in result["warnings"][0]
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_says_that_a_lost_request_was_not_carried_out(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("reset", method="POST")
+    result = failing(client, "POST", **PREVIEW)
+    assert result["failure"]["kind"] == "unknown_outcome"
+    assert "So far, it was not." in result["msg"]
+    assert sum(line.startswith("POST") for line in sandbox.sent()) == 1
+    assert branches(sandbox) == ["main"]
+
+
+def test_a_lost_response_without_find_is_an_unknown_outcome(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("lost_answer", method="POST")
+    result = failing(client, "POST", path=BRANCHES, body=PREVIEW["body"])
+    assert result["failure"]["kind"] == "unknown_outcome"
+    assert "With find" in result["msg"]
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_retries_a_request_that_was_refused(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=503, method="POST", times=2)
+    assert task(client, "POST", **PREVIEW)["status"] == 201
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_a_conflict_with_another_client_is_no_change(sandbox: Sandbox, client: Client) -> None:
+    """Another client creates the branch between the lookup and the request."""
+    sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body={"branches": []})
+    sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["object"]["name"]) == (False, "preview")
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_changes_only_what_differs(sandbox: Sandbox, client: Client) -> None:
+    options: dict[str, Any] = {
+        "path": "projects/{id}",
+        "find": {"list": "projects", "match": {"name": "shop"}, "path": "projects"},
+        "body": {"project": {"history_retention_seconds": 7200}},
+    }
+    result = task(client, "PATCH", **options)
+    assert (result["changed"], result["object"]["id"]) == (True, SHOP)
+    assert [operation["status"] for operation in result["operations"]] == ["finished"]
+    assert sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"] == 7200
+
+
+def test_deletes_once(sandbox: Sandbox, client: Client) -> None:
+    options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "blog"}}}
+    first, second = task(client, "DELETE", **options), task(client, "DELETE", **options)
+    assert (first["changed"], first["object"], second["changed"]) == (True, None, False)
+    assert [operation["action"] for operation in first["operations"]] == ["delete_tenant"]
+    assert [line for line in sandbox.sent() if line.startswith("DELETE")] == [f"DELETE /projects/{BLOG}"]
+
+
+def test_a_deletion_whose_response_was_lost_is_a_change(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("lost_answer", method="DELETE")
+    options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "blog"}}}
+    result = task(client, "DELETE", **options)
+    assert result["changed"]
+    assert [(item["action"], item["status"]) for item in result["operations"]] == [("delete_tenant", "finished")]
+    assert "was lost" in result["warnings"][0]
+
+
+def test_check_mode_sends_only_gets(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, "POST", check_mode=True, **PREVIEW)
+    assert (result["changed"], result["json"], result["object"]) == (True, None, {"id": None, "name": "preview"})
+    assert result["diff"] == {"before": {}, "after": {"id": None, "name": "preview"}}
+    later = task(client, "POST", check_mode=True, path=f"{BRANCHES}//databases", body={"database": {"name": "app"}})
+    assert later["changed"]
+    assert {line.split()[0] for line in sandbox.sent()} == {"GET"}
+    assert branches(sandbox) == ["main"]
+
+
+def test_fetches_all_pages(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    result = task(client, path="projects", all_pages=True)
+    assert [project["name"] for project in result["json"]["projects"]] == ["blog", "shop"]
+    assert "pagination" not in result["json"]
+    found = task(client, path="projects", find={"list": "projects", "match": {"name": "shop"}})
+    assert found["object"]["id"] == SHOP
+    assert not found["changed"]
