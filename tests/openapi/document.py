@@ -23,7 +23,6 @@ EXAMPLES_BY_FORMAT = {
     "uri": "https://example.com",
     "uuid": "a07f8772-1877-4da9-a939-3a3ae62d1d8d",
 }
-EXAMPLES_BY_TYPE = {"string": "example", "boolean": True}
 
 
 class Operation(NamedTuple):
@@ -57,6 +56,7 @@ class Document:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=JsonschemaSafeLoader)  # noqa: S506 - a safe loader
         document = cls(json.loads(json.dumps(content)))
         document.content = document._without_all_of(document.content)
+        document._document_discriminators()
         return document
 
     def operations(self) -> list[Operation]:
@@ -81,7 +81,7 @@ class Document:
         path, query = operation.path, {}
         for parameter in operation.definition["parameters"]:
             if parameter.get("required"):
-                value = parameter["example"] if "example" in parameter else self.example(parameter["schema"])
+                value = parameter.get("example") or self.example(parameter["schema"], parameter["name"])
                 if parameter["in"] == "path":
                     path = path.replace("{" + parameter["name"] + "}", str(value))
                 else:
@@ -92,43 +92,42 @@ class Document:
     def example_response(self, operation: Operation) -> tuple[int, Any]:
         """Status and body of the first successful response; the body is None if the response has none in JSON."""
         status = min(status for status in operation.definition["responses"] if status.startswith("2"))
-        return int(status), self._example_json(self.resolve(operation.definition["responses"][status]))
+        response = self.resolve(operation.definition["responses"][status])
+        return int(status), self._example_json(response, str(operation) not in INVALID_EXAMPLES)
 
-    def example(self, schema: dict[str, Any]) -> Any:
-        """A value that is valid by this schema: the schema's example if it has one."""
+    def example_error(self, operation: Operation) -> Any:
+        """The body of the response to a request that fails."""
+        return self._example_json(self.resolve(operation.definition["responses"]["default"]))
+
+    def example(self, schema: dict[str, Any], name: str = "") -> Any:
+        """A value that is valid by this schema, the schema's example if it has one. C(name) is that of the field."""
         schema = self.resolve(schema)
-        for name in ("example", "default"):
-            if name in schema:
-                return schema[name]
-        for name in ("oneOf", "anyOf"):
-            if name in schema:
-                return self._discriminated(schema, self.example(schema[name][0]))
+        for keyword in ("example", "default"):
+            if keyword in schema:
+                return schema[keyword]
+        for keyword in ("oneOf", "anyOf"):
+            if keyword in schema:
+                return self.example(schema[keyword][0], name)
         if "enum" in schema:
             return schema["enum"][0]
         if schema.get("type") == "array":
-            return [self.example(schema["items"])]
+            return [self.example(schema["items"], name)]
         if schema.get("type") in ("integer", "number"):
             return schema.get("minimum", 1)
-        if schema.get("type") in EXAMPLES_BY_TYPE:
-            return EXAMPLES_BY_FORMAT.get(schema.get("format", ""), EXAMPLES_BY_TYPE[schema["type"]])
-        return {name: self.example(value) for name, value in schema.get("properties", {}).items()}
+        if schema.get("type") == "boolean":
+            return True
+        if schema.get("type") == "string":
+            return EXAMPLES_BY_FORMAT.get(schema.get("format", ""), f"any{name}".replace("_", ""))
+        return {field: self.example(value, field) for field, value in schema.get("properties", {}).items()}
 
-    @staticmethod
-    def _discriminated(schema: dict[str, Any], value: Any) -> Any:
-        """The example of the first alternative, with the property that says which one it is."""
-        if "discriminator" not in schema:
-            return value
-        mapping = schema["discriminator"]["mapping"]
-        [kind] = [kind for kind, reference in mapping.items() if reference == schema["oneOf"][0]["$ref"]]
-        return {**value, schema["discriminator"]["propertyName"]: kind}
-
-    def _example_json(self, holder: dict[str, Any]) -> Any:
+    def _example_json(self, holder: dict[str, Any], documented: bool = True) -> Any:
+        """The example in JSON of a request's or response's body: the documented one, or one made from the schema."""
         media = holder.get("content", {}).get("application/json")
         if media is None:
             return None
-        if "example" in media:
+        if documented and "example" in media:
             return media["example"]
-        for example in media.get("examples", {}).values():
+        for example in media.get("examples", {}).values() if documented else ():
             return self.resolve(example)["value"]
         return self.example(media["schema"])
 
@@ -136,8 +135,17 @@ class Document:
         parameters = [*item.get("parameters", []), *operation.get("parameters", [])]
         return {**operation, "parameters": [self.resolve(parameter) for parameter in parameters]}
 
+    def _document_discriminators(self) -> None:
+        """Add the properties that tell alternatives apart: the document names them, but the alternatives lack them."""
+        for schema in self.content["components"]["schemas"].values():
+            if "discriminator" in schema:
+                name, mapping = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]
+                for kind, reference in mapping.items():
+                    properties = self.resolve({"$ref": reference}).setdefault("properties", {})
+                    properties.setdefault(name, {"type": "string", "enum": [kind]})
+
     def _without_all_of(self, node: Any) -> Any:
-        """A copy in which the schemas of each C(allOf) are merged, because none of them alone knows all properties."""
+        """A copy in which unknown properties can be forbidden: no schema is one part of an object, as in C(allOf)."""
         if isinstance(node, list):
             return [self._without_all_of(value) for value in node]
         if not isinstance(node, dict):
@@ -151,4 +159,6 @@ class Document:
                     merged[name] = sorted({*merged.get(name, []), *value})
                 else:
                     merged.setdefault(name, value)
+        if "oneOf" in merged or "anyOf" in merged:
+            merged.setdefault("additionalProperties", True)
         return merged

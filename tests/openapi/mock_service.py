@@ -97,11 +97,17 @@ class MockService:
         self.violations: list[str] = []
         self._contract = contract
         self._bodies: dict[str, list[Any]] = {}
+        self._failures: dict[str, int] = {}
 
     def reply(self, operation: str, *bodies: Any) -> None:
         """Send these bodies instead of the document's example: one after another, the last one from then on."""
         assert operation in self._contract.operations
         self._bodies[operation] = list(bodies)
+
+    def fail_once(self, operation: str, status: int) -> None:
+        """Refuse the next request of this operation with the document's error response."""
+        assert operation in self._contract.operations
+        self._failures[operation] = status
 
     def respond(self, environ: dict[str, Any], start_response: Any) -> Any:
         """The WSGI application."""
@@ -120,6 +126,9 @@ class MockService:
             bodies = self._bodies.get(str(operation), [])
             if bodies:
                 body = bodies.pop(0) if len(bodies) > 1 else bodies[0]
+            failure = self._failures.pop(str(operation), None)
+            if failure:
+                status, body = failure, self._contract.document.example_error(operation)
             response = json_response(status, body)
             errors = self._contract.response_errors(request, response)
         self.violations += errors
@@ -137,7 +146,6 @@ def running_mock(contract: Contract) -> Iterator[MockService]:
     """Run a mock in a thread."""
     service = MockService(contract)
     server = make_server("127.0.0.1", 0, service.respond, threaded=True)
-    server.log = lambda *_arguments: None  # type: ignore[method-assign]
     service.base_url = f"http://127.0.0.1:{server.server_port}{BASE_PATH}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
-from ansible.inventory.data import InventoryData
-from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import inventory_loader
 from mock_service import Contract, MockService
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations as event_source
@@ -70,7 +69,8 @@ def sent(service: MockService) -> list[str]:
 
 
 def test_api_key_info_returns_the_keys(service: MockService, examples: Examples) -> None:
-    assert run(api_key_info, service).success["api_keys"] == examples[LIST_KEYS]
+    newest_last = sorted(examples[LIST_KEYS], key=lambda key: key["created_at"])
+    assert run(api_key_info, service).success["api_keys"] == newest_last
 
 
 def test_api_key_is_created(service: MockService, examples: Examples, tmp_path: Path) -> None:
@@ -104,14 +104,13 @@ def test_api_key_is_revoked(service: MockService, examples: Examples, option: st
 def test_rotation_is_planned_and_a_deployed_key_inspected(
     service: MockService, examples: Examples, tmp_path: Path
 ) -> None:
-    name = examples[LIST_KEYS][0]["name"]
     (tmp_path / "key").write_text(examples[CREATE_KEY]["key"], encoding="utf-8")
     files = {"dest": str(tmp_path / "key"), "record": str(tmp_path / "record")}
     inspected = run(api_key_deployment, service, step="inspect", consumer="web1", run="first", **files).success
     assert inspected["evidence"]["accepted"] is True
 
     options = {"evidence": [inspected["evidence"]], "hosts": ["web1"], "max_age": "0"}
-    planned = run(api_key_rotation, service, step="plan", name=name, run="first", **options).success
+    planned = run(api_key_rotation, service, step="plan", name="mykey_{timestamp}", run="first", **options).success
     assert planned["reason"]
     assert sent(service) == [LIST_KEYS, LIST_KEYS]
 
@@ -132,7 +131,7 @@ def test_project_info_fetches_all_pages(service: MockService, examples: Examples
     options = {"page_size": 400, "query": {"search": "wind", "org_id": "org-morning-bread-81040908"}}
     result = run(project_info, service, **options).success
     assert result["projects"] == [first, second]
-    assert "lost-sea-1" in " ".join(result["warnings"])
+    assert "lost-sea-1" in str(result["warnings"])
     assert sent(service) == [LIST_PROJECTS] * 3
 
 
@@ -225,15 +224,16 @@ def test_inventory_has_the_projects(service: MockService, examples: Examples, tm
     path = tmp_path / "test.clouddb.yml"
     path.write_text(yaml.safe_dump({**config, "hostnames": ["id"]}), encoding="utf-8")
     projects = examples[LIST_PROJECTS]["projects"]
-    unfinished = {**examples[LIST_OPERATIONS]["operations"][0], "status": "failed", "project_id": projects[0]["id"]}
+    failed = {**examples[LIST_OPERATIONS]["operations"][0], "status": "failed", "project_id": projects[0]["id"]}
     service.reply(LIST_PROJECTS, {**examples[LIST_PROJECTS], "projects": projects[:1]})
-    service.reply(LIST_OPERATIONS, {"operations": [unfinished]})
-    inventory = InventoryData()
-    inventory_loader.get("clouddb.control.projects").parse(inventory, DataLoader(), str(path), cache=False)
+    service.reply(LIST_OPERATIONS, {"operations": [failed]})
+    command = ["ansible-inventory", "--inventory", str(path), "--list"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    listed = json.loads(printed, object_hook=lambda value: value.get("__ansible_unsafe", value))
 
-    [host] = inventory.hosts.values()
-    assert host.name == projects[0]["id"]
-    assert {f"clouddb_{name}": value for name, value in projects[0].items()}.items() <= host.vars.items()
+    [variables] = listed["_meta"]["hostvars"].values()
+    assert list(listed["_meta"]["hostvars"]) == [projects[0]["id"]]
+    assert {f"clouddb_{name}": value for name, value in projects[0].items()}.items() <= variables.items()
     assert {LIST_PROJECTS, LIST_OPERATIONS} == set(sent(service))
 
 
