@@ -16,11 +16,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from document import Document  # noqa: E402
-from mock_service import Contract, MockService, running_mock  # noqa: E402
+from document import Document
+from mock_service import Contract, MockService, running_mock
 
-from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment  # noqa: E402
-from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import no_delays  # noqa: E402
+from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment
+from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import no_delays
 
 __all__ = ["no_delays", "plain_environment"]
 

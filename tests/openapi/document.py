@@ -53,7 +53,7 @@ class Document:
     @classmethod
     def read(cls, file: Path) -> Document:
         """Read a YAML file. Timestamps stay strings; statuses, numbers in YAML, become strings as in JSON."""
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=JsonschemaSafeLoader)  # noqa: S506 - a safe loader
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=JsonschemaSafeLoader)
         document = cls(json.loads(json.dumps(content)))
         document.content = document._without_all_of(document.content)
         document._document_discriminators()

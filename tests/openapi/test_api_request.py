@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from document import Operation
 from mock_service import Contract, MockService
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
 
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
@@ -29,9 +31,24 @@ SECRETS = {
     "s3_secret_access_key",
     "secret_server_key",
 }
-# Fields that are masked although they give no access: their names, or in the last case that of email_and_password, the
-# object that has them, contain that of a secret.
-MASKED_BY_NAME = {"token_id", "token_id_short", "email_verification_method"}
+# Fields that are masked although they give no access: their names contain that of a secret.
+MASKED_BY_NAME = {"email_and_password", "token_id", "token_id_short"}
+# Fields that the document marks as sensitive because they name people, databases or hosts.
+PRIVATE = {
+    *("address_city", "address_country", "address_line1", "address_line2", "address_postal_code", "address_state"),
+    *("column_name", "database", "database_name", "db_name", "email", "granted_to_email", "host", "last_name", "login"),
+    *(
+        "masking_function",
+        "masking_value",
+        "name",
+        "pooler_host",
+        "pub_client_key",
+        "schema_name",
+        "state",
+        "table_name",
+    ),
+    *("tax_id", "username"),
+}
 ADDRESS = "postgresql://alex:{password}@ep-cool-darkness-123456.example.com/neondb?sslmode=require"
 
 PROJECT = "/projects/spring-example-302709"
@@ -52,14 +69,14 @@ def run(service: MockService, operation: str, path: str, check_mode: bool = Fals
     return run_main(api_request, {**connection, "method": operation, "path": path, **options}, check_mode=check_mode)
 
 
-def strings(value: Any, field: str = "") -> Iterator[tuple[dict[str, Any] | list[Any], Any, str]]:
-    """The strings in a response: the object or array that has it, its index there, and the name of its field."""
+def strings(value: Any, *fields: str) -> Iterator[tuple[Any, Any, set[str]]]:
+    """The strings in a response: the object or array that has it, its index there, and the names of the fields around it."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for index, inner in entries:
-        name = index if isinstance(index, str) else field
+        names = (*fields, index) if isinstance(index, str) else fields
         if isinstance(inner, str):
-            yield value, index, name
-        yield from strings(inner, name)
+            yield value, index, set(names)
+        yield from strings(inner, *names)
 
 
 def is_json(contract: Contract, operation: Operation) -> bool:
@@ -79,6 +96,13 @@ def test_all_operations_but_two_use_json(contract: Contract) -> None:
     assert len(contract.operations) > 150
 
 
+def test_fields_that_the_document_marks_as_sensitive_are_known(contract: Contract) -> None:
+    objects = {"connection_uris", "roles"}
+    schemas = contract.document.content["components"]["schemas"].values()
+    sensitive = {field for schema in schemas for field in schema.get("x-sensitive", [])}
+    assert sensitive | {"client_secret"} == SECRETS | PRIVATE | objects
+
+
 def test_every_operation(contract: Contract, service: MockService, operation: Operation) -> None:
     """The request is valid, and the result is the example response without its secrets."""
     if not is_json(contract, operation):
@@ -88,11 +112,11 @@ def test_every_operation(contract: Contract, service: MockService, operation: Op
     body = copy.deepcopy(body)
     expected = copy.deepcopy(body)
     secrets = []
-    for (holder, index, field), (shown, _index, _field) in zip(list(strings(body)), list(strings(expected))):
-        if field in SECRETS:
-            secrets.append(f"{field}-{len(secrets)}-of-the-response")
+    for (holder, index, fields), (shown, _index, _fields) in zip(list(strings(body)), list(strings(expected))):
+        if fields & SECRETS:
+            secrets.append(f"secret-{len(secrets)}-of-the-response")
             holder[index] = secrets[-1]
-        if field in SECRETS | MASKED_BY_NAME:
+        if fields & (SECRETS | MASKED_BY_NAME):
             shown[index] = MASK
     service.reply(str(operation), body)
 
@@ -132,11 +156,13 @@ def test_address_with_a_password_is_masked(service: MockService, address: str) -
 def test_existing_object_is_not_created(contract: Contract, service: MockService, path: str) -> None:
     listed, body = OBJECTS[path]
     [fields] = [value for value in body.values() if isinstance(value, dict)] or [{"name": body.get("key_name")}]
-    operation = list_operation(contract, service, path)
+    operation = list_operation(contract, path)
     _status, example = contract.document.example_response(operation)
     items = example[listed] if listed else example
     first = {**items[0], **fields}
-    service.reply(str(operation), {**example, listed: [first]} if listed else [first], {**example, listed: []} if listed else [])
+    service.reply(
+        str(operation), {**example, listed: [first]} if listed else [first], {**example, listed: []} if listed else []
+    )
     service.reply("GET /projects/{project_id}/operations", {"operations": []})
 
     result = run(service, "POST", path, body=body, find={"list": listed, "match": fields}).success
@@ -148,10 +174,12 @@ def test_existing_object_is_not_created(contract: Contract, service: MockService
 @pytest.mark.parametrize("path", OBJECTS)
 def test_missing_object_is_created(contract: Contract, service: MockService, path: str) -> None:
     listed, body = OBJECTS[path]
-    operation = list_operation(contract, service, path)
+    operation = list_operation(contract, path)
     _status, example = contract.document.example_response(operation)
     service.reply(str(operation), {**example, listed: []} if listed else [])
-    result = run(service, "POST", path, body=body, wait=False, find={"list": listed, "match": {"name": "absent"}}).success
+    result = run(
+        service, "POST", path, body=body, wait=False, find={"list": listed, "match": {"name": "absent"}}
+    ).success
     assert result["changed"] is True
     assert [sent for sent in service.sent if sent[1] is not None] == [(str(operation).replace("GET", "POST"), body)]
 
@@ -163,14 +191,15 @@ def test_missing_object_is_not_deleted(contract: Contract, service: MockService,
         path = f"{PROJECT}/endpoints"
     identifier = "{name}" if item in ("database", "role") else "{id}"
     find = {"list": listed, "match": {"name": "absent"}}
-    operation = list_operation(contract, service, path)
+    operation = list_operation(contract, path)
     _status, example = contract.document.example_response(operation)
     service.reply(str(operation), example, {**example, listed: []})
     assert run(service, "DELETE", f"{path}/{identifier}", find=find).success["changed"] is False
 
     service.sent.clear()
     service.reply(str(operation), example, {**example, listed: []})
-    find["match"] = {identifier.strip("{}"): example[listed][0][identifier.strip("{}")]}
+    # The last one, because the databases of the example have the same id.
+    find["match"] = {identifier.strip("{}"): example[listed][-1][identifier.strip("{}")]}
     deleted = run(service, "DELETE", f"{path}/{identifier}", find=find, wait=False).success
     assert (deleted["changed"], deleted["object"]) == (True, None)
     assert [name.partition(" ")[0] for name, _body in service.sent][-1] == "DELETE"
@@ -196,7 +225,9 @@ def test_operations_of_the_response_are_waited_for(contract: Contract, service: 
     running = [{**operation, "status": "running"} for operation in finished]
     service.reply(str(create), {**body, "operations": running})
     service.reply("GET /projects/{project_id}/operations", {"operations": running}, {"operations": finished})
-    service.reply("GET /projects/{project_id}/operations/{operation_id}", *({"operation": one[0]} for one in (running, finished)))
+    service.reply(
+        "GET /projects/{project_id}/operations/{operation_id}", *({"operation": one[0]} for one in (running, finished))
+    )
     result = run(service, "POST", f"{PROJECT}/branches", body={"branch": {"name": "dev2"}}).success
     assert result["operations"] == finished
     assert result["polls"] >= 2
@@ -213,13 +244,15 @@ def test_locked_project_is_waited_for(contract: Contract, service: MockService) 
 def test_failure_has_the_fields_of_the_error(service: MockService) -> None:
     service.fail_once("POST /projects/{project_id}/branches", 422)
     outcome = run(service, "POST", f"{PROJECT}/branches", body={"branch": {"name": "dev2"}})
-    assert (outcome.failure["status"], outcome.failure["message"]) == (422, "any-message")
-    assert outcome.failure["request_id"] == "any-request-id"
+    assert (outcome.failure["status"], outcome.failure["message"]) == (422, "anymessage")
+    assert outcome.failure["request_id"] == "anyrequestid"
 
 
 def test_all_pages_of_a_list(contract: Contract, service: MockService) -> None:
     _status, example = contract.document.example_response(contract.operations["GET /projects"])
-    pages = [{**example, "projects": [project], "pagination": {"cursor": project["id"]}} for project in example["projects"]]
+    pages = [
+        {**example, "projects": [project], "pagination": {"cursor": project["id"]}} for project in example["projects"]
+    ]
     # The list may be incomplete.
     pages[0]["unavailable_project_ids"] = ["lost-sea-1"]
     service.reply("GET /projects", *pages, {**example, "projects": []})
@@ -227,11 +260,8 @@ def test_all_pages_of_a_list(contract: Contract, service: MockService) -> None:
     assert result["json"]["projects"] == example["projects"]
 
 
-def list_operation(contract: Contract, service: MockService, path: str) -> Operation:
+def list_operation(contract: Contract, path: str) -> Operation:
     """The operation that lists what is at this path."""
-    from werkzeug.test import EnvironBuilder
-    from werkzeug.wrappers import Request
-
     operation = contract.find(Request(EnvironBuilder(path=path, method="GET").get_environ()))
     assert operation
     return operation
