@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,8 +26,8 @@ from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest imp
 
 __all__ = ["no_delays", "plain_environment"]
 
-# The service's own client package contains its OpenAPI document. The document names no licence that permits copies,
-# so it is downloaded instead of stored here.
+# The service's own client package has its OpenAPI document. The package has the MIT licence, but the document calls itself
+# proprietary, so it is downloaded instead of copied into this repository.
 PACKAGE = "@neondatabase/api-client@2.7.3"
 FILE = "package/public-v2-for-users.gen.yaml"
 DOWNLOADED = Path(sys.prefix) / "openapi"
@@ -49,9 +51,11 @@ def read_document() -> Document:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that has a parameter C(operation) for every operation of the document."""
+    """Run a test that has a parameter C(operation) for every operation whose bodies are JSON."""
     if "operation" in metafunc.fixturenames:
-        metafunc.parametrize("operation", metafunc.config.stash[CONTRACT].operations.values(), ids=str)
+        contract = metafunc.config.stash[CONTRACT]
+        operations = [each for each in contract.operations.values() if contract.document.has_only_json(each)]
+        metafunc.parametrize("operation", operations, ids=str)
 
 
 CONTRACT = pytest.StashKey[Contract]()
@@ -64,6 +68,22 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def contract(pytestconfig: pytest.Config) -> Contract:
     return pytestconfig.stash[CONTRACT]
+
+
+class Examples:
+    """The document's example responses."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+
+    def __getitem__(self, operation: str) -> Any:
+        _status, body = self._contract.document.example_response(self._contract.operations[operation])
+        return copy.deepcopy(body)
+
+
+@pytest.fixture
+def examples(contract: Contract) -> Examples:
+    return Examples(contract)
 
 
 @pytest.fixture

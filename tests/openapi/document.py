@@ -76,6 +76,11 @@ class Document:
             node = target
         return node
 
+    def has_only_json(self, operation: Operation) -> bool:
+        """Whether the bodies of the request and of all responses are JSON."""
+        bodies = [operation.definition.get("requestBody", {}), *operation.definition["responses"].values()]
+        return all(set(self.resolve(body).get("content", {})) <= {"application/json"} for body in bodies)
+
     def example_request(self, operation: Operation) -> ExampleRequest:
         """A request with the required parameters and, if the operation takes one, a body."""
         path, query = operation.path, {}
@@ -89,15 +94,16 @@ class Document:
         body = self.resolve(operation.definition.get("requestBody", {}))
         return ExampleRequest(path, query, self._example_json(body))
 
-    def example_response(self, operation: Operation) -> tuple[int, Any]:
-        """Status and body of the first successful response; the body is None if the response has none in JSON."""
-        status = min(status for status in operation.definition["responses"] if status.startswith("2"))
-        response = self.resolve(operation.definition["responses"][status])
-        return int(status), self._example_json(response, str(operation) not in INVALID_EXAMPLES)
+    def successes(self, operation: Operation) -> list[int]:
+        """The statuses of successful responses."""
+        return sorted(int(status) for status in operation.definition["responses"] if status.startswith("2"))
 
-    def example_error(self, operation: Operation) -> Any:
-        """The body of the response to a request that fails."""
-        return self._example_json(self.resolve(operation.definition["responses"]["default"]))
+    def example_response(self, operation: Operation, status: int | None = None) -> tuple[int, Any]:
+        """Status and body of a response, the first successful one if no status is given. The body is None without JSON."""
+        responses = operation.definition["responses"]
+        status = status or self.successes(operation)[0]
+        response = self.resolve(responses.get(str(status)) or responses["default"])
+        return status, self._example_json(response, str(operation) not in INVALID_EXAMPLES)
 
     def example(self, schema: dict[str, Any], name: str = "") -> Any:
         """A value that is valid by this schema, the schema's example if it has one. C(name) is that of the field."""

@@ -97,17 +97,17 @@ class MockService:
         self.violations: list[str] = []
         self._contract = contract
         self._bodies: dict[str, list[Any]] = {}
-        self._failures: dict[str, int] = {}
+        self._statuses: dict[str, int] = {}
 
     def reply(self, operation: str, *bodies: Any) -> None:
         """Send these bodies instead of the document's example: one after another, the last one from then on."""
         assert operation in self._contract.operations
         self._bodies[operation] = list(bodies)
 
-    def fail_once(self, operation: str, status: int) -> None:
-        """Refuse the next request of this operation with the document's error response."""
+    def respond_once(self, operation: str, status: int) -> None:
+        """Send the document's example of this status to the next request of this operation."""
         assert operation in self._contract.operations
-        self._failures[operation] = status
+        self._statuses[operation] = status
 
     def respond(self, environ: dict[str, Any], start_response: Any) -> Any:
         """The WSGI application."""
@@ -122,13 +122,11 @@ class MockService:
             operation = self._contract.find(request)
             assert operation
             self.sent.append((str(operation), request.get_json() if request.data else None))
-            status, body = self._contract.document.example_response(operation)
+            exceptional = self._statuses.pop(str(operation), None)
+            status, body = self._contract.document.example_response(operation, exceptional)
             bodies = self._bodies.get(str(operation), [])
-            if bodies:
+            if bodies and not exceptional:
                 body = bodies.pop(0) if len(bodies) > 1 else bodies[0]
-            failure = self._failures.pop(str(operation), None)
-            if failure:
-                status, body = failure, self._contract.document.example_error(operation)
             response = json_response(status, body)
             errors = self._contract.response_errors(request, response)
         self.violations += errors

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from conftest import Examples
 from document import Operation
 from mock_service import Contract, MockService
 from werkzeug.test import EnvironBuilder
@@ -53,14 +54,19 @@ ADDRESS = "postgresql://alex:{password}@ep-cool-darkness-123456.example.com/neon
 
 PROJECT = "/projects/spring-example-302709"
 BRANCH = f"{PROJECT}/branches/br-aged-salad-637688"
-OBJECTS = {
-    # A list, its name in the response, and what is created in it
-    "/projects": ("projects", {"project": {"name": "shiny-wind-028834"}}),
-    "/api_keys": (None, {"key_name": "mykey_1"}),
-    f"{PROJECT}/branches": ("branches", {"branch": {"name": "dev2"}}),
-    f"{PROJECT}/endpoints": ("endpoints", {"endpoint": {"branch_id": "br-aged-salad-637688", "type": "read_write"}}),
-    f"{BRANCH}/roles": ("roles", {"role": {"name": "sally"}}),
-    f"{BRANCH}/databases": ("databases", {"database": {"name": "neondb", "owner_name": "casey"}}),
+CREATE_BRANCH = "POST /projects/{project_id}/branches"
+# What can be created, by path: the array in the response that lists it, a body, and fields of the object for that body
+OBJECTS: dict[str, tuple[str | None, dict[str, Any], dict[str, Any]]] = {
+    "/projects": ("projects", {"project": {"name": "shop"}}, {"name": "shop"}),
+    "/api_keys": (None, {"key_name": "ci"}, {"name": "ci"}),
+    f"{PROJECT}/branches": ("branches", {"branch": {"name": "dev2"}}, {"name": "dev2"}),
+    f"{PROJECT}/endpoints": (
+        "endpoints",
+        {"endpoint": {"branch_id": "br-aged-salad-637688", "type": "read_write"}},
+        {"branch_id": "br-aged-salad-637688", "type": "read_write"},
+    ),
+    f"{BRANCH}/roles": ("roles", {"role": {"name": "sally"}}, {"name": "sally"}),
+    f"{BRANCH}/databases": ("databases", {"database": {"name": "app", "owner_name": "casey"}}, {"name": "app"}),
 }
 
 
@@ -79,15 +85,8 @@ def strings(value: Any, *fields: str) -> Iterator[tuple[Any, Any, set[str]]]:
         yield from strings(inner, *names)
 
 
-def is_json(contract: Contract, operation: Operation) -> bool:
-    """Whether bodies of requests and responses are JSON."""
-    responses = [operation.definition["responses"][status] for status in operation.definition["responses"]]
-    holders = [operation.definition.get("requestBody", {}), *responses]
-    return all(set(contract.document.resolve(each).get("content", {})) <= {"application/json"} for each in holders)
-
-
 def test_all_operations_but_two_use_json(contract: Contract) -> None:
-    others = {name for name, operation in contract.operations.items() if not is_json(contract, operation)}
+    others = {name for name, operation in contract.operations.items() if not contract.document.has_only_json(operation)}
     branch = "/projects/{project_id}/branches/{branch_id}"
     assert others == {
         f"GET {branch}/buckets/{{bucket_name}}/objects/{{object_key}}/download",
@@ -105,13 +104,10 @@ def test_fields_that_the_document_marks_as_sensitive_are_known(contract: Contrac
 
 def test_every_operation(contract: Contract, service: MockService, operation: Operation) -> None:
     """The request is valid, and the result is the example response without its secrets."""
-    if not is_json(contract, operation):
-        return
     request = contract.document.example_request(operation)
-    status, body = contract.document.example_response(operation)
-    body = copy.deepcopy(body)
-    expected = copy.deepcopy(body)
-    secrets = []
+    status, example = contract.document.example_response(operation)
+    body, expected = copy.deepcopy(example), copy.deepcopy(example)
+    secrets = [holder[index] for holder, index, fields in strings(request.body) if fields & SECRETS]
     for (holder, index, fields), (shown, _index, _fields) in zip(list(strings(body)), list(strings(expected))):
         if fields & SECRETS:
             secrets.append(f"secret-{len(secrets)}-of-the-response")
@@ -130,9 +126,20 @@ def test_every_operation(contract: Contract, service: MockService, operation: Op
     assert [secret for secret in secrets if secret in outcome.printed] == []
 
 
+def test_other_successful_statuses(contract: Contract, service: MockService) -> None:
+    """Such as 204 instead of 200 for an object that is gone already."""
+    tested = 0
+    for operation in contract.operations.values():
+        for status in contract.document.successes(operation)[1:]:
+            service.respond_once(str(operation), status)
+            request = contract.document.example_request(operation)
+            result = run(service, operation.method, request.path, body=request.body).success
+            assert (result["status"], result["json"]) == (status, None)
+            tested += 1
+    assert tested >= 4
+
+
 def test_check_mode_sends_nothing_but_get(contract: Contract, service: MockService, operation: Operation) -> None:
-    if not is_json(contract, operation):
-        return
     request = contract.document.example_request(operation)
     options = {"query": request.query, "body": request.body}
     result = run(service, operation.method, request.path, check_mode=True, **options).success
@@ -154,76 +161,68 @@ def test_address_with_a_password_is_masked(service: MockService, address: str) -
 
 @pytest.mark.parametrize("path", OBJECTS)
 def test_existing_object_is_not_created(contract: Contract, service: MockService, path: str) -> None:
-    listed, body = OBJECTS[path]
-    [fields] = [value for value in body.values() if isinstance(value, dict)] or [{"name": body.get("key_name")}]
-    operation = list_operation(contract, path)
-    _status, example = contract.document.example_response(operation)
-    items = example[listed] if listed else example
-    first = {**items[0], **fields}
-    service.reply(
-        str(operation), {**example, listed: [first]} if listed else [first], {**example, listed: []} if listed else []
-    )
+    field, body, match = OBJECTS[path]
+    operation, example, items = listed(contract, path, field)
+    existing = {**items[0], **match}
+    service.reply(str(operation), with_items(example, field, [existing]), with_items(example, field, []))
     service.reply("GET /projects/{project_id}/operations", {"operations": []})
 
-    result = run(service, "POST", path, body=body, find={"list": listed, "match": fields}).success
+    result = run(service, "POST", path, body=body, find={"list": field, "match": match}).success
 
-    assert (result["changed"], result["object"]) == (False, first)
-    assert not [name for name, _body in service.sent if not name.startswith("GET")]
+    assert (result["changed"], result["object"]) == (False, existing)
+    assert {name.partition(" ")[0] for name, _body in service.sent} == {"GET"}
 
 
 @pytest.mark.parametrize("path", OBJECTS)
 def test_missing_object_is_created(contract: Contract, service: MockService, path: str) -> None:
-    listed, body = OBJECTS[path]
-    operation = list_operation(contract, path)
-    _status, example = contract.document.example_response(operation)
-    service.reply(str(operation), {**example, listed: []} if listed else [])
-    result = run(
-        service, "POST", path, body=body, wait=False, find={"list": listed, "match": {"name": "absent"}}
-    ).success
-    assert result["changed"] is True
-    assert [sent for sent in service.sent if sent[1] is not None] == [(str(operation).replace("GET", "POST"), body)]
+    field, body, _match = OBJECTS[path]
+    operation, example, _items = listed(contract, path, field)
+    service.reply(str(operation), with_items(example, field, []))
+    find = {"list": field, "match": {"name": "absent"}}
+    assert run(service, "POST", path, body=body, find=find, wait=False).success["changed"] is True
+    assert service.sent == [(str(operation), None), (str(operation).replace("GET", "POST"), body)]
 
 
-@pytest.mark.parametrize("item", ["branch", "database", "role", "endpoint"])
-def test_missing_object_is_not_deleted(contract: Contract, service: MockService, item: str) -> None:
-    path, listed = (f"{PROJECT}/branches", "branches") if item == "branch" else (f"{BRANCH}/{item}s", f"{item}s")
-    if item == "endpoint":
-        path = f"{PROJECT}/endpoints"
-    identifier = "{name}" if item in ("database", "role") else "{id}"
-    find = {"list": listed, "match": {"name": "absent"}}
-    operation = list_operation(contract, path)
-    _status, example = contract.document.example_response(operation)
-    service.reply(str(operation), example, {**example, listed: []})
-    assert run(service, "DELETE", f"{path}/{identifier}", find=find).success["changed"] is False
+@pytest.mark.parametrize(
+    ("path", "identifier"),
+    [
+        (f"{PROJECT}/branches", "id"),
+        (f"{PROJECT}/endpoints", "id"),
+        (f"{BRANCH}/databases", "name"),
+        (f"{BRANCH}/roles", "name"),
+    ],
+)
+def test_only_an_existing_object_is_deleted(
+    contract: Contract, service: MockService, path: str, identifier: str
+) -> None:
+    field = path.rpartition("/")[2]
+    operation, example, items = listed(contract, path, field)
+    for value, expected in (("absent", ["GET"]), (items[0][identifier], ["GET", "DELETE"])):
+        service.sent.clear()
+        # Each page but the first one is empty.
+        service.reply(str(operation), with_items(example, field, items[:1]), with_items(example, field, []))
+        find = {"list": field, "match": {identifier: value}}
+        result = run(service, "DELETE", f"{path}/{{{identifier}}}", find=find, wait=False).success
+        assert (result["changed"], result["object"]) == ("DELETE" in expected, None)
+        assert list(dict.fromkeys(name.partition(" ")[0] for name, _body in service.sent)) == expected
 
-    service.sent.clear()
-    service.reply(str(operation), example, {**example, listed: []})
-    # The last one, because the databases of the example have the same id.
-    find["match"] = {identifier.strip("{}"): example[listed][-1][identifier.strip("{}")]}
-    deleted = run(service, "DELETE", f"{path}/{identifier}", find=find, wait=False).success
-    assert (deleted["changed"], deleted["object"]) == (True, None)
-    assert [name.partition(" ")[0] for name, _body in service.sent][-1] == "DELETE"
 
-
-def test_update_is_sent_only_if_a_field_differs(contract: Contract, service: MockService) -> None:
-    _status, example = contract.document.example_response(contract.operations["GET /projects/{project_id}/branches"])
-    service.reply("GET /projects/{project_id}/branches", example, {**example, "branches": []})
-    [branch, *_others] = example["branches"]
-    options = {"find": {"list": "branches", "match": {"id": branch["id"]}}, "wait": False}
-    same = run(service, "PATCH", f"{PROJECT}/branches/{{id}}", body={"branch": {"name": branch["name"]}}, **options)
-    assert same.success["changed"] is False
-    service.reply("GET /projects/{project_id}/branches", example, {**example, "branches": []})
-    other = run(service, "PATCH", f"{PROJECT}/branches/{{id}}", body={"branch": {"name": "other"}}, **options)
-    assert other.success["changed"] is True
+def test_update_is_sent_only_if_a_field_differs(service: MockService, examples: Examples) -> None:
+    branches = "GET /projects/{project_id}/branches"
+    [branch, *_others] = examples[branches]["branches"]
+    for name, expected in ((branch["name"], False), ("other", True)):
+        service.reply(branches, examples[branches], with_items(examples[branches], "branches", []))
+        find = {"list": "branches", "match": {"id": branch["id"]}}
+        body = {"branch": {"name": name}}
+        result = run(service, "PATCH", f"{PROJECT}/branches/{{id}}", body=body, find=find, wait=False).success
+        assert result["changed"] is expected
     assert service.sent[-1] == ("PATCH /projects/{project_id}/branches/{branch_id}", {"branch": {"name": "other"}})
 
 
-def test_operations_of_the_response_are_waited_for(contract: Contract, service: MockService) -> None:
-    create = contract.operations["POST /projects/{project_id}/branches"]
-    _status, body = contract.document.example_response(create)
-    finished = body["operations"]
+def test_operations_of_the_response_are_waited_for(service: MockService, examples: Examples) -> None:
+    finished = examples[CREATE_BRANCH]["operations"]
     running = [{**operation, "status": "running"} for operation in finished]
-    service.reply(str(create), {**body, "operations": running})
+    service.reply(CREATE_BRANCH, {**examples[CREATE_BRANCH], "operations": running})
     service.reply("GET /projects/{project_id}/operations", {"operations": running}, {"operations": finished})
     service.reply(
         "GET /projects/{project_id}/operations/{operation_id}", *({"operation": one[0]} for one in (running, finished))
@@ -233,35 +232,41 @@ def test_operations_of_the_response_are_waited_for(contract: Contract, service: 
     assert result["polls"] >= 2
 
 
-def test_locked_project_is_waited_for(contract: Contract, service: MockService) -> None:
-    """The document describes errors by one response, whatever their status."""
-    create = "POST /projects/{project_id}/branches"
-    service.fail_once(create, 423)
+def test_locked_project_is_waited_for(service: MockService) -> None:
+    service.respond_once(CREATE_BRANCH, 423)
     result = run(service, "POST", f"{PROJECT}/branches", body={"branch": {"name": "dev2"}}, wait=False).success
-    assert (result["status"], [name for name, _body in service.sent if name == create]) == (201, [create] * 2)
+    assert result["status"] == 201
+    assert [name for name, _body in service.sent if name == CREATE_BRANCH] == [CREATE_BRANCH] * 2
 
 
 def test_failure_has_the_fields_of_the_error(service: MockService) -> None:
-    service.fail_once("POST /projects/{project_id}/branches", 422)
+    service.respond_once(CREATE_BRANCH, 422)
     outcome = run(service, "POST", f"{PROJECT}/branches", body={"branch": {"name": "dev2"}})
     assert (outcome.failure["status"], outcome.failure["message"]) == (422, "anymessage")
     assert outcome.failure["request_id"] == "anyrequestid"
 
 
-def test_all_pages_of_a_list(contract: Contract, service: MockService) -> None:
-    _status, example = contract.document.example_response(contract.operations["GET /projects"])
+def test_all_pages_of_a_list(service: MockService, examples: Examples) -> None:
+    example = examples["GET /projects"]
     pages = [
-        {**example, "projects": [project], "pagination": {"cursor": project["id"]}} for project in example["projects"]
+        {**with_items(example, "projects", [project]), "pagination": {"cursor": project["id"]}}
+        for project in example["projects"]
     ]
     # The list may be incomplete.
     pages[0]["unavailable_project_ids"] = ["lost-sea-1"]
-    service.reply("GET /projects", *pages, {**example, "projects": []})
+    service.reply("GET /projects", *pages, with_items(example, "projects", []))
     result = run(service, "GET", "projects", all_pages=True, find={"list": "projects"}).success
     assert result["json"]["projects"] == example["projects"]
 
 
-def list_operation(contract: Contract, path: str) -> Operation:
-    """The operation that lists what is at this path."""
-    operation = contract.find(Request(EnvironBuilder(path=path, method="GET").get_environ()))
+def listed(contract: Contract, path: str, field: str | None) -> tuple[Operation, Any, list[dict[str, Any]]]:
+    """The operation that lists what is at this path, its example response, and the items in that."""
+    operation = contract.find(Request(EnvironBuilder(path).get_environ()))
     assert operation
-    return operation
+    _status, example = contract.document.example_response(operation)
+    return operation, example, example[field] if field else example
+
+
+def with_items(example: Any, field: str | None, items: list[dict[str, Any]]) -> Any:
+    """An example response with other items in its list."""
+    return {**example, field: items} if field else items

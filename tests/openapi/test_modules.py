@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import subprocess
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import Examples
 from mock_service import Contract, MockService
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations as event_source
@@ -38,22 +38,6 @@ LIST_PROJECTS = "GET /projects"
 LIST_OPERATIONS = "GET /projects/{project_id}/operations"
 GET_OPERATION = "GET /projects/{project_id}/operations/{operation_id}"
 CREATE_BRANCH = "POST /projects/{project_id}/branches"
-
-
-class Examples:
-    """The document's example responses."""
-
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-
-    def __getitem__(self, operation: str) -> Any:
-        _status, body = self._contract.document.example_response(self._contract.operations[operation])
-        return copy.deepcopy(body)
-
-
-@pytest.fixture
-def examples(contract: Contract) -> Examples:
-    return Examples(contract)
 
 
 def connection(service: MockService) -> dict[str, Any]:
