@@ -51,7 +51,13 @@ class Response(NamedTuple):
         value = self.json if field is None else self.object().get(field)
         place = "the response" if field is None else f"its field '{field}'"
         if not isinstance(value, list):
-            raise self.unexpected(f"{place} should be an array, not {_json_type(value)}")
+            arrays = (
+                [name for name, array in self.json.items() if isinstance(array, list)]
+                if isinstance(self.json, dict)
+                else []
+            )
+            others = f"; it has these arrays: {', '.join(map(displayable, arrays))}" if arrays else ""
+            raise self.unexpected(f"{place} should be an array, not {_json_type(value)}{others}")
         for item in value:
             self.require(item, **types)
         return value

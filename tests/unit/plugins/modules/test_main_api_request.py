@@ -1,0 +1,116 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""main() of api_request against the sandbox: secrets, wrong options, and the first and the next run of a playbook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP = "wispy-lake-12345678"
+BRANCHES = f"projects/{SHOP}/branches"
+SECRET = "hunter2-hunter2-hunter2"
+
+pytestmark = pytest.mark.usefixtures("no_delays")
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}]}
+
+
+def run(sandbox: Sandbox, check_mode: bool = False, **options: Any) -> Outcome:
+    return run_main(
+        api_request,
+        {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "path": BRANCHES, **options},
+        check_mode,
+        diff=True,
+    )
+
+
+def test_creates_once_and_reports_the_difference(sandbox: Sandbox) -> None:
+    options = {
+        "method": "POST",
+        "find": {"list": "branches", "match": {"name": "preview"}},
+        "body": {"branch": {"name": "preview"}},
+        "wait": False,
+    }
+    checked, first, second = (
+        run(sandbox, check_mode=True, **options).success,
+        run(sandbox, **options).success,
+        run(sandbox, **options).success,
+    )
+    assert [result["changed"] for result in (checked, first, second)] == [True, True, False]
+    assert (checked["diff"]["after"]["name"], first["diff"]["after"]["name"]) == ("preview", "preview")
+    assert set(checked) - {"invocation"} == set(first) - {"invocation"}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_secrets_of_the_body_are_not_printed(sandbox: Sandbox, check_mode: bool) -> None:
+    outcome = run(
+        sandbox,
+        check_mode,
+        method="POST",
+        path="projects",
+        body={"project": {"name": "x", "password": SECRET, "custom": f"{SECRET}2", "pin": "a"}},
+        secret_fields=["custom"],
+        wait=False,
+    )
+    assert outcome.success["changed"]
+    assert SECRET not in outcome.printed
+    assert outcome.result["invocation"]["module_args"]["body"]["project"]["name"] == "x"
+
+
+def test_an_error_of_the_service_that_quotes_a_secret_is_censored(sandbox: Sandbox) -> None:
+    sandbox.fault("status", status=400, method="POST", body={"message": f"the password {SECRET} is too weak"})
+    outcome = run(sandbox, method="POST", body={"role": {"password": SECRET}})
+    assert outcome.failure["status"] == 400
+    assert SECRET not in outcome.printed
+
+
+def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
+    outcome = run(sandbox, method="POST", path="api_keys", body={"key_name": "ci"})
+    assert outcome.success["json"]["key"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+    exposed = run(sandbox, method="POST", path="api_keys", body={"key_name": "ci"}, expose_secrets=True)
+    assert sandbox.accepts(exposed.success["json"]["key"])
+    assert exposed.printed.count(exposed.success["json"]["key"]) <= 2, "only in json and object"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": "https://elsewhere.example.com/x"}, "path: must be a path below base_url"),
+        ({"path": "projects//branches"}, "path: 'projects//branches' has an empty segment"),
+        ({"method": "POST", "path": "projects/{id}"}, "path: has a placeholder"),
+        ({"method": "PATCH", "path": "projects/{id}"}, "path: has a placeholder"),
+        ({"method": "PATCH", "path": "a/{id}/b", "find": {"match": {"a": 1}}}, "find: path is needed"),
+        ({"method": "POST", "find": {"list": "branches"}}, "find: match must name at least one field"),
+        ({"method": "POST", "find": {"match": {}}}, "find: match must name at least one field"),
+        ({"method": "GET", "body": {"a": 1}}, "body: a GET request has none"),
+        ({"method": "POST", "all_pages": True}, "all_pages: is for GET requests"),
+        ({"query": {"a": {"b": 1}}}, "query: the value of a must be a string"),
+        ({"find": {"path": "../x", "match": {"a": 1}}}, "find.path: must not contain"),
+        ({"timeout": -1}, "timeout: must be"),
+        ({"lock_timeout": -1}, "lock_timeout: must be"),
+        ({"interval": 0}, "interval: must be"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_wrong_options_are_named_and_nothing_is_sent(sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
+    outcome = run(sandbox, **options)
+    assert outcome.failure["kind"] == "invalid_option"
+    assert outcome.result["msg"].startswith(message)
+    assert sandbox.sent() == []
+
+
+def test_a_wrong_list_is_named_with_the_ones_there_are(sandbox: Sandbox) -> None:
+    for field in ("things", None):
+        outcome = run(sandbox, find={"list": field, "match": {"name": "main"}})
+        assert outcome.failure["kind"] == "unexpected_response"
+        assert "branches" in outcome.result["msg"].partition("is not what the API describes")[2]
