@@ -174,13 +174,20 @@ def test_existing_object_is_not_created(contract: Contract, service: MockService
 
 
 @pytest.mark.parametrize("path", OBJECTS)
-def test_missing_object_is_created(contract: Contract, service: MockService, path: str) -> None:
-    field, body, _match = OBJECTS[path]
+def test_missing_object_is_created(contract: Contract, service: MockService, examples: Examples, path: str) -> None:
+    field, body, match = OBJECTS[path]
     operation, example, _items = listed(contract, path, field)
+    create = str(operation).replace("GET", "POST")
+    [name] = body
+    created = {**(examples[create][name] if field else examples[create]), **match}
+    service.reply(create, {**examples[create], name: created} if field else created)
     service.reply(str(operation), with_items(example, field, []))
-    find = {"list": field, "match": {"name": "absent"}}
-    assert run(service, "POST", path, body=body, find=find, wait=False).success["changed"] is True
-    assert service.sent == [(str(operation), None), (str(operation).replace("GET", "POST"), body)]
+
+    result = run(service, "POST", path, body=body, find={"list": field, "match": match}, wait=False).success
+
+    shown = {name: MASK if name in SECRETS else value for name, value in created.items()}
+    assert (result["changed"], result["object"]) == (True, shown)
+    assert service.sent == [(str(operation), None), (create, body)]
 
 
 @pytest.mark.parametrize(
@@ -210,13 +217,15 @@ def test_only_an_existing_object_is_deleted(
 def test_update_is_sent_only_if_a_field_differs(service: MockService, examples: Examples) -> None:
     branches = "GET /projects/{project_id}/branches"
     [branch, *_others] = examples[branches]["branches"]
+    update = "PATCH /projects/{project_id}/branches/{branch_id}"
+    service.reply(update, {**examples[update], "branch": {**branch, "name": "other"}})
     for name, expected in ((branch["name"], False), ("other", True)):
         service.reply(branches, examples[branches], with_items(examples[branches], "branches", []))
         find = {"list": "branches", "match": {"id": branch["id"]}}
         body = {"branch": {"name": name}}
         result = run(service, "PATCH", f"{PROJECT}/branches/{{id}}", body=body, find=find, wait=False).success
         assert result["changed"] is expected
-    assert service.sent[-1] == ("PATCH /projects/{project_id}/branches/{branch_id}", {"branch": {"name": "other"}})
+    assert service.sent[-1] == (update, {"branch": {"name": "other"}})
 
 
 def test_operations_of_the_response_are_waited_for(service: MockService, examples: Examples) -> None:
