@@ -47,7 +47,6 @@ OMITTED = {
         "current_state",
         "protected",
         "state_changed_at",
-        "updated_at",
     },
     "endpoint": {
         *("autoscaling_limit_max_cu", "autoscaling_limit_min_cu", "created_at", "creation_source", "current_state"),
