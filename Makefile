@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -9,6 +9,7 @@ READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
+OPENAPI_READY := $(subst .venv/,.venv-openapi/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
 MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
@@ -68,6 +69,9 @@ test-eda: java $(EDA_READY) ## Test the event source with ansible-rulebook; need
 test-awx: $(AWX_READY) ## Test the AWX files and the examples as jobs of ansible-runner
 	@.venv-awx/bin/python -m pytest -q -p no:cacheprovider --numprocesses 2 tests/awx $(ARGS)
 
+test-openapi: $(OPENAPI_READY) ## Test plugins and sandbox with the OpenAPI document of the public service
+	@.venv-openapi/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider -o pythonpath=../../.. tests/openapi $(ARGS)
+
 docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 	@.venv-docs/bin/python docs/site/build.py
 
@@ -95,7 +99,7 @@ release: $(READY) ## Build the tarball of a release if tag, metadata and changel
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove the files that the other targets created
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-release .nox .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-openapi .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
@@ -103,9 +107,10 @@ $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
 $(MUTANTS_READY): tests/mutants/requirements.txt tests/unit/requirements.txt
+$(OPENAPI_READY): tests/openapi/requirements.txt tests/unit/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(RELEASE_READY) $(MATRIX_READY):
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"
