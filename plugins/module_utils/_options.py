@@ -81,10 +81,10 @@ def identifier(params: Mapping[str, Any], option: str) -> Any:
 
 
 def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
-    """The option's ISO 8601 timestamp or age, which may be None."""
-    text = params.get(option)
-    if text is None:
+    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None."""
+    if params.get(option) is None:
         return None
+    text = str(params[option])
     from ._timestamps import parse_age, parse_timestamp  # hardly any task needs it
 
     try:

@@ -41,7 +41,7 @@ def parse_age(value: object) -> timedelta | None:
         if match:
             return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
         # Python takes a boolean for a number.
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).isascii():
             return timedelta(seconds=float(value))
     except (ValueError, OverflowError):
         pass

@@ -55,7 +55,7 @@ options:
     description:
       - Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
         service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
-    type: str
+    type: raw
   max_results:
     description:
       - Maximum number of operations to return, newest first.
@@ -258,7 +258,7 @@ def main() -> None:
             action={"type": "list", "elements": "str"},
             branch_id={"type": "str"},
             endpoint_id={"type": "str"},
-            created_after={"type": "str"},
+            created_after={"type": "raw"},
             max_results={"type": "int"},
             page_size={"type": "int", "default": PAGE_SIZE},
             workers={"type": "int", "default": 4},

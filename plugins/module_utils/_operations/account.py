@@ -61,9 +61,7 @@ def count_account_operations(client: Client, selection: Selection, page_size: in
     return AccountSummary(total(summaries), warnings)
 
 
-def _of_each_project(
-    client: Client, function: Callable[[str], Result], workers: int
-) -> tuple[list[Result], list[str]]:
+def _of_each_project(client: Client, function: Callable[[str], Result], workers: int) -> tuple[list[Result], list[str]]:
     """The function's results for the ids of all projects, without those that are deleted meanwhile; and the warnings."""
     found = list_projects(client, fields=Fields(["id"]))
     ids = [project["id"] for project in found.projects]
