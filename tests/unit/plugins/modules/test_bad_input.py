@@ -255,7 +255,7 @@ NULLS = [
     NULLS,
     ids=[
         f"{module.__name__.rpartition('.')[2]}-{option}-{'null' if null else 'item'}"
-        for module, _, option, null in NULLS
+        for module, _options, option, null in NULLS
     ],
 )
 def test_null_is_named(module: ModuleType, options: dict[str, Any], option: str, is_null: bool) -> None:
