@@ -99,18 +99,18 @@ options:
     default: true
   timeout:
     description:
-      - Seconds after which the task fails if operations are still unfinished.
-    type: float
+      - Time after which the task fails if operations are still unfinished. In seconds, or an age such as V(90s) or V(5m).
+    type: raw
     default: 300
   interval:
     description:
-      - Maximum interval between polls, in seconds.
-    type: float
+      - Maximum interval between polls, in seconds or such as V(5s).
+    type: raw
     default: 5
   failed_grace:
     description:
-      - Seconds that the platform has to retry a V(failed) operation before it counts as failed.
-    type: float
+      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
+    type: raw
     default: 0
   progress:
     description:
@@ -119,8 +119,8 @@ options:
     type: bool
   lock_timeout:
     description:
-      - Seconds to wait for the unfinished operations of a locked project (HTTP status 423). V(0) fails at once.
-    type: float
+      - Time to wait for the unfinished operations of a locked project (HTTP status 423), in seconds or such as V(5m). V(0) fails at once.
+    type: raw
     default: 300
   secret_fields:
     description:
@@ -330,7 +330,7 @@ from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.wait import Limits, StopWhen, Wait
 from ..module_utils._operations.wait_failure import WaitFailed
 from ..module_utils._operations.wait_state import WaitState
-from ..module_utils._options import seconds
+from ..module_utils._options import duration
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -351,9 +351,9 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     limits = Limits(
-        interval=seconds(params, "interval", zero=False), failed_grace=seconds(params, "failed_grace"), workers=1
+        interval=duration(params, "interval", zero=False), failed_grace=duration(params, "failed_grace"), workers=1
     )
-    timeout, lock_timeout = seconds(params, "timeout"), seconds(params, "lock_timeout")
+    timeout, lock_timeout = duration(params, "timeout"), duration(params, "lock_timeout")
     plan = plan_from(params, check_mode)
     if check_mode:
         return result_of(plan, preview(client, plan))
@@ -411,11 +411,11 @@ def main() -> None:
             },
             all_pages={"type": "bool", "default": False},
             wait={"type": "bool", "default": True},
-            timeout={"type": "float", "default": 300},
-            interval={"type": "float", "default": 5},
-            failed_grace={"type": "float", "default": 0},
+            timeout={"type": "raw", "default": 300},
+            interval={"type": "raw", "default": 5},
+            failed_grace={"type": "raw", "default": 0},
             progress={"type": "bool"},
-            lock_timeout={"type": "float", "default": 300},
+            lock_timeout={"type": "raw", "default": 300},
             secret_fields={"type": "list", "elements": "str", "default": [], "no_log": False},
             expose_secrets={"type": "bool", "default": False, "no_log": False},
             _state={"type": "dict"},

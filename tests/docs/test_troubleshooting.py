@@ -94,6 +94,9 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (operation_wait, {**UNKNOWN_OPERATION, "api_key": "no-key-of-this-account"}, None),
     (operation_wait, {"operations": [{"id": "op"}]}, None),
     (operation_info, {"created_after": "yesterday"}, None),
+    (operation_info, {"status": ["faild"]}, None),
+    (operation_info, {"project_id": None}, None),
+    (project_info, {"name": "shpo", "required": True}, None),
 ]
 
 
@@ -114,7 +117,9 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     if fault:
         sandbox.fault(**{"times": None, **fault})
     wanted = {"base_url": sandbox.base_url, "api_key": API_KEY, **options}
-    ended = run_main(module, {name: value for name, value in wanted.items() if value is not None})
+    # Without a value, base_url and api_key are omitted.
+    given = {name: value for name, value in wanted.items() if value is not None or name not in ("base_url", "api_key")}
+    ended = run_main(module, given)
     return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
 
 

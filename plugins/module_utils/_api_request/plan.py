@@ -98,6 +98,9 @@ def _find_from(
         return None
     if not options["match"] and method != "GET":
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
+    if not check_mode and None in (options["match"] or {}).values():
+        # A variable without a value, which would match objects without this field.
+        raise InvalidOption("find", "match must not contain null")
     path = options["path"]
     if path is not None:
         segments = parse_path("find.path", path, allow_missing=check_mode)

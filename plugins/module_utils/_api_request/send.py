@@ -50,7 +50,7 @@ def preview(client: Client, plan: Plan) -> Outcome:
     if plan.method == "GET":
         return fetch(client, plan)
     # Without its id, which an earlier task would have created, there is nothing to look up.
-    can_look_up = plan.find is not None and is_complete(plan.find.segments)
+    can_look_up = plan.find is not None and is_complete(plan.find.segments) and None not in plan.find.match.values()
     found = find_object(client, plan) if can_look_up else None
     if can_look_up and is_fulfilled(plan, found):
         return Outcome(False, object=found, before=found)
