@@ -272,6 +272,9 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     unknown = set(options["filters"]) - set(Filters._fields)
     if unknown:
         raise InvalidOption("filters", f"unknown keys: {', '.join(sorted(unknown))}. Use {', '.join(Filters._fields)}.")
+    for name, value in options["filters"].items():
+        if value is None:
+            raise InvalidOption("filters", f"{name} must not be null. Set a value, or leave it out.")
     integer(options, "page_size", 1)
     integer(options, "workers", 1, MAX_WORKERS)
     return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}

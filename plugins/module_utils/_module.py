@@ -10,10 +10,16 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from ansible.module_utils.basic import AnsibleModule, env_fallback, missing_required_lib
+from ansible.module_utils.basic import (
+    FILE_COMMON_ARGUMENTS,
+    AnsibleModule,
+    _load_params,
+    env_fallback,
+    missing_required_lib,
+)
 from ansible.module_utils.common.parameters import remove_values
 
-from ._errors import ClouddbError
+from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
@@ -49,6 +55,7 @@ def run_module(module: AnsibleModule, run: Run) -> None:
     # A blank key is no secret, and would be censored wherever there is white space.
     module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
+        _refuse_null(module)
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
         if connection.api_key:
@@ -66,6 +73,23 @@ def run_module(module: AnsibleModule, run: Run) -> None:
         )
     else:
         _end(module, module.exit_json, result)
+
+
+def _refuse_null(module: AnsibleModule) -> None:
+    """Raise InvalidOption for an option that is given as null, or as a list with a null.
+
+    Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
+    omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
+    """
+    # The arguments as Ansible has sent them: in module.params, omitted options are null, too.
+    given = _load_params()
+    for option, spec in module.argument_spec.items():
+        may_be_null = option in FILE_COMMON_ARGUMENTS or (option in CONNECTION_OPTIONS and not spec.get("required"))
+        value = given.get(option, "")
+        if value is None and not may_be_null:
+            raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
+        if isinstance(value, list) and None in value:
+            raise InvalidOption(option, "must not contain null. Leave out items without a value.")
 
 
 def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:

@@ -6,17 +6,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidOption
-from ._untrusted import is_id
+from ._untrusted import displayable, is_id
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
 # A year, which sockets and sleeps accept on every platform.
 MAX_SECONDS = 31_536_000
+# For ages that are only subtracted from the current time: a longer one would lead to a time before the first.
+MAX_AGE = 100 * MAX_SECONDS
+AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
+# As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
+MAX_BARE_AGE = 9_999_999
+MAX_SIMILAR = 5
 
 
 def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
@@ -38,6 +44,20 @@ def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
         raise InvalidOption(
             option, f"must be a number of seconds {'from' if zero else 'above'} 0 to {MAX_SECONDS}, not {value}"
+        )
+    return value
+
+
+def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest: int = MAX_SECONDS) -> float:
+    """The option's seconds, given as a number, as its text, or as an age such as C(5m); 0 only where C(zero) is set."""
+    from ._timestamps import parse_age  # hardly any task needs it
+
+    age = parse_age(params[option])
+    value = -1.0 if age is None else age.total_seconds()
+    if not 0 <= value <= largest or (value == 0 and not zero):
+        raise InvalidOption(
+            option,
+            f"must be a number of seconds {'from' if zero else 'above'} 0 to {largest}, or an age such as {AGE_EXAMPLES}, not '{params[option]}'",
         )
     return value
 
@@ -76,15 +96,46 @@ def query_parameters(option: str, query: Mapping[str, Any] | None) -> dict[str, 
 
 
 def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
-    """The option's ISO 8601 timestamp or age, which may be None."""
-    text = params.get(option)
-    if text is None:
+    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None."""
+    if params.get(option) is None:
         return None
+    text = str(params[option])
     from ._timestamps import parse_age, parse_timestamp  # hardly any task needs it
 
     try:
-        age = parse_age(text)
-        return parse_timestamp(text) if age is None else age
+        return parse_timestamp(text)
     except ValueError:
-        problem = f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'"
-        raise InvalidOption(option, problem) from None
+        age = parse_age(text)
+    is_bare = text.strip()[-1:] not in ("s", "m", "h", "d", "w")
+    if age is None or age.total_seconds() < 0 or (is_bare and age.total_seconds() > MAX_BARE_AGE):
+        raise InvalidOption(
+            option,
+            f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as {AGE_EXAMPLES}, "
+            f"or an age in seconds up to {MAX_BARE_AGE}, not '{text}'",
+        )
+    return age
+
+
+def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str]) -> list[str]:
+    """Warnings about values of the option, a list that selects items, which this collection does not know."""
+    warnings = []
+    for value in params.get(option) or ():
+        if value not in known:
+            near = similar(value, known)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            listed = ", ".join([*near, *sorted(set(known).difference(near))])
+            warnings.append(
+                f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur.{hint} Known values are {listed}."
+            )
+    return warnings
+
+
+def similar(text: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates that look like this text, whatever their case, the most similar first."""
+    from difflib import get_close_matches  # only for misspelt values
+
+    by_lower_case: dict[str, list[str]] = {}
+    for candidate in sorted(candidates):
+        by_lower_case.setdefault(candidate.lower(), []).append(candidate)
+    near = get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)
+    return [candidate for found in near for candidate in by_lower_case[found]][:MAX_SIMILAR]

@@ -8,17 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ._errors import InvalidOption
+from ._errors import ClouddbError, InvalidOption
+from ._fields import Fields
 from ._http.client import Client
 from ._http.pagination import pages
-from ._options import identifier, not_blank, query_parameters
+from ._options import identifier, not_blank, query_parameters, similar
+from ._untrusted import displayable
+
+
+class ProjectNotFound(ClouddbError):
+    """No project matches, although one is required."""
+
+    kind = "not_found"
 
 
 class Projects(NamedTuple):
-    """The projects, and the ids of those that the service could not include in its list."""
+    """The projects, and the ids of those that the service could not include in its list.
+
+    C(values) has the values of the filtered fields among all projects that the service listed, by filter.
+    """
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
+    values: dict[str, set[str]]
 
     def warnings(self) -> list[str]:
         """A warning that names the missing projects; empty when the list is complete."""
@@ -28,6 +40,10 @@ class Projects(NamedTuple):
         return [f"The project list is incomplete. The service could not include: {ids}. Try again later."]
 
 
+# The field of a project that each filter compares.
+FILTERED_FIELDS = {"project_id": "id", "name": "name", "region_id": "region_id"}
+
+
 class Filters(NamedTuple):
     """Values that fields of a project must equal; None matches any value."""
 
@@ -35,27 +51,60 @@ class Filters(NamedTuple):
     name: str | None = None
     region_id: str | None = None
 
+    def wanted(self) -> dict[str, str]:
+        """The filters that are set."""
+        return {option: value for option, value in self._asdict().items() if value is not None}
+
     def matches(self, project: Mapping[str, Any]) -> bool:
-        wanted = {"id": self.project_id, "name": self.name, "region_id": self.region_id}
-        return all(value in (None, project.get(field)) for field, value in wanted.items())
+        return all(project.get(FILTERED_FIELDS[option]) == value for option, value in self.wanted().items())
 
 
 def list_projects(
-    client: Client, filters: Filters = Filters(), query: Mapping[str, Any] | None = None, page_size: int | None = None
+    client: Client,
+    filters: Filters = Filters(),
+    query: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    fields: Fields | None = None,
 ) -> Projects:
-    """All projects that the key can access and the filters match, with every field that the service sent (api.md, GET /projects).
+    """All projects that the key can access and the filters match (api.md, GET /projects).
 
     C(query) is sent with each request. Raises what Client raises when a page can't be fetched.
     """
+    fields = fields or Fields()
     projects: list[dict[str, Any]] = []
     unavailable: dict[str, None] = {}
+    values: dict[str, set[str]] = {option: set() for option in filters.wanted()}
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
-        projects += [project for project in page.items if filters.matches(project)]
+        projects += fields.reduce(project for project in page.items if filters.matches(project))
+        for option, found in values.items():
+            fields_of_page = (project.get(FILTERED_FIELDS[option]) for project in page.items)
+            found.update(value for value in fields_of_page if isinstance(value, str))
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
         unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
-    return Projects(projects, list(unavailable))
+    return Projects(projects, list(unavailable), values)
+
+
+def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]) -> None:
+    """Raise ProjectNotFound if no project was found; the message names what was asked for, and similar values."""
+    if found.projects:
+        return
+    wanted = filters.wanted()
+    conditions = [f"{option} '{value}'" for option, value in wanted.items()]
+    conditions += [f"query {name}={value}" for name, value in query.items()]
+    sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
+    for option, value in wanted.items():
+        near = similar(value, found.values[option]) if value not in found.values[option] else []
+        if near:
+            sentences.append(f"Did you mean {option} {' or '.join(displayable(each, 100) for each in near)}?")
+    if len(wanted) > 1 and all(value in found.values[option] for option, value in wanted.items()):
+        sentences.append("There are projects with each of these, but none with all of them.")
+    sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
+    details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
+    if found.unavailable_ids:
+        details["unavailable_project_ids"] = found.unavailable_ids
+    raise ProjectNotFound(" ".join(sentences), details)
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

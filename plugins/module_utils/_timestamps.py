@@ -31,15 +31,18 @@ def parse_timestamp(text: str) -> datetime:
         raise ValueError(f"out of range: {text!r}") from error
 
 
-def parse_age(text: str) -> timedelta | None:
-    """An age such as C(90s), C(24h) or C(7d) (units s, m, h, d, w); None when the text is no age.
+def parse_age(value: object) -> timedelta | None:
+    """An age: a number of seconds, as a number or a text, or a text such as C(90s), C(24h) or C(7d) (units s, m, h, d, w).
 
-    Raises ValueError when the age is longer than time itself.
+    None for anything else, and for ages that are not finite or longer than time itself.
     """
-    match = re.fullmatch(_AGE, text.strip(), re.ASCII)
-    if match is None:
-        return None
+    match = re.fullmatch(_AGE, value.strip(), re.ASCII) if isinstance(value, str) else None
     try:
-        return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
-    except OverflowError as error:
-        raise ValueError(f"out of range: {text!r}") from error
+        if match:
+            return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
+        # Python takes a boolean for a number.
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).isascii():
+            return timedelta(seconds=float(value))
+    except (ValueError, OverflowError):
+        pass
+    return None

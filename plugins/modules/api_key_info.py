@@ -25,6 +25,13 @@ options:
     description:
       - Name of the keys to return, matched exactly. Several keys can have the same name.
     type: str
+  fields:
+    description:
+      - Names of the fields to return of each key, such as V(id) and V(name). If not set, all fields are returned.
+      - C(id) is returned only if it is named.
+      - A warning names fields that no key has.
+    type: list
+    elements: str
 seealso:
   - module: clouddb.control.api_key
 """
@@ -42,11 +49,15 @@ EXAMPLES = r"""
   loop: "{{ account.api_keys | rejectattr('last_used_at') }}"
   loop_control:
     label: "{{ item.id }}"
+
+- name: List the names of all keys
+  clouddb.control.api_key_info:
+    fields: [id, name]
 """
 
 RETURN = r"""
 api_keys:
-  description: Keys with all fields that the service sent, sorted by creation time.
+  description: Keys with all fields that the service sent, or those in O(fields), sorted by creation time.
   returned: success
   type: list
   elements: dict
@@ -77,6 +88,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
 from ..module_utils._module import connection_argument_spec, run_module
@@ -85,12 +97,19 @@ from ..module_utils._options import not_blank
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
-    name = not_blank(params, "name")
-    return {"changed": False, "api_keys": list_keys(client) if name is None else keys_named(client, name)}
+    name, fields = not_blank(params, "name"), checked_fields(params)
+    found = list_keys(client) if name is None else keys_named(client, name)
+    return {"changed": False, "api_keys": fields.reduce(found), "warnings": fields.warnings()}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=connection_argument_spec(name={"type": "str"}), supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=connection_argument_spec(
+            name={"type": "str"},
+            fields={"type": "list", "elements": "str"},
+        ),
+        supports_check_mode=True,
+    )
     run_module(module, run)
 
 

@@ -73,15 +73,15 @@ options:
     default: []
   max_age:
     description: Maximum age of the newest key for O(step=plan), in seconds or as an age such as V(12h), V(30d) or V(4w).
-    type: str
+    type: raw
     default: 30d
   keep:
     description: Number of older keys that stay valid. Keys that were never used do not count and are revoked.
     type: int
     default: 0
   grace_period:
-    description: Time between the deployment of the newest key and the revocation of older keys, in seconds.
-    type: float
+    description: Time between the deployment of the newest key and the revocation of older keys, in seconds or as an age such as V(15m) or V(1h).
+    type: raw
     default: 0
   tags:
     description: Tags that the run is limited to or skips, which O(step=plan) refuses if there are any. They could skip tasks that deploy the key.
@@ -203,15 +203,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys
 from ..module_utils._keys.evidence import evidence_by_consumer, run_name
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign, time_of_list
 from ..module_utils._module import connection_argument_spec, run_module
-from ..module_utils._options import integer, not_blank, seconds
-from ..module_utils._timestamps import parse_age
+from ..module_utils._options import MAX_AGE, duration, integer, not_blank
 
 # The step of api_key_deployment that returns the evidence for each step.
 EVIDENCE_STEPS = {"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"}
@@ -221,8 +219,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task."""
     for option in ("run", "hosts", "consumers", "former_consumers"):
         not_blank(params, option)
-    keep, grace_period, step = integer(params, "keep", 0), seconds(params, "grace_period"), params["step"]
-    max_age = _age(params["max_age"])
+    keep, grace_period, step = integer(params, "keep", 0), duration(params, "grace_period"), params["step"]
+    max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
     # In check mode, no consumer can be committed to a key that would be created.
     evidence_step = "inspect" if check_mode and params["key_id"] is None else EVIDENCE_STEPS[step]
     listed = list_keys(client)
@@ -244,17 +242,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
 
 
-def _age(text: str) -> timedelta:
-    """The option C(max_age). Raises InvalidOption."""
-    try:
-        age = timedelta(seconds=float(text)) if text.strip().replace(".", "", 1).isdigit() else parse_age(text)
-    except (ValueError, OverflowError):
-        age = None
-    if age is None:
-        raise InvalidOption("max_age", f"must be a number of seconds or an age such as 12h or 30d, not '{text}'")
-    return age
-
-
 def main() -> None:
     module = AnsibleModule(
         argument_spec=connection_argument_spec(
@@ -265,9 +252,9 @@ def main() -> None:
             hosts={"type": "list", "elements": "str", "default": []},
             consumers={"type": "list", "elements": "str", "default": []},
             former_consumers={"type": "list", "elements": "str", "default": []},
-            max_age={"type": "str", "default": "30d"},
+            max_age={"type": "raw", "default": "30d"},
             keep={"type": "int", "default": 0},
-            grace_period={"type": "float", "default": 0},
+            grace_period={"type": "raw", "default": 0},
             tags={"type": "list", "elements": "str", "default": []},
             key_id={"type": "int"},
             key={"type": "str", "no_log": True},

@@ -27,17 +27,20 @@ options:
     type: str
   operation_id:
     description:
-      - Id of the only operation to return. The list is empty if the project has no such operation.
+      - Id of the operation to return, or a list of ids. Operations that the project does not have are left out.
       - Requires O(project_id), and cannot be combined with the options that filter operations.
-    type: str
+    type: list
+    elements: str
   status:
     description:
       - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
+      - A warning names statuses that are unknown to this collection, and similar ones.
     type: list
     elements: str
   action:
     description:
       - Actions of the operations to return, such as V(create_branch) or V(start_compute).
+      - A warning names actions that are unknown to this collection, and similar ones.
     type: list
     elements: str
   branch_id:
@@ -51,11 +54,12 @@ options:
   created_after:
     description:
       - Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
-        service's clock such as V(90s), V(30m), V(24h), V(7d) or V(2w).
-    type: str
+        service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
+    type: raw
   max_results:
     description:
       - Maximum number of operations to return, newest first.
+      - Cannot be combined with O(summary_only=true), which counts all selected operations.
     type: int
   page_size:
     description:
@@ -64,9 +68,24 @@ options:
     default: 100
   workers:
     description:
-      - Maximum number of projects to list in parallel when O(project_id) is not set, from 1 to 32.
+      - Maximum number of projects to list in parallel when O(project_id) is not set, or of operations to fetch in parallel when
+        O(operation_id) has several, from 1 to 32.
     type: int
     default: 4
+  fields:
+    description:
+      - Names of the fields to return of each operation, such as V(id) and V(status). If not set, all fields are returned.
+      - C(id) is returned only if it is named. RV(summary) does not depend on this option.
+      - A warning names fields that no operation has.
+      - Cannot be combined with O(summary_only=true).
+    type: list
+    elements: str
+  summary_only:
+    description:
+      - Whether to return only RV(summary), without RV(operations). The operations are counted while their pages are fetched, so that memory
+        does not grow with their number.
+    type: bool
+    default: false
 seealso:
   - module: clouddb.control.operation_wait
 """
@@ -92,6 +111,18 @@ EXAMPLES = r"""
     project_id: wispy-lake-12345678
     max_results: 10
 
+- name: Count the operations of the account by status and action
+  clouddb.control.operation_info:
+    created_after: 30d
+    page_size: 1000
+    summary_only: true
+  register: account
+
+- name: Show which operations are unfinished
+  clouddb.control.operation_info:
+    status: [scheduling, running]
+    fields: [id, project_id, action]
+
 - name: Get one operation
   clouddb.control.operation_info:
     project_id: wispy-lake-12345678
@@ -100,8 +131,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 operations:
-  description: Operations, newest first, with all fields that the service sent.
-  returned: success
+  description: Operations, newest first, with all fields that the service sent, or those in O(fields).
+  returned: success, unless O(summary_only=true)
   type: list
   elements: dict
   sample:
@@ -115,7 +146,7 @@ operations:
       created_at: "2026-11-21T09:15:07.123456Z"
       updated_at: "2026-11-21T09:15:08.654321Z"
 summary:
-  description: Numbers of the returned operations.
+  description: Numbers of the returned operations, or with O(summary_only=true) of all selected ones.
   returned: success
   type: dict
   contains:
@@ -157,16 +188,28 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._errors import InvalidOption
+from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
-from ..module_utils._operations.account import list_account_operations
-from ..module_utils._operations.api import PAGE_SIZE, Selection, find_operation, list_operations, summary
-from ..module_utils._options import identifier, integer, moment, not_blank
+from ..module_utils._operations.account import count_account_operations, list_account_operations
+from ..module_utils._operations.api import (
+    OPTIONAL_FIELDS,
+    PAGE_SIZE,
+    Operation,
+    Selection,
+    count_operations,
+    find_operations,
+    list_operations,
+    summary,
+)
+from ..module_utils._operations.status import ACTIONS, STATUSES
+from ..module_utils._options import identifier, integer, moment, not_blank, unknown_values
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    project_id, operation_id = identifier(params, "project_id"), identifier(params, "operation_id")
+    project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
     selection = Selection(
         statuses=tuple(not_blank(params, "status") or ()),
         actions=tuple(not_blank(params, "action") or ()),
@@ -176,29 +219,51 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         max_results=integer(params, "max_results", 1),
     )
     page_size, workers = integer(params, "page_size", 1), integer(params, "workers", 1, MAX_WORKERS)
-    warnings: list[str] = []
-    if project_id is None:
-        operations, warnings = list_account_operations(client, selection, page_size, workers)
-    elif operation_id is None:
-        operations = list_operations(client, project_id, selection, page_size)
+    fields = checked_fields(params, OPTIONAL_FIELDS)
+    warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
+    if params["summary_only"]:
+        for option in ("fields", "max_results"):
+            if params[option] is not None:
+                raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
+    operations: list[Operation] = []
+    account_warnings: list[str] = []
+    if operation_ids is not None:
+        operations = find_operations(client, project_id, operation_ids, workers)
+        counted = summary(operations)
+    elif params["summary_only"]:
+        if project_id is None:
+            counted, account_warnings = count_account_operations(client, selection, page_size, workers)
+        else:
+            counted = count_operations(client, project_id, selection, page_size)
     else:
-        operations = find_operation(client, project_id, operation_id)
-    return {"changed": False, "operations": operations, "summary": summary(operations), "warnings": warnings}
+        if project_id is None:
+            operations, account_warnings = list_account_operations(client, selection, page_size, workers, fields)
+        else:
+            operations = list_operations(client, project_id, selection, page_size, fields)
+        counted = summary(operations)
+    return {
+        "changed": False,
+        **({} if params["summary_only"] else {"operations": fields.reduce(operations)}),
+        "summary": counted,
+        "warnings": warnings + account_warnings + fields.warnings(),
+    }
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec=connection_argument_spec(
             project_id={"type": "str"},
-            operation_id={"type": "str"},
+            operation_id={"type": "list", "elements": "str"},
             status={"type": "list", "elements": "str"},
             action={"type": "list", "elements": "str"},
             branch_id={"type": "str"},
             endpoint_id={"type": "str"},
-            created_after={"type": "str"},
+            created_after={"type": "raw"},
             max_results={"type": "int"},
             page_size={"type": "int", "default": PAGE_SIZE},
             workers={"type": "int", "default": 4},
+            fields={"type": "list", "elements": "str"},
+            summary_only={"type": "bool", "default": False},
         ),
         required_by={"operation_id": "project_id"},
         mutually_exclusive=[

@@ -44,31 +44,32 @@ options:
     type: str
   operation_id:
     description:
-      - Ids of the operations to wait for. Requires O(project_id).
+      - Id of the operation to wait for, or a list of ids. Requires O(project_id).
       - With an empty list the task returns at once.
     type: list
     elements: str
   lookback:
     description:
-      - Maximum age of the operations to wait for when only O(project_id) is set, in seconds by the service's clock.
+      - Maximum age of the operations to wait for when only O(project_id) is set, by the service's clock. In seconds, or an age such as V(24h) or
+        V(7d).
       - V(0) includes the whole history of the project.
-    type: float
+    type: raw
     default: 86400
   timeout:
     description:
-      - Seconds after which the task fails if operations are still unfinished. V(0) polls once.
+      - Time after which the task fails if operations are still unfinished. In seconds, or an age such as V(90s) or V(5m). V(0) polls once.
       - O(api_timeout) applies to each request as well. O(api_retries) has no effect, because the next poll is the retry.
-    type: float
+    type: raw
     default: 300
   interval:
     description:
-      - Maximum interval between polls, in seconds.
-    type: float
+      - Maximum interval between polls, in seconds or such as V(5s).
+    type: raw
     default: 5
   failed_grace:
     description:
-      - Seconds that the platform has to retry a V(failed) operation before it counts as failed.
-    type: float
+      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
+    type: raw
     default: 0
   workers:
     description:
@@ -118,7 +119,7 @@ EXAMPLES = r"""
     operation_id:
       - a07f8772-1877-4da9-a939-3a3ae62d1d8d
       - d8ac46eb-a757-42b1-9907-f78322ee394e
-    timeout: 600
+    timeout: 10m
 
 - name: Wait for all unfinished operations of a project
   clouddb.control.operation_wait:
@@ -129,7 +130,7 @@ EXAMPLES = r"""
     - name: Wait, and give the platform a minute to retry failed operations
       clouddb.control.operation_wait:
         project_id: wispy-lake-12345678
-        failed_grace: 60
+        failed_grace: 1m
       register: waited
   rescue:
     - name: Show which operations failed and which are unfinished
@@ -198,15 +199,15 @@ from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._operations.wait import Limits, StopWhen, Wait
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
-from ..module_utils._options import identifier, integer, seconds
+from ..module_utils._options import duration, identifier, integer
 from ..module_utils._untrusted import is_id
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; in check mode after a single poll."""
     limits = Limits(
-        interval=seconds(params, "interval", zero=False),
-        failed_grace=seconds(params, "failed_grace"),
+        interval=duration(params, "interval", zero=False),
+        failed_grace=duration(params, "failed_grace"),
         workers=integer(params, "workers", 1, MAX_WORKERS),
     )
     saved, stop_when = params.get("_state"), params.get("_stop_when")
@@ -218,7 +219,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
     """The state of a wait that begins now, for the operations in the options. Raises InvalidOption."""
-    timeout, lookback = seconds(params, "timeout"), seconds(params, "lookback")
+    timeout, lookback = duration(params, "timeout"), duration(params, "lookback")
     project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
@@ -244,10 +245,10 @@ def main() -> None:
             operations={"type": "list", "elements": "dict"},
             project_id={"type": "str"},
             operation_id={"type": "list", "elements": "str"},
-            lookback={"type": "float", "default": 86400},
-            timeout={"type": "float", "default": 300},
-            interval={"type": "float", "default": 5},
-            failed_grace={"type": "float", "default": 0},
+            lookback={"type": "raw", "default": 86400},
+            timeout={"type": "raw", "default": 300},
+            interval={"type": "raw", "default": 5},
+            failed_grace={"type": "raw", "default": 0},
             workers={"type": "int", "default": 4},
             progress={"type": "bool"},
             _state={"type": "dict"},

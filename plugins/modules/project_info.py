@@ -42,6 +42,19 @@ options:
       - Additional query parameters that the service supports, such as C(org_id) or C(search).
       - Values are strings, numbers, or lists of them.
     type: dict
+  required:
+    description:
+      - Whether the task fails if no project matches. The message names what was asked for, and projects with similar names.
+      - If V(false), the list is empty then.
+    type: bool
+    default: false
+  fields:
+    description:
+      - Names of the fields to return of each project, such as V(id) and V(name). If not set, all fields are returned.
+      - C(id) is returned only if it is named.
+      - A warning names fields that no project has.
+    type: list
+    elements: str
 seealso:
   - module: clouddb.control.operation_info
 """
@@ -65,6 +78,13 @@ EXAMPLES = r"""
     name: shop
   register: shop
 
+- name: Get the id of a project that has to exist
+  clouddb.control.project_info:
+    name: shop
+    required: true
+    fields: [id]
+  register: shop
+
 - name: Search the projects of an organization
   clouddb.control.project_info:
     query:
@@ -74,7 +94,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 projects:
-  description: Projects with all fields that the service sent.
+  description: Projects with all fields that the service sent, or those in O(fields).
   returned: success
   type: list
   elements: dict
@@ -100,6 +120,8 @@ unavailable_project_ids:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
+    - C(kind) is V(not_found) if no project matches although O(required=true). What was asked for is then in C(project_id), C(name), C(region_id)
+      and C(query).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
@@ -118,20 +140,24 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import Client
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import integer
-from ..module_utils._projects import checked_filters, checked_query, list_projects
+from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
-    found = list_projects(client, checked_filters(params), checked_query(params), integer(params, "page_size", 1))
+    filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
+    found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
+    if params["required"]:
+        require_projects(found, filters, query)
     return {
         "changed": False,
         "projects": found.projects,
         "unavailable_project_ids": found.unavailable_ids,
-        "warnings": found.warnings(),
+        "warnings": found.warnings() + fields.warnings(),
     }
 
 
@@ -143,6 +169,8 @@ def main() -> None:
             region_id={"type": "str"},
             page_size={"type": "int"},
             query={"type": "dict"},
+            required={"type": "bool", "default": False},
+            fields={"type": "list", "elements": "str"},
         ),
         supports_check_mode=True,
     )

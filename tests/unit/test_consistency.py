@@ -304,6 +304,7 @@ SHARED = {
     "_atomic_file",
     "_clock",
     "_errors",
+    "_fields",
     "_file_lock",
     "_json",
     "_options",

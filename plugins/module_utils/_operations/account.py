@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Callable, NamedTuple, TypeVar
 
 from .._errors import NotFound
+from .._fields import Fields
 from .._http.client import Client
 from .._parallel import in_parallel
 from .._projects import list_projects
-from .api import Operation, Selection, list_operations, newest_first
+from .api import Operation, Selection, Summary, count_operations, list_operations, newest_first, total
+
+Result = TypeVar("Result")
 
 
 class AccountOperations(NamedTuple):
@@ -23,27 +26,58 @@ class AccountOperations(NamedTuple):
     warnings: list[str]
 
 
-def list_account_operations(client: Client, selection: Selection, page_size: int, workers: int) -> AccountOperations:
+class AccountSummary(NamedTuple):
+    """The summary of the operations, and warnings about projects that could not be included."""
+
+    summary: Summary
+    warnings: list[str]
+
+
+def list_account_operations(
+    client: Client, selection: Selection, page_size: int, workers: int, fields: Fields | None = None
+) -> AccountOperations:
     """The selected operations of all projects, fetched from C(workers) projects in parallel.
 
     A project that is deleted meanwhile is left out with a warning; any other error is raised.
     """
-    found = list_projects(client)
+
+    def operations_of(project_id: str) -> list[Operation]:
+        return list_operations(client, project_id, selection, page_size, fields)
+
+    lists, warnings = _of_each_project(client, operations_of, workers)
+    return AccountOperations(newest_first(chain.from_iterable(lists), selection.max_results), warnings)
+
+
+def count_account_operations(client: Client, selection: Selection, page_size: int, workers: int) -> AccountSummary:
+    """The summary of the selected operations of all projects, fetched as list_account_operations() does.
+
+    Of each of the projects that are listed in parallel, only one page of operations is in memory at a time.
+    """
+
+    def summary_of(project_id: str) -> Summary:
+        return count_operations(client, project_id, selection, page_size)
+
+    summaries, warnings = _of_each_project(client, summary_of, workers)
+    return AccountSummary(total(summaries), warnings)
+
+
+def _of_each_project(client: Client, function: Callable[[str], Result], workers: int) -> tuple[list[Result], list[str]]:
+    """The function's results for the ids of all projects, without those that are deleted meanwhile; and the warnings."""
+    found = list_projects(client, fields=Fields(["id"]))
     ids = [project["id"] for project in found.projects]
-    lists = in_parallel(partial(_list_or_none, client, selection, page_size), ids, workers)
-    deleted = [project_id for project_id, operations in zip(ids, lists) if operations is None]
+    results = in_parallel(partial(_result_or_none, function), ids, workers)
+    deleted = [project_id for project_id, result in zip(ids, results) if result is None]
     warnings = found.warnings()
     if deleted:
         warnings.append(
             f"The operations of these projects are missing, because the service returned 404 for them. "
             f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
         )
-    operations = newest_first(chain.from_iterable(operations or [] for operations in lists), selection.max_results)
-    return AccountOperations(operations, warnings)
+    return [result for result in results if result is not None], warnings
 
 
-def _list_or_none(client: Client, selection: Selection, page_size: int, project_id: str) -> list[Operation] | None:
+def _result_or_none(function: Callable[[str], Result], project_id: str) -> Result | None:
     try:
-        return list_operations(client, project_id, selection, page_size)
+        return function(project_id)
     except NotFound:
         return None

@@ -6,21 +6,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Any, NamedTuple, Union
 
 from .._errors import NotFound
+from .._fields import Fields
 from .._http.client import Client
 from .._http.pagination import Page, pages
 from .._http.response import Response
+from .._parallel import in_parallel
 from .._timestamps import parse_timestamp
 from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
+Summary = dict[str, Any]
 # A point in time, or an age before the current time of the service.
 Moment = Union[datetime, timedelta]
 PAGE_SIZE = 100
+# Operations without a compute lack the first one, those that have not failed the second one.
+OPTIONAL_FIELDS = ("endpoint_id", "error")
+# Needed to sort operations and to count them.
+WORKING_FIELDS = ("created_at", "status", "action")
 BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
 
@@ -53,23 +61,44 @@ class Selection(NamedTuple):
             return None
 
 
-def list_operations(
-    client: Client, project_id: str, selection: Selection, page_size: int = PAGE_SIZE
-) -> list[Operation]:
-    """A project's selected operations, newest first (api.md, GET /projects/{project_id}/operations).
+def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int) -> Iterator[list[Operation]]:
+    """The selected operations of each page, newest first (api.md, GET /projects/{project_id}/operations).
 
-    Fetches no more pages than the selection needs. Raises NotFound for an unknown project.
+    No page is fetched after C(created_after); C(max_results) is up to the caller. Raises NotFound for an unknown project.
     """
-    selected: list[Operation] = []
     for page in operation_pages(client, project_id, page_size):
         oldest = selection.oldest(client.service_now())
         recent = [
             operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
         ]
-        selected += [operation for operation in recent if selection.matches(operation)]
-        if len(recent) < len(page.items) or (selection.max_results and len(selected) >= selection.max_results):
+        yield [operation for operation in recent if selection.matches(operation)]
+        if len(recent) < len(page.items):
+            return
+
+
+def list_operations(
+    client: Client,
+    project_id: str,
+    selection: Selection,
+    page_size: int = PAGE_SIZE,
+    fields: Fields | None = None,
+) -> list[Operation]:
+    """A project's selected operations, newest first. They keep WORKING_FIELDS, whatever C(fields) says.
+
+    Fetches no more pages than the selection needs. Raises NotFound for an unknown project.
+    """
+    fields = fields or Fields()
+    selected: list[Operation] = []
+    for operations in selected_pages(client, project_id, selection, page_size):
+        selected += fields.reduce(operations, *WORKING_FIELDS)
+        if selection.max_results and len(selected) >= selection.max_results:
             break
     return newest_first(selected, selection.max_results)
+
+
+def count_operations(client: Client, project_id: str, selection: Selection, page_size: int) -> Summary:
+    """The summary of a project's selected operations, of which only one page is in memory at a time."""
+    return total(map(summary, selected_pages(client, project_id, selection, page_size)))
 
 
 def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
@@ -116,20 +145,43 @@ def get_operation(client: Client, project_id: str, operation_id: str) -> Operati
     return operation
 
 
-def find_operation(client: Client, project_id: str, operation_id: str) -> list[Operation]:
-    """The operation in a list, which is empty if the project has none of this id. Raises NotFound for an unknown project."""
-    try:
-        return [get_operation(client, project_id, operation_id)]
-    except NotFound:
+def find_operations(client: Client, project_id: str, operation_ids: Sequence[str], workers: int) -> list[Operation]:
+    """The project's operations with these ids, newest first; without those that it does not have.
+
+    Raises NotFound for an unknown project.
+    """
+    ids = list(dict.fromkeys(operation_ids))
+    found = in_parallel(partial(_operation_or_none, client, project_id), ids, workers)
+    if ids and not any(found):
         # A wrong base_url or project_id leads to a 404 as well, so check that the project exists.
         next(operation_pages(client, project_id, page_size=1))
-        return []
+    return newest_first(operation for operation in found if operation)
 
 
-def summary(operations: list[Operation]) -> dict[str, Any]:
+def _operation_or_none(client: Client, project_id: str, operation_id: str) -> Operation | None:
+    try:
+        return get_operation(client, project_id, operation_id)
+    except NotFound:
+        return None
+
+
+def summary(operations: Sequence[Operation]) -> Summary:
     """Numbers of operations: C(total), C(by_status), C(by_action)."""
 
-    def by(field: str) -> dict[str, int]:
-        return dict(Counter(without_templates(str(operation.get(field))) for operation in operations))
+    def by(field: str) -> Counter[str]:
+        numbers: Counter[str] = Counter()
+        for name, number in Counter(str(operation.get(field)) for operation in operations).items():
+            numbers[without_templates(name)] += number
+        return numbers
 
-    return {"total": len(operations), "by_status": by("status"), "by_action": by("action")}
+    return total([{"by_status": by("status"), "by_action": by("action")}])
+
+
+def total(summaries: Iterable[Summary]) -> Summary:
+    """The sum of these summaries."""
+    by_status: Counter[str] = Counter()
+    by_action: Counter[str] = Counter()
+    for each in summaries:
+        by_status.update(each["by_status"])
+        by_action.update(each["by_action"])
+    return {"total": sum(by_status.values()), "by_status": dict(by_status), "by_action": dict(by_action)}

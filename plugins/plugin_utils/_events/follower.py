@@ -154,7 +154,7 @@ class Follower:
             self._checkpoint.mark_changed()
         if not self._is_connected:
             self._is_connected = True
-            self._warn_of_unknown_projects()
+            self._warn_of_unknown_values()
         self._listed_at = self._client.service_now()
         return bool(new)
 
@@ -165,7 +165,9 @@ class Follower:
         running = timedelta(seconds=self._clock.monotonic() - self._started)
         return self._client.service_now() - running - self._options.backfill
 
-    def _warn_of_unknown_projects(self) -> None:
+    def _warn_of_unknown_values(self) -> None:
+        for warning in self._options.warnings():
+            logger.warning("%s", warning)
         unknown = sorted(set(self._options.project_ids) - set(self._projects))
         if unknown:
             logger.warning("project_ids: The account has no project %s at present.", ", ".join(unknown))

@@ -15,13 +15,11 @@ from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ...module_utils._options import identifier, integer, not_blank, seconds
-from ...module_utils._timestamps import parse_age
+from ...module_utils._operations.status import ACTIONS, STATUSES
+from ...module_utils._options import MAX_AGE, duration, identifier, integer, not_blank, unknown_values
 
 # If it is not given, and interval is not larger.
 MAX_INTERVAL = 30.0
-# A longer age would lead to a time before the first.
-MAX_AGE = timedelta(days=36500)
 
 TRUE = frozenset({"true", "yes", "on", "1"})
 FALSE = frozenset({"false", "no", "off", "0"})
@@ -57,6 +55,10 @@ def _number(value: Any) -> float:
         raise ValueError("must be a number") from None
 
 
+def _raw(value: Any) -> Any:
+    return value
+
+
 def _integer(value: Any) -> int:
     try:
         # As text, for int() would cut off the fraction of a number.
@@ -79,6 +81,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "int": _integer,
     "list": _strings,
     "path": _string,
+    "raw": _raw,
     "str": _string,
 }
 ARGUMENTS = {
@@ -90,9 +93,9 @@ ARGUMENTS = {
     "project_ids": Argument("list", []),
     "actions": Argument("list", []),
     "statuses": Argument("list", []),
-    "interval": Argument("float", 5.0),
-    "max_interval": Argument("float"),
-    "backfill": Argument("str"),
+    "interval": Argument("raw", 5.0),
+    "max_interval": Argument("raw"),
+    "backfill": Argument("raw", 0),
     "state_file": Argument("str"),
     "requests_per_minute": Argument("int", 600),
     "page_size": Argument("int"),
@@ -118,6 +121,11 @@ class SourceOptions(NamedTuple):
     def wants_project(self, project_id: str) -> bool:
         return not self.project_ids or project_id in self.project_ids
 
+    def warnings(self) -> list[str]:
+        """Warnings about actions and statuses that are unknown to this collection."""
+        selected = {"actions": self.actions, "statuses": self.statuses}
+        return unknown_values(selected, "actions", ACTIONS) + unknown_values(selected, "statuses", STATUSES)
+
     def wants_action(self, action: str | None) -> bool:
         return not self.actions or action in self.actions
 
@@ -142,7 +150,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
         statuses=tuple(not_blank(params, "statuses")),
         interval=interval,
         max_interval=max_interval,
-        backfill=_age(params["backfill"]),
+        backfill=timedelta(seconds=duration(params, "backfill", largest=MAX_AGE)),
         state_file=not_blank(params, "state_file"),
         requests_per_minute=integer(params, "requests_per_minute", 1),
         page_size=integer(params, "page_size", 1),
@@ -166,20 +174,10 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
 
 def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
     """The options C(interval) and C(max_interval)."""
-    interval = seconds(params, "interval", zero=False)
+    interval = duration(params, "interval", zero=False)
     if params["max_interval"] is None:
         return interval, max(interval, MAX_INTERVAL)
-    max_interval = seconds(params, "max_interval", zero=False)
+    max_interval = duration(params, "max_interval", zero=False)
     if max_interval < interval:
         raise InvalidOption("max_interval", f"must not be less than interval, which is {interval:g}")
     return interval, max_interval
-
-
-def _age(text: str | None) -> timedelta:
-    try:
-        age = timedelta(0) if text is None else parse_age(text)
-    except ValueError:
-        age = None
-    if age is None or age > MAX_AGE:
-        raise InvalidOption("backfill", f"must be an age such as 90s, 30m, 24h, 7d or 2w, not '{text}'")
-    return age

@@ -68,30 +68,33 @@ options:
   actions:
     description:
       - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do.
+      - A warning in the log names actions that are unknown to this collection, and similar ones.
     type: list
     elements: str
     default: []
   statuses:
     description:
       - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do.
+      - A warning in the log names statuses that are unknown to this collection, and similar ones.
     type: list
     elements: str
     default: []
   interval:
     description:
-      - Interval between polls of a project after a change, in seconds.
-    type: float
+      - Interval between polls of a project after a change, in seconds or such as V(5s).
+    type: raw
     default: 5
   max_interval:
     description:
-      - Maximum interval between polls of a project without changes, and during an outage, in seconds.
+      - Maximum interval between polls of a project without changes, and during an outage, in seconds or such as V(1m).
       - If not set, it is 30, or O(interval) if that is larger.
-    type: float
+    type: raw
   backfill:
     description:
-      - Age such as V(30m), V(1h) or V(7d). At its first start the event source also emits events for existing operations that are not older.
+      - Age in seconds, or such as V(30m), V(1h) or V(7d). At its first start the event source also emits events for existing operations that are not older.
       - Ignored for projects whose state is in O(state_file).
-    type: str
+    type: raw
+    default: 0
   state_file:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of

@@ -59,6 +59,63 @@ def test_seconds_refuses_zero_unless_allowed() -> None:
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (0, 0),
+        (0.25, 0.25),
+        (300, 300),
+        ("300", 300),
+        (" 300 ", 300),
+        ("90s", 90),
+        ("5m", 300),
+        ("24h", 86400),
+        ("365d", 31_536_000),
+    ],
+)
+def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
+    assert options.duration({"it": value}, "it") == number
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        -0.1,
+        -1,
+        "-1",
+        float("nan"),
+        "nan",
+        "inf",
+        31_536_000.1,
+        "366d",
+        "9" * 400,
+        "soon",
+        "",
+        "5 years",
+        True,
+        None,
+        [300],
+        {},
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
+    expected = (
+        f"it: must be a number of seconds from 0 to 31536000, or an age such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
+    )
+    assert refused(options.duration, value) == expected
+
+
+def test_duration_refuses_zero_unless_allowed() -> None:
+    assert "above 0 to 31536000" in refused(options.duration, "0s", zero=False)
+    assert options.duration({"it": "0.001"}, "it", zero=False) == 0.001
+
+
+def test_duration_has_a_maximum() -> None:
+    assert options.duration({"it": "36500d"}, "it", largest=options.MAX_AGE) == options.MAX_AGE
+    assert "from 0 to 3153600000, or" in refused(options.duration, "36501d", largest=options.MAX_AGE)
+
+
 @pytest.mark.parametrize("value", ["a", " a ", ["a", "b"], []], ids=str)
 def test_not_blank_accepts_text_and_lists(value: Any) -> None:
     assert options.not_blank({"it": value}, "it") == value
@@ -89,6 +146,8 @@ def test_identifier_refuses_other_text(value: Any, quoted: str) -> None:
 def test_moment_accepts_timestamps_and_ages() -> None:
     assert options.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=timezone.utc)
     assert options.moment({"it": "24h"}, "it") == timedelta(days=1)
+    assert options.moment({"it": 5400}, "it") == options.moment({"it": "5400"}, "it") == timedelta(minutes=90)
+    assert options.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +155,11 @@ def test_moment_accepts_timestamps_and_ages() -> None:
     [
         "",
         "yesterday",
-        "24",
         "h",
         "-1h",
+        "-24",
+        "20261121",
+        "True",
         "1y",
         "24 hours",
         "2026-13-01",
@@ -109,9 +170,38 @@ def test_moment_accepts_timestamps_and_ages() -> None:
 )
 def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     assert refused(options.moment, value) == (
-        f"it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, or an age such as 90s, 30m, 24h, 7d or 2w, not '{value}'"
+        "it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, "
+        f"or an age in seconds up to 9999999, not '{value}'"
     )
 
 
 def test_moment_accepts_an_age_of_zero() -> None:
     assert options.moment({"it": "0s"}, "it") == timedelta(0)
+
+
+KNOWN = {"failed", "finished", "running"}
+
+
+@pytest.mark.parametrize("values", [None, [], ["failed"], ["running", "finished"]], ids=str)
+def test_known_values_cause_no_warning(values: list[str] | None) -> None:
+    assert options.unknown_values({"it": values}, "it", KNOWN) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "rest"),
+    [
+        ("faild", "Did you mean failed? Known values are failed, finished, running."),
+        ("FINISHED", "Did you mean finished? Known values are finished, failed, running."),
+        ("dreaming", "Known values are failed, finished, running."),
+    ],
+)
+def test_unknown_value_causes_a_warning_with_the_known_ones_similar_ones_first(value: str, rest: str) -> None:
+    assert options.unknown_values({"it": ["running", value]}, "it", KNOWN) == [
+        f"it: '{value}' is unknown to this collection, and may never occur. {rest}"
+    ]
+
+
+def test_similar_texts_come_first_whatever_their_case() -> None:
+    assert options.similar("shpo", ["blog", "Shop", "shop", "shop-eu"]) == ["Shop", "shop", "shop-eu"]
+    assert options.similar("x", ["blog"]) == []
+    assert len(options.similar("shop", [f"shop{number}" for number in range(9)])) == options.MAX_SIMILAR

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
+    NotFound,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import operation_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -62,8 +67,10 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
         "endpoint_id",
         "created_after",
         "max_results",
+        "fields",
     )
-    return operation_info.run({**dict.fromkeys(names), "page_size": 100, "workers": 4, **options}, client, check_mode)
+    params = {**dict.fromkeys(names), "page_size": 100, "workers": 4, "summary_only": False, **options}
+    return operation_info.run(params, client, check_mode)
 
 
 def ids(result: dict[str, Any]) -> list[str]:
@@ -124,6 +131,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),
     ({"endpoint_id": "ep-main"}, ["shop-4"]),
     ({"created_after": "90m"}, ["blog-2", "shop-4"]),
+    ({"created_after": 5400}, ["blog-2", "shop-4"]),
     ({"created_after": "50.5h"}, ["blog-2", "shop-4", "shop-3", "shop-2"]),
     ({"max_results": 3}, ["blog-2", "shop-4", "shop-3"]),
     ({"max_results": 1, "status": ["finished"]}, ["shop-2"]),
@@ -210,23 +218,36 @@ def test_a_page_that_cannot_be_fetched_fails_the_task(sandbox: Sandbox, client: 
 
 
 def test_one_operation_is_fetched_by_its_id(sandbox: Sandbox, client: Client) -> None:
-    result = task(client, project_id=SHOP, operation_id="shop-3")
+    result = task(client, project_id=SHOP, operation_id=["shop-3"])
     assert result["operations"] == [sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]]
     assert result["summary"] == {"total": 1, "by_status": {"failed": 1}, "by_action": {"start_compute": 1}}
     assert sandbox.sent() == [f"GET /projects/{SHOP}/operations/shop-3"]
+
+
+def test_several_operations_are_fetched_newest_first_without_unknown_ones(sandbox: Sandbox, client: Client) -> None:
+    wanted = ["shop-1", "nothing", "shop-4", "blog-2"]
+    result = task(client, project_id=SHOP, operation_id=wanted)
+    assert ids(result) == ["shop-4", "shop-1"]
+    assert result["summary"]["total"] == 2
+    assert sorted(sandbox.sent()) == sorted(f"GET /projects/{SHOP}/operations/{name}" for name in wanted)
+
+
+def test_an_empty_list_of_ids_selects_nothing(sandbox: Sandbox, client: Client) -> None:
+    assert task(client, project_id=SHOP, operation_id=[])["operations"] == []
+    assert sandbox.sent() == []
 
 
 @pytest.mark.parametrize(
     ("project_id", "operation_id"), [(SHOP, "nothing"), (BLOG, "shop-3")], ids=["unknown", "of another project"]
 )
 def test_an_unknown_operation_is_an_empty_list(client: Client, project_id: str, operation_id: str) -> None:
-    assert task(client, project_id=project_id, operation_id=operation_id)["operations"] == []
+    assert task(client, project_id=project_id, operation_id=[operation_id])["operations"] == []
 
 
 def test_a_response_about_another_operation_is_an_error(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=200, body={"operation": {"id": "other", "status": "finished"}})
     with pytest.raises(UnexpectedResponse, match="another operation, other"):
-        task(client, project_id=SHOP, operation_id="shop-3")
+        task(client, project_id=SHOP, operation_id=["shop-3"])
 
 
 def test_an_unknown_project_fails(client: Client) -> None:
@@ -264,6 +285,89 @@ def test_projects_that_the_service_leaves_out_are_named(sandbox: Sandbox, client
     assert ids(result) == ["shop-4", "shop-3", "shop-2", "shop-1"]
     [warning] = result["warnings"]
     assert BLOG in warning
+
+
+# Sizing the result
+
+
+SCOPES: list[dict[str, Any]] = [
+    {},
+    {"project_id": SHOP},
+    {"project_id": SHOP, "operation_id": ["shop-3", "shop-4", "x"]},
+]
+in_each_scope = pytest.mark.parametrize("scope", SCOPES, ids=["account", "project", "ids"])
+
+
+@in_each_scope
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_summary_only_has_the_summary_of_the_list_without_the_list(
+    sandbox: Sandbox, client: Client, scope: dict[str, Any], check_mode: bool
+) -> None:
+    complete = task(client, **scope)
+    requests = sandbox.sent()
+    result = task(client, check_mode, **scope, summary_only=True)
+    assert result == {field: value for field, value in complete.items() if field != "operations"}
+    assert sorted(sandbox.sent()) == sorted(2 * requests)
+
+
+@pytest.mark.parametrize("options", [case[0] for case in FILTERS if "max_results" not in case[0]], ids=str)
+@pytest.mark.parametrize("scope", SCOPES[:2], ids=["account", "project"])
+def test_summary_only_counts_what_is_selected(client: Client, scope: dict[str, Any], options: dict[str, Any]) -> None:
+    assert task(client, **scope, **options, summary_only=True)["summary"] == task(client, **scope, **options)["summary"]
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_results", 5), ("fields", ["id"])], ids=str)
+def test_summary_only_excludes_options_for_the_list(sandbox: Sandbox, client: Client, option: str, value: Any) -> None:
+    with pytest.raises(InvalidOption, match=f"^{option}: cannot be combined with summary_only"):
+        task(client, summary_only=True, **{option: value})
+    assert sandbox.sent() == []
+
+
+@in_each_scope
+@pytest.mark.parametrize("fields", [["id"], ["status", "id"], ["created_at"], ["endpoint_id"]], ids=str)
+def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str, Any], fields: list[str]) -> None:
+    complete = task(client, **scope)
+    result = task(client, **scope, fields=fields)
+    assert result.pop("operations") == [
+        {field: operation[field] for field in operation if field in fields} for operation in complete.pop("operations")
+    ]
+    assert result == complete
+
+
+def test_fields_keep_the_newest_of_max_results(client: Client) -> None:
+    assert task(client, fields=["id"], max_results=3)["operations"] == [
+        {"id": "blog-2"},
+        {"id": "shop-4"},
+        {"id": "shop-3"},
+    ]
+
+
+def test_a_field_that_no_operation_has_is_a_warning(client: Client) -> None:
+    [warning] = task(client, project_id=SHOP, fields=["id", "sattus"])["warnings"]
+    assert warning.startswith(
+        "fields: no item has 'sattus'. The fields are action, branch_id, created_at, endpoint_id, "
+    )
+
+
+def test_fields_that_only_some_operations_have_are_no_warning(client: Client) -> None:
+    fields = ["id", "error", "endpoint_id"]
+    assert task(client, project_id=SHOP, action=["create_timeline"], fields=fields)["warnings"] == []
+    assert task(client, project_id="calm-hill-23456789", fields=["sattus"])["warnings"] == []
+
+
+@pytest.mark.parametrize("summary_only", [False, True], ids=["list", "summary only"])
+@pytest.mark.parametrize(
+    ("options", "near"),
+    [({"status": ["failed", "faild"]}, "failed"), ({"action": ["create_brnach"]}, "create_branch")],
+    ids=str,
+)
+def test_unknown_statuses_and_actions_are_a_warning(
+    client: Client, options: dict[str, Any], near: str, summary_only: bool
+) -> None:
+    [warning] = task(client, **options, summary_only=summary_only)["warnings"]
+    [(option, values)] = options.items()
+    assert warning.startswith(f"{option}: '{values[-1]}' is unknown to this collection")
+    assert f"Did you mean {near}? Known values are {near}, " in warning
 
 
 several_projects = pytest.mark.parametrize(

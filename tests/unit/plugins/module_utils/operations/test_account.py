@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -13,7 +14,10 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._operations.account import list_account_operations
+from ansible_collections.clouddb.control.plugins.module_utils._operations.account import (
+    count_account_operations,
+    list_account_operations,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import Selection
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
@@ -111,3 +115,40 @@ def test_as_many_projects_as_workers_are_listed_in_parallel(serve: Serve, monkey
     client = serve().client
     monkeypatch.setattr(client, "get", get)
     assert listed(client, workers=3) == ["a", "b", "c"]
+
+
+def test_counting_returns_the_summary_and_the_warnings_of_the_list(serve: Serve) -> None:
+    script = [projects("a", "gone", "b"), operations("a-01", "a-02"), reply({}, 404), operations("b-03")]
+    counted = count_account_operations(serve(*script).client, Selection(), 100, 1)
+    listed = list_account_operations(serve(*script).client, Selection(), 100, 1)
+    assert counted.summary == {"total": 3, "by_status": {"finished": 3}, "by_action": {"None": 3}}
+    assert counted.warnings == listed.warnings != []
+
+
+def test_a_project_that_is_deleted_between_two_pages_is_not_counted(serve: Serve) -> None:
+    served = serve(projects("a"), operations("a-01", cursor="1"), reply({}, 404))
+    assert count_account_operations(served.client, Selection(), 100, 1).summary["total"] == 0
+
+
+def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Item(dict[str, str]):
+        """A dictionary to which weak references are possible."""
+
+    fetched: list[weakref.ref[Item]] = []
+    most = 0
+
+    def get(*segments: str, query: Any = None) -> Response:
+        nonlocal most
+        if segments == ("projects",):
+            return Response({"projects": [{"id": f"p{number}"} for number in range(20)]}, "GET", "/projects", 1, "")
+        most = max(most, sum(item() is not None for item in fetched))
+        number = int(query.get("cursor", 0))
+        items = [Item(id=f"{number}-{index}", status="finished") for index in range(10)] if number < 5 else []
+        fetched.extend(map(weakref.ref, items))
+        return Response({"operations": items, "pagination": {"cursor": str(number + 1)}}, "GET", "/", 1, "")
+
+    client = serve().client
+    monkeypatch.setattr(client, "get", get)
+    assert count_account_operations(client, Selection(), 10, 1).summary["total"] == 1000
+    assert len(fetched) == 1000
+    assert 0 < most <= 20

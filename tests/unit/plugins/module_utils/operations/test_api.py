@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._fields import Fields
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
     Selection,
-    find_operation,
+    count_operations,
+    find_operations,
     get_operation,
     list_operations,
     newest_first,
     summary,
+    total,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
@@ -229,24 +232,39 @@ def test_a_response_about_another_operation_is_an_error(serve: Serve, body: Any)
 
 def test_an_unknown_operation_of_a_known_project_is_an_empty_list(serve: Serve) -> None:
     served = serve(reply({}, 404), page("operations", []))
-    assert find_operation(served.client, "p", "o") == []
+    assert find_operations(served.client, "p", ["o"], 1) == []
     assert served.requests[1].query == [("limit", "1")]
 
 
 def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound, match="Check its id and base_url"):
-        find_operation(serve(reply({}, 404), reply({}, 404)).client, "p", "o")
+        find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
 
 
 def test_a_known_operation_is_a_list_of_one(serve: Serve) -> None:
     sent = {"id": "o", "status": "running"}
-    assert find_operation(serve(reply({"operation": sent})).client, "p", "o") == [sent]
+    served = serve(reply({"operation": sent}))
+    assert find_operations(served.client, "p", ["o"], 4) == [sent]
+    assert served.targets == ["/projects/p/operations/o"]
+
+
+def test_several_operations_are_fetched_once_each_without_the_unknown_ones(serve: Serve) -> None:
+    older, newer = ({"id": name, "status": "running", "created_at": f"2026-11-21T0{name}:00:00Z"} for name in "12")
+    served = serve(reply({"operation": older}), reply({}, 404), reply({"operation": newer}))
+    assert find_operations(served.client, "p", ["1", "0", "2", "1"], 1) == [newer, older]
+    assert served.targets == [f"/projects/p/operations/{name}" for name in "102"]
+
+
+def test_no_ids_are_no_request(serve: Serve) -> None:
+    served = serve()
+    assert find_operations(served.client, "p", [], 4) == []
+    assert served.targets == []
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
 def test_another_error_is_not_treated_as_an_unknown_operation(serve: Serve, status: int) -> None:
     with pytest.raises(StatusError):
-        find_operation(serve(reply({}, status), api_retries=0).client, "p", "o")
+        find_operations(serve(reply({}, status), api_retries=0).client, "p", ["o"], 1)
 
 
 def test_counts_by_status_and_by_action() -> None:
@@ -258,7 +276,26 @@ def test_counts_by_status_and_by_action() -> None:
 
 
 def test_counts_nothing() -> None:
-    assert summary([]) == {"total": 0, "by_status": {}, "by_action": {}}
+    assert summary([]) == total([]) == {"total": 0, "by_status": {}, "by_action": {}}
+
+
+def test_summaries_add_up_to_that_of_all_operations() -> None:
+    assert total(summary([operation]) for operation in CANDIDATES) == summary(CANDIDATES)
+
+
+def test_counting_selects_and_stops_as_listing_does(serve: Serve) -> None:
+    pages = (operations(1, 2, cursor="a"), operations(3, 30, cursor="b"))
+    served = serve(*pages)
+    selection = Selection(created_after=timedelta(hours=24), statuses=("finished",))
+    assert count_operations(served.client, "p", selection, 2)["total"] == 3
+    assert len(served.targets) == 2
+
+
+def test_listed_operations_keep_the_fields_and_those_to_work_with(serve: Serve) -> None:
+    served = serve(operations(1, updated_at="2026-11-21T08:00:00Z", branch_id="b"))
+    assert list_operations(served.client, "p", Selection(), fields=Fields(["id", "branch_id"])) == [
+        {field: value for field, value in operation(1, branch_id="b").items() if field != "updated_at"}
+    ]
 
 
 def test_operations_of_another_project_are_refused(serve: Serve) -> None:
