@@ -55,7 +55,8 @@ def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sand
     branches = sandbox.api("GET", f"/projects/{project['id']}/branches")["branches"]
     [branch] = [each["id"] for each in branches if each["name"] == "pr-42"]
     databases = sandbox.api("GET", f"/projects/{project['id']}/branches/{branch}/databases")["databases"]
-    assert [(database["name"], database["owner_name"]) for database in databases] == [("app", "app")]
+    owners = {database["name"]: database["owner_name"] for database in databases}
+    assert owners == {"clouddb": "clouddb_owner", "app": "app"}
     # Finding the key in the one expected file proves that the search works.
     assert job.files_with(API_KEY) == [WITH_ENVIRONMENT]
 

@@ -57,6 +57,12 @@ class Service:
     def create_branch(self, **body):
         return self.ok("POST", f"projects/{PROJECT}/branches", json=body)
 
+    def create_finished_branch(self, **body):
+        """Create a branch and advance the clock until its operations are finished. Returns its path."""
+        branch = self.create_branch(**body)["branch"]
+        self.advance(5)
+        return f"projects/{PROJECT}/branches/{branch['id']}"
+
     def create_database(self, branch_id, name="orders"):
         body = {"database": {"name": name, "owner_name": "app"}}
         return self.request("POST", f"projects/{PROJECT}/branches/{branch_id}/databases", json=body)

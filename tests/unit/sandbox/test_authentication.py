@@ -25,6 +25,8 @@ def all_paths(service):
     parameters = {
         "{project_id}": PROJECT,
         "{branch_id}": service.default_branch(),
+        "{database_name}": "clouddb",
+        "{role_name}": "clouddb_owner",
         "{key_id}": "1",
         "{operation_id}": "x",
     }

@@ -32,7 +32,7 @@ class TestCommandLine:
         ]
 
     def test_sigterm_stops_the_server(self, tmp_path, arguments, connect):
-        """It stops quickly even while clients are connected."""
+        """It stops quickly even while clients are connected. Its files can be read by their owner only."""
         (tmp_path / "seed.yml").write_text("projects:\n  - name: shop\n    created_at: 2022-11-30T18:41:29Z\n")
         command = [sys.executable, "-m", "clouddb_sandbox", *arguments, "--seed", str(tmp_path / "seed.yml")]
         process = subprocess.Popen(command, cwd=SERVER, stderr=subprocess.PIPE, text=True)
@@ -45,6 +45,8 @@ class TestCommandLine:
         assert ready["pid"] == process.pid
         service = connect(ready["base_url"], (tmp_path / "key").read_text().strip())
         assert service.ok("GET", "projects")["projects"][0]["created_at"] == "2022-11-30T18:41:29.000000Z"
+        readable = {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o077}
+        assert (readable, (tmp_path / "a.sqlite").exists()) == ({"seed.yml"}, True)
         process.send_signal(signal.SIGTERM)
         _out, errors = process.communicate(timeout=60)
         assert "Traceback" not in errors

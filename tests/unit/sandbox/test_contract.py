@@ -23,8 +23,15 @@ ENDPOINTS = [
     ("DELETE", f"projects/{PROJECT}"),
     ("GET", f"projects/{PROJECT}/branches"),
     ("POST", f"projects/{PROJECT}/branches"),
+    ("GET", f"projects/{PROJECT}/branches/br-x"),
+    ("PATCH", f"projects/{PROJECT}/branches/br-x"),
+    ("DELETE", f"projects/{PROJECT}/branches/br-x"),
     ("GET", f"projects/{PROJECT}/branches/br-x/databases"),
     ("POST", f"projects/{PROJECT}/branches/br-x/databases"),
+    ("DELETE", f"projects/{PROJECT}/branches/br-x/databases/x"),
+    ("GET", f"projects/{PROJECT}/branches/br-x/roles"),
+    ("GET", f"projects/{PROJECT}/branches/br-x/roles/x/reveal_password"),
+    ("GET", f"projects/{PROJECT}/connection_uri"),
     ("GET", f"projects/{PROJECT}/operations"),
     ("GET", f"projects/{PROJECT}/operations/x"),
     ("GET", "api_keys"),
@@ -337,7 +344,7 @@ class TestOperations:
         assert [operation["action"] for operation in created.json()["operations"]] == ["apply_config"]
         assert created.json()["operations"][0]["branch_id"] == branch_id
         databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
-        assert [database["name"] for database in databases] == ["orders"]
+        assert [database["name"] for database in databases] == ["clouddb", "orders"]
 
     def test_apply_storage_config(self, service):
         """api.md: "apply_storage_config: Applies a new configuration to a storage object; started by, for example,
@@ -525,7 +532,7 @@ class TestDependentRequests:
         service.advance(5)
         branch_id = service.create_branch()["branch"]["id"]
         databases = service.ok("GET", f"projects/{PROJECT}/branches/{branch_id}/databases")["databases"]
-        assert [database["name"] for database in databases] == ["orders"]
+        assert [database["name"] for database in databases] == ["clouddb", "orders"]
 
     def test_invalid_fields_get_400(self, service):
         for method, path, body in (
@@ -536,7 +543,11 @@ class TestDependentRequests:
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": "60"}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {}}),
             ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
+            ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {}}),
+            ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {"name": ""}}),
             ("POST", f"projects/{PROJECT}/branches/br-x/databases", {"database": {"name": "x"}}),
+            ("PATCH", f"projects/{PROJECT}/branches/br-x/databases/x", {"database": {"name": 7}}),
+            ("POST", f"projects/{PROJECT}/branches/br-x/roles", {"role": {}}),
         ):
             response = service.request(method, path, json=body)
             assert (response.status_code, response.json()["code"]) == (400, "BAD_REQUEST"), (method, path, body)
@@ -560,6 +571,9 @@ class TestErrors:
             ("api_keys", "GET, POST"),
             ("api_keys/1", "DELETE"),
             (f"projects/{PROJECT}/operations", "GET"),
+            (f"projects/{PROJECT}/branches/br-x", "DELETE, GET, PATCH"),
+            (f"projects/{PROJECT}/branches/br-x/databases/x", "DELETE, GET, PATCH"),
+            (f"projects/{PROJECT}/branches/br-x/roles/x", "DELETE, GET"),
         ):
             response = service.request("PUT", path)
             assert (response.status_code, response.json()["code"]) == (405, "METHOD_NOT_ALLOWED")

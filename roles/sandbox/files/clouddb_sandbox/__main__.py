@@ -98,4 +98,5 @@ def read_seed(path: Path) -> Any:
 
 
 if __name__ == "__main__":
+    os.umask(0o077)  # because the database contains passwords
     sys.exit(main())

@@ -20,7 +20,7 @@ from .fault_injection import FaultInjectionMiddleware
 from .middleware import AuthenticationMiddleware, RateLimitMiddleware, RequestLogMiddleware
 from .paths import BASE_PATH
 from .responses import error_response
-from .routes import api_keys, branches, control, operations, projects
+from .routes import api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
 from .seed_models import validate_seed
 from .settings import Settings
@@ -41,7 +41,9 @@ class SandboxApp(FastAPI):
         document = super().openapi()
         for item in document["paths"].values():
             for operation in item.values():
-                operation["responses"].pop("422", None)
+                validation_error = operation["responses"].get("422", {}).get("content", {}).get("application/json", {})
+                if validation_error.get("schema") == {"$ref": "#/components/schemas/HTTPValidationError"}:
+                    del operation["responses"]["422"]
         for name in ("HTTPValidationError", "ValidationError"):
             document["components"]["schemas"].pop(name, None)
         document["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
@@ -63,7 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.sandbox = sandbox
     for middleware in reversed(MIDDLEWARE):
         app.add_middleware(middleware, sandbox=sandbox)
-    for module in (api_keys, projects, branches, operations):
+    for module in (api_keys, projects, branches, computes, databases, roles, connections, operations):
         app.include_router(module.router, prefix=BASE_PATH)
     app.include_router(control.router)
     app.add_exception_handler(HTTPException, handle_http_exception)

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Branches, with their computes (the API's endpoints) and databases."""
+"""Branches. The computes, databases and roles of a branch are deleted with it."""
 
 from __future__ import annotations
 
@@ -9,55 +9,108 @@ import sqlite3
 
 from fastapi import HTTPException
 
-from . import identifiers, platform_activity
+from . import databases, identifiers, operations, projects, roles
 from .clock import format_timestamp
-from .response_models import Branch, Database, Endpoint
+from .response_models import Branch
 from .store import Transaction
 
 DEFAULT_BRANCH = "main"
+DEFAULT_DATABASE = "clouddb"
+DEFAULT_ROLE = "clouddb_owner"
 
 
-def insert(
-    tx: Transaction,
-    project_id: str,
-    name: str | None = None,
-    parent_id: str | None = None,
-    branch_id: str | None = None,
-    created_at: int | None = None,
+def insert_default(
+    tx: Transaction, project_id: str, branch_id: str | None = None, created_at: int | None = None
 ) -> Branch:
-    """Insert a branch with the databases of its parent. A project's default branch is the one without a parent."""
-    branch_id = branch_id or identifiers.branch_id()
+    """Insert the default branch of a new project, with a database and the role that owns it."""
     created_at = created_at or tx.unique_time()
+    branch = insert_row(tx, project_id, branch_id or identifiers.branch_id(), DEFAULT_BRANCH, None, created_at)
+    roles.insert(tx, branch.id, DEFAULT_ROLE, created_at)
+    databases.insert(tx, branch.id, DEFAULT_DATABASE, DEFAULT_ROLE, created_at)
+    return branch
+
+
+def insert(tx: Transaction, parent: Branch, name: str | None) -> Branch:
+    """Insert a branch with the roles and the databases of its parent. Raises a 409 error if the name exists."""
+    branch_id, created_at = identifiers.branch_id(), tx.unique_time()
+    branch = insert_row(tx, parent.project_id, branch_id, name or branch_id, parent.id, created_at)
+    roles.copy(tx, parent.id, branch.id, created_at)
+    databases.copy(tx, parent.id, branch.id, created_at)
+    return branch
+
+
+def insert_row(
+    tx: Transaction, project_id: str, branch_id: str, name: str, parent_id: str | None, created_at: int
+) -> Branch:
     try:
         tx.db.execute(
-            "INSERT INTO branches (id, project_id, parent_id, name, created_at) VALUES (?, ?, ?, ?, ?)",
-            (branch_id, project_id, parent_id, name or branch_id, created_at),
+            "INSERT INTO branches (id, project_id, parent_id, name, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (branch_id, project_id, parent_id, name, created_at, created_at),
         )
     except sqlite3.IntegrityError as error:
-        raise HTTPException(409, f"project {project_id} has a branch named {name} already") from error
-    tx.db.execute(
-        "INSERT INTO databases (branch_id, name, owner_name, created_at)"
-        " SELECT ?, name, owner_name, ? FROM databases WHERE branch_id = ?",
-        (branch_id, created_at, parent_id),
-    )
+        raise name_exists(project_id, name) from error
     return get(tx, project_id, branch_id)
 
 
+def name_exists(project_id: str, name: str) -> HTTPException:
+    return HTTPException(409, f"project {project_id} has a branch named {name} already")
+
+
 def list_all(tx: Transaction, project_id: str) -> list[Branch]:
+    """Return the branches of a project, oldest first. Raises a 404 error if the project does not exist."""
+    projects.get(tx, project_id)
     rows = tx.db.execute("SELECT * FROM branches WHERE project_id = ? ORDER BY seq", (project_id,))
     return [from_row(row) for row in rows]
 
 
-def get(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
-    """Return the branch with this id, or the project's default branch."""
+def find(tx: Transaction, project_id: str, branch_id: str | None) -> Branch | None:
+    """Return the branch with this id, or the default branch. Raises a 404 error if the project does not exist."""
+    projects.get(tx, project_id)
     row = tx.db.execute(
         "SELECT * FROM branches WHERE project_id = :project"
         " AND (id = :branch OR (:branch IS NULL AND parent_id IS NULL))",
         {"project": project_id, "branch": branch_id},
     ).fetchone()
-    if row is None:
+    return from_row(row) if row else None
+
+
+def get(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
+    """Return the branch with this id, or the default branch. Raises a 404 error if it or the project does not exist."""
+    branch = find(tx, project_id, branch_id)
+    if branch is None:
         raise HTTPException(404, f"branch {branch_id} not found in project {project_id}")
-    return from_row(row)
+    return branch
+
+
+def get_unlocked(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
+    """Return the branch, for a request that changes it. Raises the errors of get() and of refuse_if_locked()."""
+    branch = get(tx, project_id, branch_id)
+    operations.refuse_if_locked(tx, project_id, branch.id)
+    return branch
+
+
+def rename(tx: Transaction, branch: Branch, name: str) -> Branch:
+    """Rename a branch. Raises a 409 error if the project has another one of this name."""
+    try:
+        tx.db.execute("UPDATE branches SET name = ?, updated_at = ? WHERE id = ?", (name, tx.unique_time(), branch.id))
+    except sqlite3.IntegrityError as error:
+        raise name_exists(branch.project_id, name) from error
+    return get(tx, branch.project_id, branch.id)
+
+
+def require_deletable(tx: Transaction, branch: Branch) -> None:
+    """Raise a 422 error if the branch is the default branch or has children."""
+    if branch.default:
+        raise HTTPException(422, f"cannot delete branch {branch.id}: it is the project's default branch")
+    children = [row["id"] for row in tx.db.execute("SELECT id FROM branches WHERE parent_id = ?", (branch.id,))]
+    if children:
+        raise HTTPException(
+            422, f"cannot delete branch {branch.id}: it has children; delete {', '.join(children)} first"
+        )
+
+
+def delete(tx: Transaction, branch: Branch) -> None:
+    tx.db.execute("DELETE FROM branches WHERE id = ?", (branch.id,))
 
 
 def from_row(row: sqlite3.Row) -> Branch:
@@ -68,47 +121,5 @@ def from_row(row: sqlite3.Row) -> Branch:
         name=row["name"],
         default=row["parent_id"] is None,
         created_at=format_timestamp(row["created_at"]),
-    )
-
-
-def insert_endpoint(tx: Transaction, branch: Branch, endpoint_id: str | None = None) -> Endpoint:
-    """Insert a compute for the branch, last used now."""
-    endpoint = Endpoint(id=endpoint_id or identifiers.endpoint_id(), project_id=branch.project_id, branch_id=branch.id)
-    tx.db.execute(
-        "INSERT INTO endpoints VALUES (?, ?, ?, ?, 0, 0)",
-        (endpoint.id, endpoint.project_id, endpoint.branch_id, tx.now),
-    )
-    platform_activity.record_use(tx, endpoint.id)
-    return endpoint
-
-
-def endpoint_id_of(tx: Transaction, branch_id: str) -> str | None:
-    row = tx.db.execute("SELECT id FROM endpoints WHERE branch_id = ?", (branch_id,)).fetchone()
-    return row["id"] if row else None
-
-
-def insert_database(tx: Transaction, branch_id: str, name: str, owner_name: str) -> Database:
-    try:
-        inserted = tx.db.execute(
-            "INSERT INTO databases (branch_id, name, owner_name, created_at) VALUES (?, ?, ?, ?)",
-            (branch_id, name, owner_name, tx.unique_time()),
-        )
-    except sqlite3.IntegrityError as error:
-        raise HTTPException(409, f"branch {branch_id} has a database named {name} already") from error
-    row = tx.db.execute("SELECT * FROM databases WHERE id = ?", (inserted.lastrowid,)).fetchone()
-    return database_from_row(row)
-
-
-def list_databases(tx: Transaction, branch_id: str) -> list[Database]:
-    rows = tx.db.execute("SELECT * FROM databases WHERE branch_id = ?", (branch_id,))
-    return [database_from_row(row) for row in rows]
-
-
-def database_from_row(row: sqlite3.Row) -> Database:
-    return Database(
-        id=row["id"],
-        branch_id=row["branch_id"],
-        name=row["name"],
-        owner_name=row["owner_name"],
-        created_at=format_timestamp(row["created_at"]),
+        updated_at=format_timestamp(row["updated_at"]),
     )

@@ -107,6 +107,6 @@ def set_history_retention(tx: Transaction, project_id: str, seconds: int) -> Non
 
 
 def delete(tx: Transaction, project_id: str) -> None:
-    """Delete a project and its computes. The row is kept, for the project's operations."""
+    """Delete a project and its branches. The row is kept, for the project's operations."""
     tx.db.execute("UPDATE projects SET deleted_at = ? WHERE id = ?", (tx.unique_time(), project_id))
-    tx.db.execute("DELETE FROM endpoints WHERE project_id = ?", (project_id,))
+    tx.db.execute("DELETE FROM branches WHERE project_id = ?", (project_id,))

@@ -80,6 +80,14 @@ class BranchCreateRequest(RequestModel):
     )
 
 
+class BranchChanges(RequestModel):
+    name: NonEmptyString
+
+
+class BranchUpdateRequest(RequestModel):
+    branch: BranchChanges
+
+
 class NewDatabase(RequestModel):
     name: NonEmptyString
     owner_name: NonEmptyString
@@ -87,3 +95,22 @@ class NewDatabase(RequestModel):
 
 class DatabaseCreateRequest(RequestModel):
     database: NewDatabase
+
+
+class DatabaseChanges(RequestModel):
+    """Fields that are missing or null stay as they are."""
+
+    name: NonEmptyString | None = None
+    owner_name: NonEmptyString | None = None
+
+
+class DatabaseUpdateRequest(RequestModel):
+    database: DatabaseChanges
+
+
+class NewRole(RequestModel):
+    name: NonEmptyString
+
+
+class RoleCreateRequest(RequestModel):
+    role: NewRole

@@ -87,6 +87,7 @@ class Branch(BaseModel):
     name: str
     default: bool
     created_at: str
+    updated_at: str
 
 
 class Endpoint(BaseModel):
@@ -95,6 +96,21 @@ class Endpoint(BaseModel):
     id: str
     project_id: str
     branch_id: str
+    host: str
+
+
+class Role(BaseModel):
+    """Role of a branch, without its password."""
+
+    branch_id: str
+    name: str
+    protected: bool
+    created_at: str
+    updated_at: str
+
+
+class RoleWithPassword(Role):
+    password: str
 
 
 class Database(BaseModel):
@@ -103,6 +119,22 @@ class Database(BaseModel):
     name: str
     owner_name: str
     created_at: str
+    updated_at: str
+
+
+class ConnectionParameters(BaseModel):
+    database: str
+    password: str
+    role: str
+    host: str
+    pooler_host: str
+
+
+class ConnectionDetails(BaseModel):
+    """How to connect to a database. `connection_uri` contains the role's password."""
+
+    connection_uri: str
+    connection_parameters: ConnectionParameters
 
 
 class Pagination(BaseModel):
@@ -137,22 +169,68 @@ class ProjectOperationsResponse(ProjectResponse):
 class ProjectCreateResponse(ProjectOperationsResponse):
     branch: Branch
     endpoints: list[Endpoint]
+    roles: list[RoleWithPassword]
+    databases: list[Database]
+    connection_uris: list[ConnectionDetails]
+
+
+class ConnectionUriResponse(BaseModel):
+    uri: str
 
 
 class BranchListResponse(BaseModel):
     branches: list[Branch]
 
 
-class BranchCreateResponse(BaseModel):
+class BranchResponse(BaseModel):
     branch: Branch
-    endpoints: list[Endpoint]
+
+
+class BranchOperationsResponse(BranchResponse):
     operations: list[Operation]
+
+
+class BranchCreateResponse(BranchOperationsResponse):
+    """`connection_uris` is absent unless the branch has a compute, one role and one database."""
+
+    endpoints: list[Endpoint]
+    roles: list[Role]
+    databases: list[Database]
+    connection_uris: list[ConnectionDetails] | None = None
+
+
+class EndpointListResponse(BaseModel):
+    endpoints: list[Endpoint]
 
 
 class DatabaseListResponse(BaseModel):
     databases: list[Database]
 
 
-class DatabaseCreateResponse(BaseModel):
+class DatabaseResponse(BaseModel):
     database: Database
+
+
+class DatabaseOperationsResponse(DatabaseResponse):
     operations: list[Operation]
+
+
+class RoleListResponse(BaseModel):
+    roles: list[Role]
+
+
+class RoleResponse(BaseModel):
+    role: Role
+
+
+class RoleOperationsResponse(RoleResponse):
+    operations: list[Operation]
+
+
+class RolePasswordOperationsResponse(BaseModel):
+    role: RoleWithPassword
+    operations: list[Operation]
+
+
+class RolePasswordResponse(BaseModel):
+    password: str

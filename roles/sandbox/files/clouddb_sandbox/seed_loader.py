@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from . import branches, identifiers, keys, operations, projects
+from . import branches, computes, identifiers, keys, operations, projects
 from .clock import to_microseconds
 from .lifecycle import ACTIONS, DEFAULT_TIMELINES, timeline_to
 from .seed_models import Seed, SeedOperation, SeedProject
@@ -40,10 +40,8 @@ def load_project(tx: Transaction, project: SeedProject, rng: random.Random) -> N
         "updated_at": to_microseconds(project.updated_at) if project.updated_at else created_at,
     }
     project_id = projects.insert(tx, fields)
-    branch = branches.insert(
-        tx, project_id, branches.DEFAULT_BRANCH, branch_id=identifiers.branch_id(rng), created_at=created_at
-    )
-    endpoint_id = branches.insert_endpoint(tx, branch, identifiers.endpoint_id(rng)).id if project.compute else None
+    branch = branches.insert_default(tx, project_id, identifiers.branch_id(rng), created_at)
+    endpoint_id = computes.insert(tx, branch, identifiers.endpoint_id(rng)).id if project.compute else None
     for operation, operation_created_at in timed:
         operations.insert(
             tx,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .clock import Clock, system_time
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -35,15 +35,21 @@ SCHEMA = (
     """CREATE TABLE branches (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), parent_id TEXT REFERENCES branches (id),
-        name TEXT NOT NULL, created_at INTEGER NOT NULL, UNIQUE (project_id, name))""",
+        name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, UNIQUE (project_id, name))""",
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
-        branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id),
+        branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id) ON DELETE CASCADE,
         last_used_at INTEGER NOT NULL, step INTEGER NOT NULL, next_step_at INTEGER NOT NULL)""",
     "CREATE INDEX endpoints_next ON endpoints (next_step_at)",
     """CREATE TABLE databases (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id),
-        name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, UNIQUE (branch_id, name))""",
+        id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
+        name TEXT NOT NULL, owner_name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+        UNIQUE (branch_id, name))""",
+    # The API reveals passwords again, so they are stored as they are.
+    """CREATE TABLE roles (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT NOT NULL REFERENCES branches (id) ON DELETE CASCADE,
+        name TEXT NOT NULL, password TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+        UNIQUE (branch_id, name))""",
     """CREATE TABLE operations (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), branch_id TEXT NOT NULL, endpoint_id TEXT,

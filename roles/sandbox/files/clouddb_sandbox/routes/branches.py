@@ -1,16 +1,21 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Branches and databases: the requests of api.md, "Operations returned by other requests"."""
+"""Branches (api.md, "Operations returned by other requests")."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
-from .. import branches, operations, platform_activity, projects
-from ..request_models import BranchCreateRequest, DatabaseCreateRequest
-from ..response_models import BranchCreateResponse, BranchListResponse, DatabaseCreateResponse, DatabaseListResponse
-from .dependencies import SandboxDependency, error_responses
+from .. import branches, computes, connections, databases, operations, roles
+from ..request_models import BranchCreateRequest, BranchUpdateRequest
+from ..response_models import (
+    BranchCreateResponse,
+    BranchListResponse,
+    BranchOperationsResponse,
+    BranchResponse,
+)
+from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
 
 router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
 
@@ -19,7 +24,6 @@ router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
 def list_branches(sandbox: SandboxDependency, project_id: str) -> BranchListResponse:
     """Lists the branches of a project, oldest first."""
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
         return BranchListResponse(branches=branches.list_all(tx, project_id))
 
 
@@ -30,47 +34,55 @@ def create_branch(
     """Creates a branch with a compute, or without one if `endpoints` is an empty list."""
     body = body or BranchCreateRequest()
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
-        parent = branches.get(tx, project_id, body.branch.parent_id)
-        operations.refuse_if_locked(tx, project_id, parent.id)
-        branch = branches.insert(tx, project_id, body.branch.name, parent.id)
+        parent = branches.get_unlocked(tx, project_id, body.branch.parent_id)
+        branch = branches.insert(tx, parent, body.branch.name)
         started = [operations.start(tx, "create_branch", project_id=project_id, branch_id=branch.id)]
-        endpoints = [branches.insert_endpoint(tx, branch) for _endpoint in body.endpoints]
+        endpoints = [computes.insert(tx, branch) for _endpoint in body.endpoints]
         started += [
             operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id)
             for endpoint in endpoints
         ]
-        return BranchCreateResponse(branch=branch, endpoints=endpoints, operations=started)
+        return BranchCreateResponse(
+            branch=branch,
+            endpoints=endpoints,
+            operations=started,
+            roles=roles.list_all(tx, branch.id),
+            databases=databases.list_all(tx, branch.id),
+            connection_uris=connections.list_of_new_branch(tx, branch),
+        )
 
 
-@router.get("/{branch_id}/databases", responses=error_responses(404))
-def list_databases(sandbox: SandboxDependency, project_id: str, branch_id: str) -> DatabaseListResponse:
-    """Lists the databases of a branch."""
+@router.get("/{branch_id}", responses=error_responses(404), response_model_exclude_none=True)
+def get_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchResponse:
+    """Returns one branch."""
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
-        branch = branches.get(tx, project_id, branch_id)
-        return DatabaseListResponse(databases=branches.list_databases(tx, branch.id))
+        return BranchResponse(branch=branches.get(tx, project_id, branch_id))
 
 
-@router.post(
-    "/{branch_id}/databases",
-    status_code=201,
-    responses=error_responses(400, 404, 409, 423),
+@router.patch("/{branch_id}", responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+def update_branch(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: BranchUpdateRequest
+) -> BranchOperationsResponse:
+    """Renames a branch. This starts no operations."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        return BranchOperationsResponse(branch=branches.rename(tx, branch, body.branch.name), operations=[])
+
+
+@router.delete(
+    "/{branch_id}",
+    response_model=BranchOperationsResponse,
+    responses=DELETED_BEFORE | error_responses(404, 422, 423),
     response_model_exclude_none=True,
 )
-def create_database(
-    sandbox: SandboxDependency, project_id: str, branch_id: str, body: DatabaseCreateRequest
-) -> DatabaseCreateResponse:
-    """Creates a database on a branch."""
+def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchOperationsResponse | Response:
+    """Deletes a branch with its compute, databases and roles. The default branch and parents cannot be deleted."""
     with sandbox.store.transaction() as tx:
-        projects.get(tx, project_id)
-        branch = branches.get(tx, project_id, branch_id)
+        branch = branches.find(tx, project_id, branch_id)
+        if branch is None:
+            return Response(status_code=204)
+        branches.require_deletable(tx, branch)
         operations.refuse_if_locked(tx, project_id, branch.id)
-        database = branches.insert_database(tx, branch.id, body.database.name, body.database.owner_name)
-        endpoint_id = branches.endpoint_id_of(tx, branch.id)
-        if endpoint_id:
-            platform_activity.record_use(tx, endpoint_id)
-        started = operations.start(
-            tx, "apply_config", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint_id
-        )
-        return DatabaseCreateResponse(database=database, operations=[started])
+        started = computes.suspend(tx, branch)
+        branches.delete(tx, branch)
+        return BranchOperationsResponse(branch=branch, operations=started)

@@ -31,6 +31,10 @@ async def get_unavailable_ids(request: Request) -> list[str]:
 SandboxDependency = Annotated[SandboxState, Depends(get_sandbox)]
 PageLimit = Annotated[int | None, Depends(get_page_limit)]
 UnavailableIds = Annotated[list[str], Depends(get_unavailable_ids)]
+# The public service's response to a request to delete something that does not exist.
+DELETED_BEFORE: dict[int | str, dict[str, Any]] = {
+    204: {"description": "It does not exist, or has been deleted already"}
+}
 Cursor = Annotated[str | None, Query(description="cursor of the previous page")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from .. import branches, operations, projects
+from .. import branches, computes, connections, databases, operations, projects, roles
 from ..request_models import ProjectCreateRequest, ProjectUpdateRequest
 from ..response_models import ProjectCreateResponse, ProjectListResponse, ProjectOperationsResponse, ProjectResponse
 from .dependencies import Cursor, PageLimit, SandboxDependency, UnavailableIds, error_responses, page_size
@@ -41,17 +41,24 @@ def list_projects(
 
 @router.post("", status_code=201, responses=error_responses(400), response_model_exclude_none=True)
 def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> ProjectCreateResponse:
-    """Creates a project with a default branch and a compute."""
+    """Creates a project with a default branch, which has a compute, a database and a role that owns it."""
     with sandbox.store.transaction() as tx:
         project_id = projects.insert(tx, body.project.model_dump())
-        branch = branches.insert(tx, project_id, branches.DEFAULT_BRANCH)
-        endpoint = branches.insert_endpoint(tx, branch)
+        branch = branches.insert_default(tx, project_id)
+        endpoint = computes.insert(tx, branch)
         started = [
             operations.start(tx, "create_timeline", project_id=project_id, branch_id=branch.id),
             operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id),
         ]
-        project = projects.get(tx, project_id)
-        return ProjectCreateResponse(project=project, branch=branch, endpoints=[endpoint], operations=started)
+        return ProjectCreateResponse(
+            project=projects.get(tx, project_id),
+            branch=branch,
+            endpoints=[endpoint],
+            operations=started,
+            roles=[roles.get(tx, branch.id, branches.DEFAULT_ROLE)],
+            databases=databases.list_all(tx, branch.id),
+            connection_uris=[connections.get(tx, branch, branches.DEFAULT_DATABASE, branches.DEFAULT_ROLE)],
+        )
 
 
 @router.get("/{project_id}", responses=error_responses(404), response_model_exclude_none=True)

@@ -1,0 +1,72 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Computes of branches, which the API calls endpoints. A branch has one or none."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from . import identifiers, operations, platform_activity
+from .response_models import Branch, Endpoint, Operation
+from .store import Transaction
+
+SELECT = (
+    "SELECT endpoints.id, project_id, branch_id, proxy_host FROM endpoints JOIN projects ON projects.id = project_id"
+)
+
+
+def insert(tx: Transaction, branch: Branch, endpoint_id: str | None = None) -> Endpoint:
+    """Insert a compute for the branch, last used now."""
+    endpoint_id = endpoint_id or identifiers.endpoint_id()
+    tx.db.execute(
+        "INSERT INTO endpoints VALUES (?, ?, ?, ?, 0, 0)", (endpoint_id, branch.project_id, branch.id, tx.now)
+    )
+    platform_activity.record_use(tx, endpoint_id)
+    return from_row(tx.db.execute(f"{SELECT} WHERE endpoints.id = ?", (endpoint_id,)).fetchone())
+
+
+def list_of_project(tx: Transaction, project_id: str) -> list[Endpoint]:
+    rows = tx.db.execute(f"{SELECT} WHERE project_id = ? ORDER BY endpoints.rowid", (project_id,))
+    return [from_row(row) for row in rows]
+
+
+def find(tx: Transaction, branch_id: str) -> Endpoint | None:
+    """Return the branch's compute, or None if it has none."""
+    row = tx.db.execute(f"{SELECT} WHERE branch_id = ?", (branch_id,)).fetchone()
+    return from_row(row) if row else None
+
+
+def from_row(row: sqlite3.Row) -> Endpoint:
+    return Endpoint(
+        id=row["id"],
+        project_id=row["project_id"],
+        branch_id=row["branch_id"],
+        host=f"{row['id']}.{row['proxy_host']}",
+    )
+
+
+def apply_config(tx: Transaction, branch: Branch) -> Operation:
+    """Start to apply a change of the branch's roles or databases. This uses its compute, if it has one."""
+    endpoint = find(tx, branch.id)
+    if endpoint:
+        platform_activity.record_use(tx, endpoint.id)
+    return operations.start(
+        tx,
+        "apply_config",
+        project_id=branch.project_id,
+        branch_id=branch.id,
+        endpoint_id=endpoint.id if endpoint else None,
+    )
+
+
+def suspend(tx: Transaction, branch: Branch) -> list[Operation]:
+    """Start to suspend the branch's compute. Returns the operation, or nothing if the branch has no compute."""
+    endpoint = find(tx, branch.id)
+    if endpoint is None:
+        return []
+    return [
+        operations.start(
+            tx, "suspend_compute", project_id=branch.project_id, branch_id=branch.id, endpoint_id=endpoint.id
+        )
+    ]

@@ -1,0 +1,85 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Databases of a branch."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from fastapi import HTTPException
+
+from .clock import format_timestamp
+from .response_models import Database
+from .store import Transaction
+
+
+def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_at: int | None = None) -> Database:
+    """Insert a database. Its owner does not have to be a role of the branch. Raises a 409 error if the name exists."""
+    created_at = created_at or tx.unique_time()
+    try:
+        tx.db.execute(
+            "INSERT INTO databases (branch_id, name, owner_name, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+            (branch_id, name, owner_name, created_at, created_at),
+        )
+    except sqlite3.IntegrityError as error:
+        raise name_exists(branch_id, name) from error
+    return get(tx, branch_id, name)
+
+
+def name_exists(branch_id: str, name: str) -> HTTPException:
+    return HTTPException(409, f"branch {branch_id} has a database named {name} already")
+
+
+def copy(tx: Transaction, source_branch_id: str, branch_id: str, created_at: int) -> None:
+    """Copy the databases of a branch to another one."""
+    tx.db.execute(
+        "INSERT INTO databases (branch_id, name, owner_name, created_at, updated_at)"
+        " SELECT :branch, name, owner_name, :time, :time FROM databases WHERE branch_id = :source ORDER BY id",
+        {"branch": branch_id, "time": created_at, "source": source_branch_id},
+    )
+
+
+def list_all(tx: Transaction, branch_id: str) -> list[Database]:
+    rows = tx.db.execute("SELECT * FROM databases WHERE branch_id = ? ORDER BY id", (branch_id,))
+    return [from_row(row) for row in rows]
+
+
+def find(tx: Transaction, branch_id: str, name: str) -> Database | None:
+    row = tx.db.execute("SELECT * FROM databases WHERE branch_id = ? AND name = ?", (branch_id, name)).fetchone()
+    return from_row(row) if row else None
+
+
+def get(tx: Transaction, branch_id: str, name: str) -> Database:
+    """Return the database. Raises a 404 error if the branch has none of this name."""
+    database = find(tx, branch_id, name)
+    if database is None:
+        raise HTTPException(404, f"database {name} not found on branch {branch_id}")
+    return database
+
+
+def update(tx: Transaction, database: Database, name: str, owner_name: str) -> Database:
+    """Rename a database and set its owner. Raises a 409 error if another one has this name."""
+    try:
+        tx.db.execute(
+            "UPDATE databases SET name = ?, owner_name = ?, updated_at = ? WHERE id = ?",
+            (name, owner_name, tx.unique_time(), database.id),
+        )
+    except sqlite3.IntegrityError as error:
+        raise name_exists(database.branch_id, name) from error
+    return get(tx, database.branch_id, name)
+
+
+def delete(tx: Transaction, database: Database) -> None:
+    tx.db.execute("DELETE FROM databases WHERE id = ?", (database.id,))
+
+
+def from_row(row: sqlite3.Row) -> Database:
+    return Database(
+        id=row["id"],
+        branch_id=row["branch_id"],
+        name=row["name"],
+        owner_name=row["owner_name"],
+        created_at=format_timestamp(row["created_at"]),
+        updated_at=format_timestamp(row["updated_at"]),
+    )

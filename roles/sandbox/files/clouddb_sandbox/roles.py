@@ -1,0 +1,83 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Roles of a branch: the users of its databases. Their passwords can be revealed again."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+
+from fastapi import HTTPException
+
+from .clock import format_timestamp
+from .response_models import Role, RoleWithPassword
+from .store import Transaction
+
+
+def generate_password() -> str:
+    return secrets.token_urlsafe(18)
+
+
+def insert(tx: Transaction, branch_id: str, name: str, created_at: int | None = None) -> RoleWithPassword:
+    """Insert a role with a random password. Raises a 409 error if the name exists."""
+    created_at = created_at or tx.unique_time()
+    try:
+        tx.db.execute(
+            "INSERT INTO roles (branch_id, name, password, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+            (branch_id, name, generate_password(), created_at, created_at),
+        )
+    except sqlite3.IntegrityError as error:
+        raise HTTPException(409, f"branch {branch_id} has a role named {name} already") from error
+    return get(tx, branch_id, name)
+
+
+def copy(tx: Transaction, source_branch_id: str, branch_id: str, created_at: int) -> None:
+    """Copy the roles of a branch to another one, with their passwords."""
+    tx.db.execute(
+        "INSERT INTO roles (branch_id, name, password, created_at, updated_at)"
+        " SELECT :branch, name, password, :time, :time FROM roles WHERE branch_id = :source ORDER BY seq",
+        {"branch": branch_id, "time": created_at, "source": source_branch_id},
+    )
+
+
+def list_all(tx: Transaction, branch_id: str) -> list[Role]:
+    rows = tx.db.execute("SELECT * FROM roles WHERE branch_id = ? ORDER BY seq", (branch_id,))
+    return [from_row(row) for row in rows]
+
+
+def find(tx: Transaction, branch_id: str, name: str) -> RoleWithPassword | None:
+    row = tx.db.execute("SELECT * FROM roles WHERE branch_id = ? AND name = ?", (branch_id, name)).fetchone()
+    return RoleWithPassword(**from_row(row).model_dump(), password=row["password"]) if row else None
+
+
+def get(tx: Transaction, branch_id: str, name: str) -> RoleWithPassword:
+    """Return the role. Raises a 404 error if the branch has none of this name."""
+    role = find(tx, branch_id, name)
+    if role is None:
+        raise HTTPException(404, f"role {name} not found on branch {branch_id}")
+    return role
+
+
+def reset_password(tx: Transaction, role: Role) -> RoleWithPassword:
+    """Replace the role's password by a new random one. Roles of other branches keep theirs."""
+    tx.db.execute(
+        "UPDATE roles SET password = ?, updated_at = ? WHERE branch_id = ? AND name = ?",
+        (generate_password(), tx.unique_time(), role.branch_id, role.name),
+    )
+    return get(tx, role.branch_id, role.name)
+
+
+def delete(tx: Transaction, role: Role) -> None:
+    """Delete a role. Databases that it owns keep its name as their owner's."""
+    tx.db.execute("DELETE FROM roles WHERE branch_id = ? AND name = ?", (role.branch_id, role.name))
+
+
+def from_row(row: sqlite3.Row) -> Role:
+    return Role(
+        branch_id=row["branch_id"],
+        name=row["name"],
+        protected=False,
+        created_at=format_timestamp(row["created_at"]),
+        updated_at=format_timestamp(row["updated_at"]),
+    )

@@ -1,0 +1,76 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Databases of a branch. Every change starts apply_config."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from .. import branches, computes, databases, operations
+from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
+from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
+from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
+
+router = APIRouter(prefix="/projects/{project_id}/branches/{branch_id}/databases", tags=["Databases"])
+
+
+@router.get("", responses=error_responses(404))
+def list_databases(sandbox: SandboxDependency, project_id: str, branch_id: str) -> DatabaseListResponse:
+    """Lists the databases of a branch, oldest first."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        return DatabaseListResponse(databases=databases.list_all(tx, branch.id))
+
+
+@router.post("", status_code=201, responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+def create_database(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: DatabaseCreateRequest
+) -> DatabaseOperationsResponse:
+    """Creates a database on a branch."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        database = databases.insert(tx, branch.id, body.database.name, body.database.owner_name)
+        return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])
+
+
+@router.get("/{database_name}", responses=error_responses(404))
+def get_database(sandbox: SandboxDependency, project_id: str, branch_id: str, database_name: str) -> DatabaseResponse:
+    """Returns one database."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        return DatabaseResponse(database=databases.get(tx, branch.id, database_name))
+
+
+@router.patch("/{database_name}", responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
+def update_database(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, database_name: str, body: DatabaseUpdateRequest
+) -> DatabaseOperationsResponse:
+    """Renames a database, changes its owner, or both."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        database = databases.get(tx, branch.id, database_name)
+        changed = databases.update(
+            tx, database, body.database.name or database.name, body.database.owner_name or database.owner_name
+        )
+        return DatabaseOperationsResponse(database=changed, operations=[computes.apply_config(tx, branch)])
+
+
+@router.delete(
+    "/{database_name}",
+    response_model=DatabaseOperationsResponse,
+    responses=DELETED_BEFORE | error_responses(404, 423),
+    response_model_exclude_none=True,
+)
+def delete_database(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, database_name: str
+) -> DatabaseOperationsResponse | Response:
+    """Deletes a database."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        database = databases.find(tx, branch.id, database_name)
+        if database is None:
+            return Response(status_code=204)
+        operations.refuse_if_locked(tx, project_id, branch.id)
+        databases.delete(tx, database)
+        return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])

@@ -1,0 +1,101 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Roles of a branch. Every change starts apply_config.
+
+A password is only in the responses to requests that create, reset or reveal it.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from .. import branches, computes, operations, roles
+from ..request_models import RoleCreateRequest
+from ..response_models import (
+    RoleListResponse,
+    RoleOperationsResponse,
+    RolePasswordOperationsResponse,
+    RolePasswordResponse,
+    RoleResponse,
+)
+from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
+
+router = APIRouter(prefix="/projects/{project_id}/branches/{branch_id}/roles", tags=["Roles"])
+
+
+@router.get("", responses=error_responses(404))
+def list_roles(sandbox: SandboxDependency, project_id: str, branch_id: str) -> RoleListResponse:
+    """Lists the roles of a branch, oldest first, without their passwords."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        return RoleListResponse(roles=roles.list_all(tx, branch.id))
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=error_responses(400, 404, 409, 423),
+    response_model_exclude_none=True,
+)
+def create_role(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, body: RoleCreateRequest
+) -> RolePasswordOperationsResponse:
+    """Creates a role with a random password."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        role = roles.insert(tx, branch.id, body.role.name)
+        return RolePasswordOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
+
+
+@router.get("/{role_name}", responses=error_responses(404))
+def get_role(sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str) -> RoleResponse:
+    """Returns one role, without its password."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        return RoleResponse(role=roles.get(tx, branch.id, role_name))
+
+
+@router.delete(
+    "/{role_name}",
+    response_model=RoleOperationsResponse,
+    responses=DELETED_BEFORE | error_responses(404, 423),
+    response_model_exclude_none=True,
+)
+def delete_role(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str
+) -> RoleOperationsResponse | Response:
+    """Deletes a role, also one that owns databases."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        role = roles.find(tx, branch.id, role_name)
+        if role is None:
+            return Response(status_code=204)
+        operations.refuse_if_locked(tx, project_id, branch.id)
+        roles.delete(tx, role)
+        return RoleOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
+
+
+@router.post(
+    "/{role_name}/reset_password",
+    responses=error_responses(404, 423),
+    response_model_exclude_none=True,
+)
+def reset_password(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str
+) -> RolePasswordOperationsResponse:
+    """Gives a role a new random password."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get_unlocked(tx, project_id, branch_id)
+        role = roles.reset_password(tx, roles.get(tx, branch.id, role_name))
+        return RolePasswordOperationsResponse(role=role, operations=[computes.apply_config(tx, branch)])
+
+
+@router.get("/{role_name}/reveal_password", responses=error_responses(404))
+def reveal_password(
+    sandbox: SandboxDependency, project_id: str, branch_id: str, role_name: str
+) -> RolePasswordResponse:
+    """Returns a role's password."""
+    with sandbox.store.transaction() as tx:
+        branch = branches.get(tx, project_id, branch_id)
+        return RolePasswordResponse(password=roles.get(tx, branch.id, role_name).password)

@@ -1,0 +1,224 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Branches: the requests beyond api.md, with the responses of the public service."""
+
+from __future__ import annotations
+
+import pytest
+
+PROJECT = "wispy-lake-12345678"
+BRANCHES = f"projects/{PROJECT}/branches"
+
+
+def names(service):
+    return [branch["name"] for branch in service.ok("GET", BRANCHES)["branches"]]
+
+
+def status_of(response):
+    return response.status_code, response.json()["code"]
+
+
+def test_get_returns_the_list_item(service):
+    branch = service.create_branch(branch={"name": "preview"})["branch"]
+    assert service.ok("GET", f"{BRANCHES}/{branch['id']}") == {"branch": branch}
+    assert service.ok("GET", BRANCHES)["branches"][1] == branch
+
+
+def test_rename(service):
+    """It starts no operations."""
+    path = service.create_finished_branch(branch={"name": "preview"})
+    before = service.ok("GET", path)["branch"]
+    changed = service.ok("PATCH", path, json={"branch": {"name": "review"}})
+    assert changed["operations"] == []
+    assert changed["branch"] == {**before, "name": "review", "updated_at": changed["branch"]["updated_at"]}
+    assert before["updated_at"] < changed["branch"]["updated_at"]
+    assert service.ok("GET", path)["branch"] == changed["branch"]
+    assert names(service) == ["main", "review"]
+
+
+def test_rename_to_the_name_of_another_branch_gets_409(service):
+    path = service.create_finished_branch(branch={"name": "preview"})
+    assert status_of(service.request("PATCH", path, json={"branch": {"name": "main"}})) == (409, "CONFLICT")
+    assert service.request("PATCH", path, json={"branch": {"name": "preview"}}).status_code == 200
+    assert names(service) == ["main", "preview"]
+
+
+def test_delete(service):
+    """It suspends the branch's compute, and the branch's name can be used again."""
+    path = service.create_finished_branch(branch={"name": "preview"})
+    branch = service.ok("GET", path)["branch"]
+    (endpoint,) = service.ok("GET", f"{path}/endpoints")["endpoints"]
+    deleted = service.ok("DELETE", path)
+    assert deleted["branch"] == branch
+    (operation,) = deleted["operations"]
+    assert (operation["action"], operation["branch_id"], operation["endpoint_id"]) == (
+        "suspend_compute",
+        branch["id"],
+        endpoint["id"],
+    )
+    assert service.operation(operation)["status"] == "scheduling"
+    assert names(service) == ["main"]
+    for below in ("", "/databases", "/roles", "/endpoints", "/databases/clouddb", "/roles/clouddb_owner"):
+        assert service.get(path + below).status_code == 404
+    assert service.create_branch(branch={"name": "preview"})["branch"]["id"] != branch["id"]
+
+
+def test_a_deleted_branch_has_no_platform_operations(service):
+    path = service.create_finished_branch()
+    (operation,) = service.ok("DELETE", path)["operations"]
+    service.advance(86400)
+    of_branch = [item for item in service.operations() if item["branch_id"] == operation["branch_id"]]
+    assert [item["action"] for item in of_branch] == ["suspend_compute", "start_compute", "create_branch"]
+
+
+def test_delete_without_compute_starts_nothing(service):
+    assert service.ok("DELETE", service.create_finished_branch(endpoints=[]))["operations"] == []
+
+
+def test_default_branch_cannot_be_deleted(service):
+    response = service.request("DELETE", f"{BRANCHES}/{service.default_branch()}")
+    assert response.status_code == 422
+    assert "default branch" in response.json()["message"]
+    assert names(service) == ["main"]
+
+
+def test_branch_with_children_cannot_be_deleted(service):
+    path = service.create_finished_branch(branch={"name": "parent"})
+    parent = service.ok("GET", path)["branch"]
+    child = service.create_finished_branch(branch={"name": "child", "parent_id": parent["id"]})
+    response = service.request("DELETE", path)
+    assert response.status_code == 422
+    assert child.rsplit("/", 1)[1] in response.json()["message"]
+    assert names(service) == ["main", "parent", "child"]
+    service.ok("DELETE", child)
+    service.ok("DELETE", path)
+    assert names(service) == ["main"]
+
+
+def test_new_branch_has_the_databases_and_roles_of_its_parent(service):
+    """A role has the same password on both, until it is reset on one."""
+    parent = service.create_finished_branch(branch={"name": "parent"})
+    role = service.ok("POST", f"{parent}/roles", json={"role": {"name": "app"}})["role"]
+    service.advance(5)
+    service.ok("POST", f"{parent}/databases", json={"database": {"name": "orders", "owner_name": "app"}})
+    service.advance(5)
+    created = service.create_branch(branch={"name": "child", "parent_id": role["branch_id"]})
+    child = f"{BRANCHES}/{created['branch']['id']}"
+    assert created["roles"] == service.ok("GET", f"{child}/roles")["roles"]
+    assert [role["name"] for role in created["roles"]] == ["clouddb_owner", "app"]
+    assert created["databases"] == service.ok("GET", f"{child}/databases")["databases"]
+    assert [item["owner_name"] for item in created["databases"]] == ["clouddb_owner", "app"]
+    assert {item["branch_id"] for item in created["roles"] + created["databases"]} == {created["branch"]["id"]}
+    service.advance(5)
+    assert service.ok("GET", f"{child}/roles/app/reveal_password")["password"] == role["password"]
+    service.ok("POST", f"{child}/roles/app/reset_password")
+    assert service.ok("GET", f"{parent}/roles/app/reveal_password")["password"] == role["password"]
+
+
+def test_endpoints(service):
+    path = service.create_finished_branch()
+    idle = service.create_finished_branch(endpoints=[])
+    endpoints = service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
+    assert [endpoint["branch_id"] for endpoint in endpoints] == [service.default_branch(), path.rsplit("/", 1)[1]]
+    assert service.ok("GET", f"{path}/endpoints") == {"endpoints": endpoints[1:]}
+    assert service.ok("GET", f"{idle}/endpoints") == {"endpoints": []}
+    assert endpoints[0]["host"] == f"{endpoints[0]['id']}.aws-eu-central-1.clouddb.example"
+
+
+# Each changes the branch at `{branch}`, which has the database and the role of its project.
+WRITES = [
+    ("PATCH", "{branch}", {"branch": {"name": "x"}}),
+    ("DELETE", "{branch}", None),
+    ("POST", "{branch}/databases", {"database": {"name": "x", "owner_name": "x"}}),
+    ("PATCH", "{branch}/databases/clouddb", {"database": {"name": "x"}}),
+    ("DELETE", "{branch}/databases/clouddb", None),
+    ("POST", "{branch}/roles", {"role": {"name": "x"}}),
+    ("DELETE", "{branch}/roles/clouddb_owner", None),
+    ("POST", "{branch}/roles/clouddb_owner/reset_password", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+def test_write_while_an_operation_on_the_branch_is_unfinished_gets_423(service, method, path, body):
+    """It is not processed, and succeeds once the operation is finished."""
+    branch = f"{BRANCHES}/{service.create_branch(branch={'name': 'preview'})['branch']['id']}"
+    reads = ("", "/databases", "/roles", "/roles/clouddb_owner/reveal_password")
+    before = [service.ok("GET", branch + below) for below in reads]
+    started = service.operations()
+    response = service.request(method, path.format(branch=branch), json=body)
+    assert status_of(response) == (423, "LOCKED")
+    assert [service.ok("GET", branch + below) for below in reads] == before
+    assert service.operations() == started
+    service.advance(5)
+    assert service.request(method, path.format(branch=branch), json=body).ok
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [write for write in WRITES if write[1] != "{branch}"])
+def test_changes_of_databases_and_roles_start_apply_config(service, method, path, body):
+    """On the branch's compute, if it has one; and the operation locks the branch."""
+    branch = service.create_finished_branch()
+    (endpoint,) = service.ok("GET", f"{branch}/endpoints")["endpoints"]
+    (operation,) = service.ok(method, path.format(branch=branch), json=body)["operations"]
+    assert (operation["action"], operation["endpoint_id"]) == ("apply_config", endpoint["id"])
+    assert service.operation(operation) == operation
+    assert service.request("POST", f"{branch}/roles", json={"role": {"name": "y"}}).status_code == 423
+    idle = service.create_finished_branch(endpoints=[])
+    (operation,) = service.ok(method, path.format(branch=idle), json=body)["operations"]
+    assert "endpoint_id" not in operation
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        *WRITES,
+        ("GET", "{branch}", None),
+        ("GET", "{branch}/databases", None),
+        ("GET", "{branch}/databases/clouddb", None),
+        ("GET", "{branch}/endpoints", None),
+        ("GET", "{branch}/roles", None),
+        ("GET", "{branch}/roles/clouddb_owner", None),
+        ("GET", "{branch}/roles/clouddb_owner/reveal_password", None),
+    ],
+)
+def test_unknown_project_and_branch_get_404(service, method, path, body):
+    """Except that the deletion of an unknown branch gets 204."""
+    other = service.ok("POST", "projects", json={"project": {}})["branch"]["id"]
+    missing = (204, "") if (method, path) == ("DELETE", "{branch}") else (404, "NOT_FOUND")
+    for branch, expected in (
+        (f"projects/none/branches/{service.default_branch()}", (404, "NOT_FOUND")),
+        (f"{BRANCHES}/none", missing),
+        (f"{BRANCHES}/{other}", missing),
+    ):
+        response = service.request(method, path.format(branch=branch), json=body)
+        assert (response.status_code, response.json()["code"] if response.content else "") == expected
+    assert service.ok("GET", f"projects/{PROJECT}/branches")["branches"]
+
+
+@pytest.mark.parametrize("below", ["", "/databases/clouddb", "/roles/clouddb_owner"])
+def test_second_deletion_gets_204(service, below):
+    """As in the public service: it is without a body, starts nothing, and is not locked by the first one."""
+    path = service.create_finished_branch() + below
+    service.ok("DELETE", path)
+    started = service.operations()
+    response = service.request("DELETE", path)
+    assert (response.status_code, response.content) == (204, b"")
+    assert service.operations() == started
+
+
+def test_lost_response_to_a_change(service):
+    """Faults apply to the new requests: the change is made, its response is lost, and a repetition is recognizable."""
+    path = service.create_finished_branch()
+    service.fault("lost_answer", method="DELETE", path="/projects/*/branches/*")
+    with pytest.raises(OSError):
+        service.request("DELETE", path)
+    assert service.get(path).status_code == 404
+    assert service.request("DELETE", path).status_code == 204
+
+
+def test_operation_plans_apply_to_changes(service):
+    path = service.create_finished_branch()
+    service.plan([[0, "running"], [1, "failed"]], action="apply_config", error="no space left")
+    (operation,) = service.ok("DELETE", f"{path}/databases/clouddb")["operations"]
+    service.advance(1)
+    assert service.operation(operation)["error"] == "no space left"

@@ -1,0 +1,202 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Roles of a branch, their passwords, and the connection URIs that contain these."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+PROJECT = "wispy-lake-12345678"
+CONNECTION_URI = f"projects/{PROJECT}/connection_uri"
+
+
+@pytest.fixture
+def branch(service):
+    """The path of the default branch."""
+    return f"projects/{PROJECT}/branches/{service.default_branch()}"
+
+
+def create_role(service, branch, name="app"):
+    role = service.ok("POST", f"{branch}/roles", json={"role": {"name": name}})["role"]
+    service.advance(5)
+    return role
+
+
+def test_create(service, branch):
+    response = service.request("POST", f"{branch}/roles", json={"role": {"name": "app"}})
+    assert response.status_code == 201
+    role = response.json()["role"]
+    password = role.pop("password")
+    assert len(password) >= 16
+    assert role.keys() == {"branch_id", "name", "protected", "created_at", "updated_at"}
+    assert (role["name"], role["protected"]) == ("app", False)
+    assert service.ok("GET", f"{branch}/roles/app") == {"role": role}
+    assert service.ok("GET", f"{branch}/roles")["roles"][1] == role
+    assert service.ok("GET", f"{branch}/roles/app/reveal_password") == {"password": password}
+
+
+def test_duplicate_name_gets_409(service, branch):
+    create_role(service, branch)
+    started = service.operations()
+    response = service.request("POST", f"{branch}/roles", json={"role": {"name": "app"}})
+    assert (response.status_code, response.json()["code"]) == (409, "CONFLICT")
+    assert service.operations() == started
+    create_role(service, service.create_finished_branch(endpoints=[]), "other")
+    create_role(service, branch, "other")
+
+
+def test_reset_password(service, branch):
+    role = create_role(service, branch)
+    reset = service.ok("POST", f"{branch}/roles/app/reset_password")["role"]
+    assert reset["password"] != role["password"]
+    assert role["updated_at"] < reset["updated_at"]
+    assert service.ok("GET", f"{branch}/roles/app/reveal_password")["password"] == reset["password"]
+
+
+def test_delete(service, branch):
+    """A database that the role owns keeps its owner's name."""
+    create_role(service, branch)
+    service.create_database(service.default_branch())
+    service.advance(5)
+    deleted = service.ok("DELETE", f"{branch}/roles/app")["role"]
+    assert (deleted["name"], "password" in deleted) == ("app", False)
+    assert [role["name"] for role in service.ok("GET", f"{branch}/roles")["roles"]] == ["clouddb_owner"]
+    assert service.ok("GET", f"{branch}/databases/orders")["database"]["owner_name"] == "app"
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/reveal_password"), ("POST", "/reset_password")])
+def test_unknown_role_gets_404(service, branch, method, path):
+    response = service.request(method, f"{branch}/roles/none{path}")
+    assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")
+
+
+def test_new_project_has_connection_uri_and_role_with_password(service):
+    created = service.ok("POST", "projects", json={"project": {"name": "wiki", "region_id": "aws-us-east-2"}})
+    (role,), (database,), (connection,) = created["roles"], created["databases"], created["connection_uris"]
+    (endpoint,) = created["endpoints"]
+    assert (database["name"], database["owner_name"], role["name"]) == ("clouddb", "clouddb_owner", "clouddb_owner")
+    assert connection["connection_parameters"] == {
+        "database": "clouddb",
+        "password": role["password"],
+        "role": "clouddb_owner",
+        "host": endpoint["host"],
+        "pooler_host": f"{endpoint['id']}-pooler.aws-us-east-2.clouddb.example",
+    }
+    assert connection["connection_uri"] == (
+        f"postgresql://clouddb_owner:{role['password']}@{endpoint['host']}/clouddb?sslmode=require"
+    )
+
+
+def test_new_branch_has_a_connection_uri_with_one_role_and_one_database(service, branch):
+    """As in the public service: not with more of them, nor without a compute."""
+    created = service.create_branch()
+    (connection,) = created["connection_uris"]
+    revealed = service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"]
+    assert connection["connection_parameters"]["password"] == revealed
+    assert connection["connection_parameters"]["host"] == created["endpoints"][0]["host"]
+    assert "connection_uris" not in service.create_branch(endpoints=[])
+    create_role(service, branch)
+    assert "connection_uris" not in service.create_branch()
+    service.ok("DELETE", f"{branch}/roles/app")
+    service.advance(5)
+    assert "connection_uris" in service.create_branch()
+    service.create_database(service.default_branch())
+    service.advance(5)
+    assert "connection_uris" not in service.create_branch()
+
+
+def test_connection_uri(service, branch):
+    """Of the default branch, unless branch_id is given. Names are encoded."""
+    role = create_role(service, branch, "me@home/ü")
+    uri = service.ok("GET", CONNECTION_URI, params={"database_name": "clouddb", "role_name": "me@home/ü"})["uri"]
+    parts = urlsplit(uri)
+    assert (unquote(parts.username), parts.password) == ("me@home/ü", role["password"])
+    assert (parts.scheme, parts.path, parts.query) == ("postgresql", "/clouddb", "sslmode=require")
+    hosts = {
+        item["branch_id"]: item["host"] for item in service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
+    }
+    assert parts.hostname == hosts[service.default_branch()]
+    other = service.create_branch()["branch"]["id"]
+    params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": other}
+    host = urlsplit(service.ok("GET", CONNECTION_URI, params=params)["uri"]).hostname
+    assert host not in hosts.values()
+
+
+@pytest.mark.parametrize(
+    ("params", "status"),
+    [
+        ({}, 400),
+        ({"database_name": "clouddb"}, 400),
+        ({"role_name": "clouddb_owner"}, 400),
+        ({"database_name": "none", "role_name": "clouddb_owner"}, 404),
+        ({"database_name": "clouddb", "role_name": "none"}, 404),
+        ({"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": "none"}, 404),
+    ],
+)
+def test_connection_uri_of_something_unknown(service, params, status):
+    assert service.get(CONNECTION_URI, **params).status_code == status
+
+
+def test_branch_without_compute_has_no_connection_uri(service):
+    branch_id = service.create_branch(endpoints=[])["branch"]["id"]
+    params = {"database_name": "clouddb", "role_name": "clouddb_owner", "branch_id": branch_id}
+    response = service.get(CONNECTION_URI, **params)
+    assert (response.status_code, "compute" in response.json()["message"]) == (404, True)
+
+
+def test_passwords_are_only_in_responses_that_are_about_them(service, branch, tmp_path):
+    """They are in no other response, and not in the request log."""
+    role = create_role(service, branch)
+    created = service.create_branch()
+    secrets = {
+        role["password"],
+        service.ok("GET", f"{branch}/roles/clouddb_owner/reveal_password")["password"],
+    }
+    service.advance(5)
+    other = f"projects/{PROJECT}/branches/{created['branch']['id']}"
+    responses = [
+        json.dumps(created),
+        *(
+            service.get(path).text
+            for path in (
+                "projects",
+                f"projects/{PROJECT}",
+                f"projects/{PROJECT}/branches",
+                f"projects/{PROJECT}/endpoints",
+                f"projects/{PROJECT}/operations",
+                branch,
+                f"{branch}/roles",
+                f"{branch}/roles/app",
+                f"{branch}/databases",
+                "/_sandbox/requests",
+            )
+        ),
+        service.request("DELETE", f"{branch}/roles/app").text,
+        service.request("DELETE", other).text,
+        service.request("POST", f"{branch}/roles", json={"role": {"name": "late"}}).text,
+    ]
+    assert all(len(text) > 20 for text in responses)
+    assert [text for text in responses if any(secret in text for secret in secrets)] == []
+
+
+def test_passwords_survive_a_restart(serve):
+    seed = {"projects": [{"id": PROJECT}]}
+    service = serve(seed)
+    path = f"projects/{PROJECT}/branches/{service.default_branch()}/roles/clouddb_owner/reveal_password"
+    password = service.ok("GET", path)["password"]
+    assert serve(seed).ok("GET", path)["password"] == password
+
+
+def test_projects_have_different_passwords(serve):
+    """Also those of the same seed."""
+    service = serve({"generate": {"projects": 3}})
+    params = {"database_name": "clouddb", "role_name": "clouddb_owner"}
+    passwords = {
+        urlsplit(service.ok("GET", f"projects/{project['id']}/connection_uri", params=params)["uri"]).password
+        for project in service.ok("GET", "projects")["projects"]
+    }
+    assert len(passwords) == 3
