@@ -53,8 +53,9 @@ options:
   api_retries:
     description:
       - Maximum number of further attempts after a transient error, up to 100. V(0) means a single attempt.
-      - GET and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 423, 429, 500, 502, 503 and 504.
-        POST requests are retried only if the service surely did not act, that is if no connection was made, and after 423, 429 and 503.
+      - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 423, 429, 500, 502, 503
+        and 504. POST and PATCH requests are retried only if the service surely did not act, that is if no connection was made, and after
+        423, 429 and 503.
       - Pauses between attempts grow with jitter up to 20 seconds. At a rate limit they are longer and add up to more than a minute.
         C(Retry-After) is honoured up to 60 seconds.
     type: int

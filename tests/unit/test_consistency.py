@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
 CONNECTION = connection_argument_spec()
-ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback"}
+ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
 each_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -100,9 +100,14 @@ def env_of(option: dict[str, Any]) -> list[str]:
 def test_documentation_matches_the_argument_spec(name: str) -> None:
     arguments = module_arguments(name)
     spec = {**arguments["argument_spec"], **(FILE_COMMON_ARGUMENTS if arguments.get("add_file_common_args") else {})}
-    documented = documentation(name)["options"]
+    assert_documented(documentation(name)["options"], spec)
+
+
+def assert_documented(documented: dict[str, Any], spec: dict[str, Any]) -> None:
     assert set(documented) == set(spec)
     for option in set(spec) - set(FILE_COMMON_ARGUMENTS):
+        if "options" in spec[option]:
+            assert_documented(documented[option]["suboptions"], spec[option]["options"])
         # Ansible ignores unknown fields, such as misspelt ones.
         assert {"type"} <= set(spec[option]) <= ARGUMENT_FIELDS, option
         for field, otherwise in [
@@ -315,7 +320,7 @@ SHARED = {
     "_version",
 }
 HTTP = {"_http"}
-DOMAIN = {"_keys", "_operations", "_projects"}
+DOMAIN = {"_api_request", "_keys", "_operations", "_projects"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }

@@ -27,7 +27,9 @@ def things(*ids: str, cursor: str | None = None) -> Reply:
 
 def read(client: Client, **options: Any) -> list[list[str]]:
     """The ids on each page."""
-    return [[item["id"] for item in a_page.items] for a_page in pages(client, "things", field="things", **options)]
+    return [
+        [item["id"] for item in a_page.items] for a_page in pages(client, "things", field="things", id=str, **options)
+    ]
 
 
 def test_a_short_page_does_not_end_the_list(serve: Serve) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin with a fake module. The integration target operation_wait runs the real one."""
+"""The action plugins that show progress, with a fake module. The integration target operation_wait runs the real one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from unittest import mock
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 
-from ansible_collections.clouddb.control.plugins.action import operation_wait
-from ansible_collections.clouddb.control.plugins.action.operation_wait import (
-    ActionModule,
+from ansible_collections.clouddb.control.plugins.action import api_request, operation_wait
+from ansible_collections.clouddb.control.plugins.plugin_utils import _progress
+from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
     heartbeat_line,
     progress_lines,
 )
@@ -58,7 +58,14 @@ def test_a_heartbeat_names_an_operation_that_is_waited_for() -> None:
 class Task:
     """A task with the plugin, on a fake clock: each run of the module takes a minute and has the next outcome."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: Any, **task: Any):
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *outcomes: Any,
+        plugin: type[_progress.ProgressAction] = operation_wait.ActionModule,
+        **task: Any,
+    ):
+        self._plugin = plugin
         self.now = 0.0
         self.calls: list[dict[str, Any]] = []
         self.shown: list[str] = []
@@ -66,13 +73,13 @@ class Task:
         self._task = SimpleNamespace(
             **{"args": {"project_id": "proj-1"}, "async_val": 0, "check_mode": False, "no_log": False, **task}
         )
-        monkeypatch.setattr(operation_wait.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(operation_wait.time, "sleep", self._pass)
-        monkeypatch.setattr(operation_wait.display, "display", self.shown.append)
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(_progress.time, "sleep", self._pass)
+        monkeypatch.setattr(_progress.display, "display", self.shown.append)
 
     def run(self, **task_vars: Any) -> dict[str, Any]:
         templar = SimpleNamespace(template=lambda value: value)
-        plugin = ActionModule(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
+        plugin = self._plugin(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
         with (
             mock.patch.object(plugin, "_execute_module", self._module),
             mock.patch("ansible.plugins.action.ActionBase.run", return_value={}),
@@ -138,6 +145,34 @@ def test_only_the_first_run_is_logged_on_the_target(monkeypatch: pytest.MonkeyPa
     assert [call["variables"] for call in task.calls] == [{"colour": "blue"}, unlogged, unlogged]
 
 
+def test_a_request_with_secrets_is_not_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    for task in ({}, {"async_val": 30}, {"check_mode": True}):
+        request = Task(monkeypatch, FINISHED, plugin=api_request.ActionModule, **task)
+        request.run()
+        assert [call["variables"] for call in request.calls] == [{"ansible_no_target_syslog": True}]
+
+
+def test_the_result_has_what_the_first_run_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {**PENDING, "changed": True, "json": {"branch": {}}, "warnings": ["lost"]}
+    request = Task(monkeypatch, first, {**FINISHED, "warnings": ["lost", "odd"]}, plugin=api_request.ActionModule)
+    assert request.run() == {**RESULT, "changed": True, "json": {"branch": {}}, "warnings": ["lost", "odd"]}
+
+
+def test_a_failed_wait_has_what_the_first_run_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {**PENDING, "changed": True, "object": {"id": "br-1"}}
+    request = Task(monkeypatch, first, {"failed": True, "msg": "failed"}, plugin=api_request.ActionModule)
+    result = request.run()
+    assert (result["failed"], result["changed"], result["object"]) == (True, True, {"id": "br-1"})
+
+
+def test_a_request_is_not_sent_twice_to_an_unreachable_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = {**PENDING, "_state": {**STATE, "locked": True}}
+    request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), plugin=api_request.ActionModule)
+    with pytest.raises(AnsibleConnectionFailure):
+        request.run()
+    assert len(request.calls) == 2
+
+
 def test_a_failure_of_the_module_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "timeout: must be a number", "failure": {"kind": "invalid_option"}}
     assert Task(monkeypatch, failed).run() == failed
@@ -196,7 +231,7 @@ def test_a_display_that_fails_does_not_fail_the_wait(monkeypatch: pytest.MonkeyP
         raise BrokenPipeError
 
     task = Task(monkeypatch, CHANGED, FINISHED)
-    monkeypatch.setattr(operation_wait.display, "display", broken)
+    monkeypatch.setattr(_progress.display, "display", broken)
     assert task.run() == RESULT
 
 
