@@ -22,6 +22,16 @@ OVERFLOWING = """
 })()
 """
 
+# Code whose lines are wider than its block, so that a reader sees their ends only after scrolling.
+CLIPPED_CODE = """
+(() => {
+  const clipped = element => element && element.matches('[role=main] *') &&
+    (element.scrollWidth > element.clientWidth + 1 || clipped(element.parentElement));
+  return [...document.querySelectorAll('[role=main] pre')].filter(clipped)
+    .map(element => `${element.scrollWidth - element.clientWidth} px: ${element.textContent.trim().slice(0, 60)}`);
+})()
+"""
+
 
 @pytest.fixture(scope="session")
 def pages(pytestconfig: pytest.Config) -> list[Path]:
@@ -42,3 +52,16 @@ def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], 
             problems[page.name] = found
     assert len(pages) > 20
     assert problems == {}
+
+
+def test_no_code_of_the_guides_is_clipped(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(1280)
+    guides = [page for page in pages if page.parent.name == "docsite" or page.name == "index.html"]
+    clipped = {}
+    for page in guides:
+        browser.open(page)
+        assert browser.evaluate("document.querySelector('[role=main]') !== null")
+        if found := browser.evaluate(CLIPPED_CODE):
+            clipped[page.name] = found
+    assert len(guides) > 15
+    assert clipped == {}
