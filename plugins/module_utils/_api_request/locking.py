@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._clock import Deadline
 from .._errors import LOCKED, ClouddbError, NotFound, StatusError
@@ -15,6 +15,7 @@ from .._http.client import Client
 from .._operations.wait import Limits, StopWhen, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
+from .._timestamps import parse_timestamp
 from .path import project_of
 from .plan import Plan
 from .send import LOOKBACK, Outcome, carry_out
@@ -24,13 +25,6 @@ class Locked(ClouddbError):
     """The project was locked until C(lock_timeout) was over; the request was not carried out."""
 
     kind = "locked"
-
-
-class Unlocking(NamedTuple):
-    """A wait for a locked project that another process has begun, as its JSON form; C(acted) is that of carry_out()."""
-
-    wait: Mapping[str, Any]
-    acted: bool
 
 
 def send_when_unlocked(
@@ -46,45 +40,44 @@ def send_when_unlocked(
     With C(stop_when), the result may be that of an unfinished wait for the lock, whose C(_state) is the C(resumed) of the
     next call. Raises what carry_out() raises, and Locked after C(lock_timeout) seconds.
     """
-    started = client.service_now()
+    acted_since, refusals, retry_after = None, 0, 0.0
     deadline: Deadline | None = None
-    acted, refusals = False, 0
     lock: WaitState | None = None
     if resumed:
-        acted = bool(resumed.get("acted"))
         lock = WaitState.from_json(client.clock, resumed)
-        started -= timedelta(seconds=lock.elapsed())
         deadline = Deadline.after(client.clock, lock.remaining())
+        acted_since = parse_timestamp(resumed["acted_since"]) if resumed.get("acted_since") else None
     while True:
-        if lock:
-            result = _wait_for_operations(client, plan, limits, lock, stop_when)
+        if lock and deadline:
+            result = _wait_for_operations(client, limits, lock, stop_when)
             if "_state" in result:
-                return {**result, "_state": {**result["_state"], "locked": True, "acted": acted}}
+                since = acted_since.isoformat() if acted_since else None
+                return {**result, "_state": {**result["_state"], "locked": True, "acted_since": since}}
+            if not lock.operations:
+                # Nothing is known that would end the lock.
+                refusals += 1
+                pause = max(poll_interval(refusals, limits.interval), retry_after)
+                client.clock.sleep(min(pause, deadline.remaining()))
+        began = client.clock.monotonic()
         try:
-            return carry_out(client, plan, started, acted)
+            return carry_out(client, plan, acted_since)
         except StatusError as error:
             if error.status != LOCKED:
                 raise
             refusal = error
-        acted = acted or refusal.may_have_acted
+        if refusal.may_have_acted and not acted_since:
+            acted_since = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
+        retry_after = refusal.retry_after or 0.0
         deadline = deadline or Deadline.after(client.clock, lock_timeout)
         if deadline.remaining() <= 0:
-            raise _locked(plan, lock_timeout, lock, refusal)
-        project_id = project_of(plan.segments)
-        if project_id is None or (lock and not lock.operations):
-            # There is nothing to wait for that the collection knows of.
-            refusals += 1
-            pause = max(poll_interval(refusals, limits.interval), refusal.retry_after or 0.0)
-            client.clock.sleep(min(pause, deadline.remaining()))
-        if project_id:
-            to_list = UnfinishedOperations(project_id, LOOKBACK)
-            elapsed = lock_timeout - deadline.remaining()
-            lock = WaitState(client.clock, lock_timeout, (), to_list, elapsed, accepts_failure=True)
+            raise _locked(lock_timeout, lock, refusal)
+        project_id = project_of(refusal.details["path"].strip("/").split("/"))
+        to_list = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
+        elapsed = lock_timeout - deadline.remaining()
+        lock = WaitState(client.clock, lock_timeout, (), to_list, elapsed, accepts_failure=True)
 
 
-def _wait_for_operations(
-    client: Client, plan: Plan, limits: Limits, lock: WaitState, stop_when: StopWhen | None
-) -> dict[str, Any]:
+def _wait_for_operations(client: Client, limits: Limits, lock: WaitState, stop_when: StopWhen | None) -> dict[str, Any]:
     """Wait until no operation of the project is unfinished, or the deadline of C(lock) has passed."""
     try:
         return Wait(client, limits, lock).run(stop_when)
@@ -95,8 +88,9 @@ def _wait_for_operations(
     return {}
 
 
-def _locked(plan: Plan, lock_timeout: float, lock: WaitState | None, refusal: StatusError) -> Locked:
-    message = f"{plan.name} was refused with 423 for {lock_timeout:g} s (lock_timeout), and was not carried out."
+def _locked(lock_timeout: float, lock: WaitState | None, refusal: StatusError) -> Locked:
+    message = f"{refusal} The project stayed locked for {lock_timeout:g} s (lock_timeout)"
+    message += "." if refusal.may_have_acted else ", so the request was not carried out."
     unfinished = [ref.id for ref in lock.not_succeeded()] if lock else []
     if unfinished:
         message += f" Unfinished operations of the project: {', '.join(unfinished[:20])}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError
@@ -21,12 +21,11 @@ from .path import fill, is_complete, project_of
 from .plan import NoMatch, Object, Plan, find_object, find_objects, is_fulfilled, only
 
 CONFLICT = 409
+NO_CONTENT = 204
 # Operations that are older are not those of an earlier run of the task.
 LOOKBACK = 86400.0
 # The request may be carried out only after its connection broke.
 LOOKUP_PAUSES = (0.0, 0.5, 1.0, 2.0)
-# The service's Date has whole seconds.
-CLOCK_MARGIN = timedelta(seconds=2)
 
 
 class Outcome(NamedTuple):
@@ -100,25 +99,26 @@ def _only_array(response: Response) -> str | None:
     return arrays[0]
 
 
-def carry_out(client: Client, plan: Plan, started: datetime, acted_before: bool = False) -> Outcome:
+def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -> Outcome:
     """Send the request of C(plan) once, unless the object shows that nothing has to be sent.
 
-    C(started) is the service's time when the task began; C(acted_before) is set if an earlier attempt of the task may have
-    been carried out. Raises what Client raises (StatusError with 423 if the project is locked), AmbiguousMatch, NoMatch, and
+    C(acted_since) is the service's time since which an earlier attempt of the task may have been carried out. Raises what Client raises (StatusError with 423 if the project is locked), AmbiguousMatch, NoMatch, and
     UnknownOutcome if the service may have carried out the request and nothing shows whether it has.
     """
     if plan.method == "GET":
         return fetch(client, plan)
     found = find_object(client, plan)
+    # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
+    started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
-        if acted_before:
+        if acted_since:
             return _after_lost_response(client, plan, found, found, started)
         operations = unfinished_about(client, plan, found) if found else []
         return Outcome(False, object=found, before=found, operations=operations)
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
     try:
-        return _sent(client, plan, found)
+        return _sent(client, plan, found, started)
     except StatusError as error:
         if error.status == LOCKED or error.status in SUCCESS:
             raise
@@ -130,7 +130,7 @@ def carry_out(client: Client, plan: Plan, started: datetime, acted_before: bool 
                     False, object=existing, before=existing, operations=unfinished_about(client, plan, existing)
                 )
         if isinstance(error, NotFound) and plan.method == "DELETE":
-            if error.may_have_acted or acted_before:
+            if error.may_have_acted or acted_since:
                 return _after_lost_response(client, plan, None, found, started)
             if plan.find:
                 return Outcome(False, before=None)
@@ -143,14 +143,38 @@ def carry_out(client: Client, plan: Plan, started: datetime, acted_before: bool 
         return _resolved(client, plan, found, error, started)
 
 
-def _sent(client: Client, plan: Plan, found: Object | None) -> Outcome:
+def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> Outcome:
     segments = fill(plan.segments, found or {})
     response = client.request(
         plan.method, segments, plan.query, plan.body, accept=plan.accept, retry_locked=False, may_be_empty=True
     )
     started = started_operations(response)
-    after = None if plan.method == "DELETE" else object_in(response, plan) or found
-    return Outcome(response.status in SUCCESS, response.json, response.status, after, found, started)
+    after = None
+    if response.status not in SUCCESS:
+        return Outcome(False, response.json, response.status, found, found, started)
+    if plan.method != "DELETE":
+        after = object_in(response, plan)
+        if plan.find and not (after and _is_about(plan, found, after)):
+            after = _object_now(client, plan, found)
+            if after is None:
+                raise response.unexpected(f"{_lack(response)}, and no object matches find")
+    elif response.attempts > 1 and not started:
+        # An earlier attempt has deleted it, so that this response has no operations.
+        return _after_lost_response(client, plan, None, found, since)
+    elif plan.find and not started and response.status != NO_CONTENT and _object_now(client, plan, found):
+        raise response.unexpected(f"{_lack(response)}, and the object is still there")
+    return Outcome(True, response.json, response.status, after, found, started)
+
+
+def _lack(response: Response) -> str:
+    return "its body is empty" if response.json is None else "it does not show what was done"
+
+
+def _is_about(plan: Plan, found: Object | None, shown: Object) -> bool:
+    """Whether a response shows the object that the task is about. A gateway's response does not."""
+    if found is None:
+        return plan.find is not None and contains(shown, plan.find.match)
+    return found.get("id") == shown.get("id")
 
 
 def started_operations(response: Response) -> list[Operation]:
@@ -177,7 +201,8 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
     if plan.find:
         try:
             for pause in LOOKUP_PAUSES:
-                client.clock.sleep(pause)
+                if pause:
+                    client.clock.sleep(pause)
                 current = _object_now(client, plan, found)
                 if is_fulfilled(plan, current):
                     return _after_lost_response(client, plan, current, found, started)
@@ -204,7 +229,7 @@ def _after_lost_response(
     project_id = _project_id(plan, after or before)
     if project_id:
         with suppress(NotFound):  # of a project that was deleted
-            operations = list_operations(client, project_id, Selection(created_after=started - CLOCK_MARGIN))
+            operations = list_operations(client, project_id, Selection(created_after=started))
     warning = f"The response to {plan.name} was lost. The service has carried out the request, as its list shows."
     if plan.method != "DELETE" and before is after:
         before = None

@@ -31,7 +31,7 @@ def test_responses_conform_to_the_document(serve, operation):
     service = serve({"projects": [{"id": PROJECT}], "api_keys": [{"name": "ci"}] * 20}, speed=10_000)
     parameters = {
         "project_id": PROJECT,
-        "branch_id": service.default_branch(),
+        "branch_id": service.create_branch()["branch"]["id"],  # unlike the default branch, it can be deleted
         "database_name": "clouddb",
         "role_name": "clouddb_owner",
     }

@@ -45,6 +45,8 @@ class Row(NamedTuple):
     status: int | None
     present: Expected
     absent: Expected
+    create: Expected
+    delete: Expected
     reads: Expected
     first_poll: Expected
     later_poll: Expected
@@ -58,6 +60,8 @@ def _broken_response(message: str, processed: bool) -> Row:
         None,
         not_retried("orphaned_key"),
         retried(None if processed else "orphaned_key"),
+        not_retried(None if processed else "unknown_outcome"),
+        retried(None if processed else "unknown_outcome"),
         unreachable,
         unreachable,
         unreachable,
@@ -72,6 +76,8 @@ def _unexpected_response(message: str, processed: bool = False) -> Row:
         None,
         not_retried("orphaned_key"),
         not_retried(None if processed else "orphaned_key"),
+        not_retried(None if processed else "unknown_outcome"),
+        not_retried(None if processed else "unknown_outcome"),
         unexpected,
         unexpected,
         retried("unexpected_response"),
@@ -89,23 +95,37 @@ def _refused(status: int) -> Row:
         http_status,
         http_status,
         http_status,
+        http_status,
+        http_status,
     )
+
+
+def _locked() -> Row:
+    """The project has unfinished operations."""
+    return _refused(423)._replace(create=retried("locked"), delete=retried("locked"))
 
 
 def _server_error(status: int) -> Row:
     """A status after which the request may have been processed."""
-    return _refused(status)._replace(present=not_retried("orphaned_key"))
+    return _refused(status)._replace(
+        present=not_retried("orphaned_key"), create=not_retried("unknown_outcome"), delete=retried("unknown_outcome")
+    )
 
 
 def _unclear(status: int) -> Row:
     """A status that a retry would not change, after which the request may have been processed."""
-    return _permanent(status)._replace(present=not_retried("orphaned_key"), absent=not_retried(None))
+    succeeds = not_retried(None)
+    return _permanent(status)._replace(
+        present=not_retried("orphaned_key"), absent=succeeds, create=succeeds, delete=succeeds
+    )
 
 
 def _permanent(status: int, kind: str = "http_status") -> Row:
     """A status that a retry would not change."""
     failed = not_retried(kind)
-    return Row(f"returned {status}", status, failed, not_retried("orphaned_key"), failed, failed, failed)
+    return Row(
+        f"returned {status}", status, failed, not_retried("orphaned_key"), failed, failed, failed, failed, failed
+    )
 
 
 TIMED_OUT = "got no complete response from"
@@ -115,7 +135,7 @@ TOO_LARGE = "is larger than 16 MiB"
 
 MATRIX: dict[str, Row] = {
     "connection refused": _broken_response("Connection refused", processed=False)._replace(
-        present=retried("unreachable")
+        present=retried("unreachable"), create=retried("unreachable"), delete=retried("unreachable")
     ),
     "reset before the request is processed": _broken_response(BROKE, processed=False),
     "reset before the response": _broken_response(BROKE, processed=True),
@@ -133,18 +153,22 @@ MATRIX: dict[str, Row] = {
     "malformed JSON": _unexpected_response(NOT_JSON, processed=True),
     "JSON of another shape": _unexpected_response("is not what the API describes"),
     "body that is not UTF-8": _unexpected_response(NOT_JSON, processed=True),
-    "302 to another origin": _permanent(302)._replace(present=not_retried("orphaned_key")),
+    "302 to another origin": _permanent(302)._replace(
+        present=not_retried("orphaned_key"),
+        create=not_retried("unknown_outcome"),
+        delete=not_retried("unknown_outcome"),
+    ),
     "400": _permanent(400),
     "401": _permanent(401, "unauthorized"),
     "403": _permanent(403),
-    "404": _permanent(404, "not_found")._replace(absent=not_retried(None)),
+    "404": _permanent(404, "not_found")._replace(absent=not_retried(None), delete=not_retried(None)),
     "409": _permanent(409),
     "422": _permanent(422),
-    "423": _refused(423),
-    "423, Retry-After in seconds": _refused(423),
-    "423, Retry-After as a date": _refused(423),
-    "423, Retry-After of 100 years": _refused(423),
-    "423, Retry-After malformed": _refused(423),
+    "423": _locked(),
+    "423, Retry-After in seconds": _locked(),
+    "423, Retry-After as a date": _locked(),
+    "423, Retry-After of 100 years": _locked(),
+    "423, Retry-After malformed": _locked(),
     "429": _refused(429),
     "429, Retry-After in seconds": _refused(429),
     "429, Retry-After as a date": _refused(429),
@@ -171,6 +195,8 @@ def row_of(status: int) -> Row:
 COLUMNS = {
     "present": "``api_key``, POST",
     "absent": "``api_key``, DELETE",
+    "create": "``api_request`` with ``find``, POST",
+    "delete": "``api_request`` with ``find``, DELETE",
     "reads": "``api_key_info``, ``project_info``, ``operation_info``, ``projects``",
     "first_poll": "``operation_wait``, first poll",
     "later_poll": "``operation_wait``, later poll",
@@ -202,6 +228,9 @@ A request to create a key is retried only when the service cannot have processed
 or if the status rejects the request. All statuses that do are in the table. After any other status ``api_key`` lists the keys again and
 fails with ``orphaned_key``: a gateway may send it when the service has created the key, and redirects, also 307 and 308, are a response
 of a gateway. The message names the key that may have been created, and how to revoke it.
+
+``api_request`` looks the object up again in the same cases, with ``find``. If the list shows that the request was carried out, the task
+succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
 
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
 the key.

@@ -21,10 +21,12 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
+from ansible_collections.clouddb.control.plugins.module_utils._api_request.send import LOOKUP_PAUSES
 from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import MAX_BACKOFF, MAX_RETRY_AFTER
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_request,
     operation_info,
     operation_wait,
     project_info,
@@ -70,6 +72,20 @@ def task(module: ModuleType, **options: Any) -> Run:
     return run
 
 
+def request(method: str) -> Run:
+    """api_request, which creates or deletes the project of this name."""
+
+    def run(connection: dict[str, Any], name: str) -> Outcome:
+        options = {
+            "path": "projects" if method == "POST" else "projects/{id}",
+            "body": {"project": {"name": name}} if method == "POST" else None,
+            "find": {"list": "projects", "match": {"name": name}},
+        }
+        return task(api_request, method=method, wait=False, lock_timeout=200, interval=100, **options)(connection, name)
+
+    return run
+
+
 def wait(operation_id: Any) -> Run:
     """operation_wait, with time for several polls."""
 
@@ -95,6 +111,8 @@ def inventory(connection: dict[str, Any], name: str) -> Outcome:
 COLUMNS = {
     "api_key present": Column("present", task(api_key, name=...), "POST"),
     "api_key absent": Column("absent", task(api_key, name=..., state="absent"), "DELETE"),
+    "api_request create": Column("create", request("POST"), "POST"),
+    "api_request delete": Column("delete", request("DELETE"), "DELETE"),
     "api_key_info": Column("reads", task(api_key_info)),
     "project_info": Column("reads", task(project_info)),
     "operation_info": Column("reads", task(operation_info, project_id=SHOP)),
@@ -115,7 +133,10 @@ def seed() -> dict[str, Any]:
     done = {"id": "done", "action": "start_compute", "age": "1h"}
     return {
         "api_keys": [{"name": f"{name}-to-revoke"} for name in durations],
-        "projects": [{"id": SHOP, "compute": False, "operations": [*unfinished, done]}],
+        "projects": [
+            {"id": SHOP, "compute": False, "operations": [*unfinished, done]},
+            *({"name": f"{name}-to-delete", "compute": False} for name in durations),
+        ],
     }
 
 
@@ -179,7 +200,8 @@ def test_outcome_of_each_error_matches_the_matrix(
     expected: Expected = getattr(row, column.expected)
     cell = Cell(sandbox, proxy, clock, error, column)
     for is_permanent in (False, True):
-        name = ("permanent" if is_permanent else "transient") + ("-to-revoke" if column.expected == "absent" else "")
+        suffix = {"absent": "-to-revoke", "delete": "-to-delete"}.get(column.expected, "")
+        name = ("permanent" if is_permanent else "transient") + suffix
         observed = cell.run(name, is_permanent)
         if expected.kind is None or (expected.is_retried and not is_permanent):
             assert not observed.outcome.failed, observed.outcome.printed
@@ -188,7 +210,9 @@ def test_outcome_of_each_error_matches_the_matrix(
         assert_attempts(observed, column, expected, is_permanent, error)
         if expected.is_retried:
             assert_retry_after_is_honoured(observed, column, error)
-        if column.method != "GET":
+        if column.expected in ("create", "delete"):
+            assert_project_is_as_reported(sandbox, observed.outcome, name, error)
+        elif column.method != "GET":
             assert_keys_are_reported(sandbox, proxy, observed.outcome, name)
 
 
@@ -216,12 +240,15 @@ def assert_attempts(observed: Observed, column: Column, expected: Expected, is_p
     attempts = observed.outcome.result.get("failure", {}).get("attempts", 1)
     if not expected.is_retried:
         assert (requests, attempts) == (1, 1)
+    elif is_permanent and error.startswith("423") and column.expected in ("create", "delete"):
+        assert requests > 2
     elif column.expected.endswith("_poll"):
         assert attempts == 1
         if error != REFUSED:
             assert observed.requests + column.skip == observed.outcome.result["polls"] > 1 + column.skip
     else:
-        assert len(observed.pauses) == 1
+        lookups = 0 if expected.kind != "unknown_outcome" or not is_permanent else len(LOOKUP_PAUSES) - 1
+        assert len(observed.pauses) == 1 + lookups
         assert requests == (0 if error == REFUSED and is_permanent else 2)
         assert attempts == (2 if "failure" in observed.outcome.result else 1)
 
@@ -236,6 +263,19 @@ def assert_retry_after_is_honoured(observed: Observed, column: Column, error: st
         assert 20 < pause <= 30
     else:
         assert 0 <= pause <= MAX_BACKOFF
+
+
+def assert_project_is_as_reported(sandbox: Sandbox, outcome: Outcome, name: str, error: str) -> None:
+    """The project of this name is there once if the task was to create it and succeeded, or was to delete it and failed."""
+    named = [project for project in sandbox.api("GET", "/projects")["projects"] if project["name"] == name]
+    assert len(named) == (outcome.failed == name.endswith("-to-delete"))
+    # After a 404 to DELETE, it may have been another client's.
+    assert outcome.failed or outcome.result["changed"] == (error != "404")
+    if "was lost" in outcome.printed:
+        actions = [operation["action"] for operation in outcome.result["operations"]]
+        assert (outcome.result["json"], actions) == (
+            (None, ["delete_tenant"]) if name.endswith("-to-delete") else (None, ["start_compute", "create_timeline"])
+        )
 
 
 def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outcome, name: str) -> None:

@@ -198,6 +198,178 @@ def test_a_deletion_whose_response_was_lost_is_a_change(sandbox: Sandbox, client
     assert "was lost" in result["warnings"][0]
 
 
+def preview(**changes: Any) -> dict[str, Any]:
+    """The options of a task that changes or deletes the branch preview."""
+    return {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"], **({"body": {"branch": changes}} if changes else {})}
+
+
+def test_renames_once(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    first, second = (task(client, "PATCH", **preview(name="review")) for _run in range(2))
+    assert (first["changed"], first["object"]["name"]) == (True, "review")
+    assert (first["diff"]["before"]["name"], first["diff"]["after"]["name"]) == ("preview", "review")
+    assert (second["changed"], second["object"]["name"], second["request"]) == (False, "review", None)
+    assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
+
+
+@pytest.mark.parametrize("fault", ["lost_answer", "truncate", "malformed"])
+def test_a_change_whose_response_was_lost_is_not_repeated(sandbox: Sandbox, client: Client, fault: str) -> None:
+    task(client, "POST", **PREVIEW)
+    sandbox.fault(fault, method="PATCH")
+    result = task(client, "PATCH", **preview(name="review"))
+    assert (result["changed"], result["json"], result["object"]["name"]) == (True, None, "review")
+    assert "was lost" in result["warnings"][0]
+    assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
+
+
+def test_a_change_that_was_not_carried_out_is_an_unknown_outcome(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    sandbox.fault("reset", method="PATCH")
+    result = failing(client, "PATCH", **preview(name="review"))
+    assert result["failure"]["kind"] == "unknown_outcome"
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_a_change_needs_an_object(sandbox: Sandbox, client: Client) -> None:
+    result = failing(client, "PATCH", **preview(name="review"))
+    assert result["failure"]["kind"] == "no_match"
+    checked = task(client, "PATCH", check_mode=True, **preview(name="review"))
+    assert checked["changed"]
+    assert "will fail" in checked["warnings"][0]
+
+
+def test_several_matches_are_refused(sandbox: Sandbox, client: Client) -> None:
+    for name in ("one", "two"):
+        task(client, "POST", path=BRANCHES, body={"branch": {"name": name}})
+    find = {"list": "branches", "match": {"default": False}}
+    for method in ("GET", "POST", "PATCH", "DELETE"):
+        path = BRANCHES if method in ("GET", "POST") else f"{BRANCHES}/{{id}}"
+        body = {"branch": {"name": "x"}} if method in ("POST", "PATCH") else None
+        result = failing(client, method, path=path, find=find, body=body)
+        assert result["failure"]["kind"] == "ambiguous_match"
+        assert "2 match find: br-" in result["msg"]
+    assert branches(sandbox) == ["main", "one", "two"]
+
+
+@pytest.mark.parametrize("fault", [None, "lost_answer", "truncate", "malformed"])
+def test_a_deleted_branch_is_gone_when_its_operations_are_over(
+    sandbox: Sandbox, client: Client, fault: str | None
+) -> None:
+    task(client, "POST", **PREVIEW)
+    if fault:
+        sandbox.fault(fault, method="DELETE")
+    first, second = task(client, "DELETE", **preview()), task(client, "DELETE", **preview())
+    assert (first["changed"], first["object"], second["changed"]) == (True, None, False)
+    assert [(item["action"], item["status"]) for item in first["operations"]] == [("suspend_compute", "finished")]
+    assert branches(sandbox) == ["main"]
+
+
+def test_objects_without_an_id_are_found_by_name(sandbox: Sandbox, client: Client) -> None:
+    branch = task(client, "POST", **PREVIEW)["object"]["id"]
+    roles = f"{BRANCHES}/{branch}/roles"
+    create = {"path": roles, "find": {"list": "roles", "match": {"name": "reporting"}}}
+    first, second = (task(client, "POST", body={"role": {"name": "reporting"}}, **create) for _run in range(2))
+    assert (first["changed"], second["changed"], second["object"]["name"]) == (True, False, "reporting")
+    gone = task(client, "DELETE", path=f"{roles}/{{name}}", find=create["find"])
+    assert gone["changed"]
+    assert "reporting" not in [role["name"] for role in sandbox.api("GET", f"/{roles}")["roles"]]
+
+
+def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Client) -> None:
+    hidden = task(client, "POST", **PREVIEW)
+    branch = hidden["object"]["id"]
+    secret = sandbox.api("GET", f"/{BRANCHES}/{branch}/roles/clouddb_owner/reveal_password")["password"]
+    assert secret not in str(hidden)
+    assert len(hidden["json"]["connection_uris"]) == 1
+    options = {"path": f"{BRANCHES}/{branch}/roles/clouddb_owner/reveal_password"}
+    assert secret not in str(task(client, **options))
+    assert task(client, expose_secrets=True, **options)["json"] == {"password": secret}
+    created = task(
+        client,
+        "POST",
+        path=f"{BRANCHES}/{branch}/roles",
+        body={"role": {"name": "reporting"}},
+        find={"list": "roles", "match": {"name": "reporting"}},
+        expose_secrets=True,
+    )
+    password = created["object"]["password"]
+    assert sandbox.api("GET", f"/{BRANCHES}/{branch}/roles/reporting/reveal_password")["password"] == password
+    assert password not in str(created["diff"])
+
+
+def test_a_failed_operation_fails_the_task_and_keeps_the_result(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error="no capacity left")
+    result = failing(client, "POST", **PREVIEW)
+    assert (result["failure"]["kind"], result["changed"], result["status"]) == ("wait_failed", True, 201)
+    assert result["failed_ids"] == [result["json"]["operations"][0]["id"]]
+    assert result["object"]["name"] == "preview"
+    assert "no capacity left" in result["msg"]
+
+
+def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.plan((0, "running"), action="create_branch")
+    result = failing(client, "POST", timeout=30.0, **PREVIEW)
+    assert "Timed out after 30 s with 1 of 2 operations unfinished" in result["msg"]
+    assert result["pending_ids"] == [result["json"]["operations"][0]["id"]]
+    assert 30 <= clock.elapsed < 40
+
+
+@pytest.mark.parametrize("status", [404, 409, 423])
+def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client, status: int) -> None:
+    sandbox.fault("status", status=status, method="POST", body={"message": "no"})
+    result = task(client, "POST", path=BRANCHES, body={"branch": {}}, status_code=[status])
+    assert (result["changed"], result["status"], result["json"]) == (False, status, {"message": "no"})
+
+
+def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) -> None:
+    result = failing(client, "POST", path=BRANCHES, body=PREVIEW["body"], status_code=[200])
+    assert result["failure"]["status"] == 201
+    assert "does not accept this status" in result["msg"]
+
+
+def test_many_tasks_create_one_object(sandbox: Sandbox, client: Client) -> None:
+    """All of them look before one of them creates: the others get a 409."""
+    sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body={"branches": []}, times=2)
+    assert [task(client, "POST", **PREVIEW)["changed"] for _run in range(2)] == [True, False]
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_a_wait_is_resumed_where_it_stopped(sandbox: Sandbox, client: Client) -> None:
+    stop_when = {"min_seconds": 0.0, "max_seconds": 0.0}
+    runs = [task(client, "POST", _stop_when=stop_when, **PREVIEW)]
+    while "_state" in runs[-1]:
+        runs.append(task(client, "POST", _stop_when=stop_when, _state=runs[-1]["_state"], **PREVIEW))
+    assert len(runs) > 2
+    assert (runs[0]["changed"], runs[0]["object"]["name"]) == (True, "preview")
+    assert {operation["status"] for operation in runs[-1]["operations"]} == {"finished"}
+    assert sum(line.startswith("POST") for line in sandbox.sent()) == 1
+
+
+def test_a_wait_for_a_locked_project_is_resumed_and_sends_the_request(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (50, "finished"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
+    options = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_seconds": 3600}}}
+    stop_when = {"min_seconds": 0.0, "max_seconds": 0.0}
+    runs = [task(client, "PATCH", _stop_when=stop_when, **options)]
+    assert runs[0]["_state"]["locked"]
+    while "_state" in runs[-1]:
+        runs.append(task(client, "PATCH", _stop_when=stop_when, _state=runs[-1]["_state"], **options))
+    assert [run["status"] for run in runs if "status" in run] == [200]
+    assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 2
+
+
+def test_through_a_lost_response_a_lock_and_an_outage(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (20, "finished"), action="apply_storage_config")
+    sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 3600}})
+    sandbox.fault("status", status=503, method="POST")
+    sandbox.fault("lost_answer", method="POST", skip=1)
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["object"]["name"]) == (True, "preview")
+    assert {operation["status"] for operation in result["operations"]} == {"finished"}
+    assert [entry["status"] for entry in sandbox.requests() if entry["method"] == "POST"] == [503, 423, None]
+    assert branches(sandbox) == ["main", "preview"]
+
+
 def test_check_mode_sends_only_gets(sandbox: Sandbox, client: Client) -> None:
     result = task(client, "POST", check_mode=True, **PREVIEW)
     assert (result["changed"], result["json"], result["object"]) == (True, None, {"id": None, "name": "preview"})

@@ -1,0 +1,68 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Secrets of bodies and responses: which are hidden, and what stays readable."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import MASK, masked, secret_texts
+
+SECRET = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"key": SECRET},
+        {"password": SECRET},
+        {"role": {"name": "app", "password": SECRET}},
+        {"connection_uri": f"postgresql://app:{SECRET}@host/db"},
+        {"uri": f"postgresql://app:{SECRET}@host/db"},
+        {"text": f"connect to postgres://app:{SECRET}@host now"},
+        {"connection_uris": [{"connection_parameters": {"password": SECRET, "host": "h"}}]},
+        {"passwords": [SECRET, {"a": SECRET}]},
+        {"secret_server_key": SECRET, "accessToken": SECRET, "PASSWORD": SECRET, "private_key_pem": SECRET},
+        {"password": SECRET, "hint": f"the password is {SECRET}"},
+        {"custom": SECRET},
+        {"custom": {"nested": [{"deep": SECRET}]}},
+        [{"key": SECRET}],
+        {"key": 123456789},
+    ],
+    ids=lambda value: json.dumps(value)[:40],
+)
+def test_no_secret_is_left(value: Any) -> None:
+    shown = json.dumps(masked(value, ["custom"]))
+    assert SECRET not in shown
+    assert "123456789" not in shown
+    assert MASK in shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        7,
+        "text",
+        {"passwordless_access": True, "password": None, "key": ""},
+        {"name": "key", "keys": 3, "keyboard": "x", "uri": "https://host/path?x=1", "monkey": "y"},
+        {"pagination": {"cursor": "2026-11-21T08:00:00Z"}},
+        {"time": "12:30@noon", "mail": "a@b.example.com"},
+    ],
+    ids=str,
+)
+def test_the_rest_stays_as_it_is(value: Any) -> None:
+    assert masked(value, []) == value
+
+
+def test_short_secrets_are_hidden_in_their_fields_only() -> None:
+    assert masked({"password": "a", "name": "banana"}, []) == {"password": MASK, "name": "banana"}
+
+
+def test_the_secrets_of_a_body_are_known() -> None:
+    assert secret_texts({"role": {"name": "app", "password": SECRET}, "pin": 1}, ["pin"]) == {SECRET}
+    assert secret_texts(None, []) == set()
