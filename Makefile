@@ -80,7 +80,7 @@ test-matrix: $(MATRIX_READY) ## Run the tests on all supported versions with the
 galaxy: $(RELEASE_READY) ## Build a test release and check it with galaxy-importer
 	@.venv-release/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider tests/release $(ARGS)
 
-benchmark: $(BENCHMARK_READY) ## Measure speed and update the page Performance, in 15 minutes; ARGS=task_cost selects measurements
+benchmark: $(BENCHMARK_READY) ## Measure speed and update the page Performance, in 20 minutes; ARGS=task_cost selects measurements
 	@.venv-benchmark/bin/python tests/tools/workspace.py python tests/benchmark/run.py --docs "$(CURDIR)/docs/docsite/rst" $(ARGS)
 
 java:

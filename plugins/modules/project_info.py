@@ -152,7 +152,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
     if params["required"]:
-        require_projects(found, filters, query)
+        require_projects(found, filters, params["query"] or {})
     return {
         "changed": False,
         "projects": found.projects,

@@ -113,6 +113,36 @@ def scale(results: Results) -> list[Table]:
     ]
 
 
+def summaries(results: Results) -> list[Table]:
+    rows = [
+        (
+            f"{case['operations']:,} of {case['projects']:,} projects",
+            case["result"],
+            _size(case["result_bytes"]),
+            f"{case['module']['peak_mib']:.0f} MiB",
+            _s(case["module"]["wall"]),
+            _s(case["module"]["cpu"]),
+            f"{case['module']['cpu'] / case['operations'] * 1e6:.0f} µs",
+        )
+        for case in results["summaries"]["cases"]
+    ]
+    return [
+        Table(
+            f"One operation_info for all projects, 500 operations each (medians of {results['summaries']['runs']} runs)",
+            (
+                "operations",
+                "returned",
+                "size of the result",
+                "module's peak memory",
+                "module",
+                "processor time",
+                "processor time per operation",
+            ),
+            rows,
+        )
+    ]
+
+
 def rate_limit(results: Results) -> list[Table]:
     measured = results["rate_limit"]
     row = (
@@ -204,7 +234,7 @@ def schedules(results: Results) -> list[Table]:
 
 
 TABLES: dict[str, Callable[[Results], list[Table]]] = {
-    function.__name__: function for function in (machine, task_cost, scale, rate_limit, waits, schedules)
+    function.__name__: function for function in (machine, task_cost, scale, summaries, rate_limit, waits, schedules)
 }
 
 
@@ -215,6 +245,10 @@ def _microseconds_per_operation(less: dict[str, Any], more: dict[str, Any], prog
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms"
+
+
+def _size(number: int) -> str:
+    return f"{number / 1_000_000:.1f} MB" if number >= 1_000_000 else f"{number / 1000:.1f} kB"
 
 
 def _s(seconds: float) -> str:

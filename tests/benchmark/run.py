@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 PACKAGE = "ansible_collections.clouddb.control.tests.benchmark"
-MEASUREMENTS = ("task_cost", "scale", "rate_limit", "schedules", "waits")
+MEASUREMENTS = ("task_cost", "scale", "summaries", "rate_limit", "schedules", "waits")
 
 
 def main() -> None:

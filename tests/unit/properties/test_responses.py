@@ -253,15 +253,19 @@ def test_api_key_info(service: FuzzingService, script: Script) -> None:
 
 @given(scripts("projects"))
 def test_project_info(service: FuzzingService, script: Script) -> None:
-    params = {"project_id": None, "name": None, "region_id": None, "page_size": None, "query": None}
+    options = ["project_id", "name", "region_id", "page_size", "query", "fields"]
+    params = {**dict.fromkeys(options), "required": False}
     result = result_of(service, script, lambda client: project_info.run(params, client, False))
     if result:
         assert ids_of(result["projects"]) == service.sent_ids("projects")
 
 
-SELECT_ALL = dict.fromkeys(
-    ["operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results"]
-)
+SELECT_ALL = {
+    **dict.fromkeys(
+        ["operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results", "fields"]
+    ),
+    "summary_only": False,
+}
 
 
 @given(scripts("operations"))
@@ -276,7 +280,7 @@ def test_operation_info_of_a_project(service: FuzzingService, script: Script) ->
 
 @given(scripts("operation", "operations"))
 def test_operation_info_of_one_operation(service: FuzzingService, script: Script) -> None:
-    params = {**SELECT_ALL, "project_id": "p", "operation_id": "a", "page_size": 2, "workers": 1}
+    params = {**SELECT_ALL, "project_id": "p", "operation_id": ["a"], "page_size": 2, "workers": 1}
     result = result_of(service, script, lambda client: operation_info.run(params, client, False))
     if result:
         assert ids_of(result["operations"]) == ["a"] * len(service.sent["operation"])

@@ -36,6 +36,16 @@ def outcome_of(run: Run, check_mode: bool = False, diff: bool = False, **options
     return run_main(SimpleNamespace(main=main), passed, check_mode, diff)
 
 
+def module_with(run: Run) -> SimpleNamespace:
+    """A module with this run(), with the options C(color) and C(shades) and those of files."""
+
+    def main() -> None:
+        spec = connection_argument_spec(color={"type": "str"}, shades={"type": "list", "elements": "str"})
+        run_module(AnsibleModule(argument_spec=spec, add_file_common_args=True), run)
+
+    return SimpleNamespace(main=main)
+
+
 def without(option: str) -> dict[str, Any]:
     return {option: None}
 
@@ -125,6 +135,30 @@ def test_invalid_connection_option_fails_before_run() -> None:
     result = outcome_of(never, base_url="http://control.example.com/api/v2")
     assert result.failure == {"kind": "invalid_option", "option": "base_url"}
     assert result.result["msg"].startswith("base_url: plain http")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"color": None}, "color"),
+        ({"shades": None}, "shades"),
+        ({"shades": ["red", None]}, "shades"),
+        ({"base_url": None}, "base_url"),
+        ({"api_key": None}, "api_key"),
+    ],
+    ids=str,
+)
+def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], named: str) -> None:
+    monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
+    outcome = run_main(module_with(never), {**OPTIONS, **options})
+    assert outcome.failure == {"kind": "invalid_option", "option": named}
+    assert outcome.result["msg"].startswith(f"{named}: must not ")
+
+
+@pytest.mark.parametrize("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}], ids=str)
+def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[str, Any]) -> None:
+    module = module_with(lambda params, client, check_mode: {"changed": False})
+    assert not run_main(module, {**OPTIONS, **options}).failed
 
 
 def test_invalid_module_option_fails_the_same_way() -> None:

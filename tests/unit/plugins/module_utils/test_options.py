@@ -202,6 +202,6 @@ def test_unknown_value_causes_a_warning_with_the_known_ones_similar_ones_first(v
 
 
 def test_similar_texts_come_first_whatever_their_case() -> None:
-    assert options.similar("shpo", ["blog", "Shop", "shop", "shop-eu"]) == ["Shop", "shop", "shop-eu"]
+    assert options.similar("SHOPS", ["blog", "shop-eu", "Shop", "shop"]) == ["Shop", "shop", "shop-eu"]
     assert options.similar("x", ["blog"]) == []
     assert len(options.similar("shop", [f"shop{number}" for number in range(9)])) == options.MAX_SIMILAR

@@ -19,9 +19,14 @@ def seed() -> dict[str, Any]:
     return {"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "age": "2d"}, {"name": "ci", "age": "3d"}]}
 
 
+def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module with these options."""
+    return api_key_info.run({"name": None, "fields": None, **options}, client, check_mode)
+
+
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_returns_all_keys_sorted_by_creation_time(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
-    result = api_key_info.run({"name": None}, client, check_mode)
+    result = task(client, check_mode)
     assert not result["changed"]
     assert [key["name"] for key in result["api_keys"]] == ["ci", "deploy", "deploy", "sandbox"]
     assert sorted(key["id"] for key in result["api_keys"]) == sorted(
@@ -33,11 +38,25 @@ def test_returns_all_keys_sorted_by_creation_time(sandbox: Sandbox, client: Clie
 
 def test_name_is_matched_exactly(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
-    assert api_key_info.run({"name": "deploy"}, client, False)["api_keys"] == [earlier, later]
-    assert api_key_info.run({"name": "dep"}, client, False)["api_keys"] == []
+    assert task(client, name="deploy")["api_keys"] == [earlier, later]
+    assert task(client, name="dep")["api_keys"] == []
 
 
 def test_revoked_key_is_not_listed(sandbox: Sandbox, client: Client) -> None:
     [key] = sandbox.keys("ci")
     sandbox.api("DELETE", f"/api_keys/{key['id']}")
-    assert api_key_info.run({"name": "ci"}, client, False)["api_keys"] == []
+    assert task(client, name="ci")["api_keys"] == []
+
+
+def test_fields_reduce_each_key(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("ci")
+    assert task(client, name="ci", fields=["name", "id"]) == {
+        "changed": False,
+        "api_keys": [{"id": key["id"], "name": "ci"}],
+        "warnings": [],
+    }
+
+
+def test_a_field_that_no_key_has_is_a_warning(client: Client) -> None:
+    [warning] = task(client, fields=["id", "secret"])["warnings"]
+    assert warning.startswith("fields: no item has 'secret'. The fields are created_at, id, ")

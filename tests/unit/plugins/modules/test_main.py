@@ -96,6 +96,54 @@ def test_operation_info_returns_operations_and_summary(sandbox: Sandbox) -> None
     assert result["summary"] == {"total": 1, "by_status": {"running": 1}, "by_action": {"start_compute": 1}}
 
 
+def test_operation_info_accepts_an_id_as_text_or_list(sandbox: Sandbox) -> None:
+    for operation_id, expected in [
+        ("done", ["done"]),
+        ("done,failed", ["done", "failed"]),
+        (["failed", "x"], ["failed"]),
+    ]:
+        result = run_main(operation_info, connected(sandbox, project_id=SHOP, operation_id=operation_id)).success
+        assert [operation["id"] for operation in result["operations"]] == expected
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_summary_only_returns_no_list(sandbox: Sandbox, check_mode: bool) -> None:
+    result = run_main(operation_info, connected(sandbox, summary_only=True), check_mode).success
+    assert "operations" not in result
+    assert result["summary"]["by_status"] == {"finished": 1, "failed": 1, "running": 1}
+
+
+def test_fields_reduce_results(sandbox: Sandbox) -> None:
+    fields = connected(sandbox, fields="id")
+    assert run_main(operation_info, fields).success["operations"] == [
+        {"id": "unfinished"},
+        {"id": "done"},
+        {"id": "failed"},
+    ]
+    assert run_main(project_info, fields).success["projects"] == [{"id": SHOP}]
+    assert [list(key) for key in run_main(api_key_info, fields).success["api_keys"]] == [["id"]]
+
+
+def test_misspelt_filters_and_fields_are_warnings(sandbox: Sandbox) -> None:
+    options = connected(sandbox, status="faild,running", fields=["id", "actoin"])
+    warnings = [str(warning) for warning in run_main(operation_info, options).success["warnings"]]
+    assert ["Did you mean failed?" in warnings[0], "'actoin'" in warnings[1], len(warnings)] == [True, True, 2]
+
+
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox, check_mode: bool) -> None:
+    outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True), check_mode)
+    assert outcome.failure == {"kind": "not_found", "project_id": f"{SHOP}9"}
+    assert f"Did you mean project_id {SHOP}?" in outcome.result["msg"]
+    assert_documented(project_info, outcome, "failure")
+
+
+@pytest.mark.parametrize("timeout", [20, 20.0, "20", " 20s ", "0.3333333333333m"], ids=repr)
+def test_wait_accepts_seconds_and_ages(sandbox: Sandbox, timeout: Any) -> None:
+    options = connected(sandbox, project_id=SHOP, timeout=timeout, lookback="24h", interval="2s", failed_grace="0s")
+    assert run_main(operation_wait, options).result["msg"].startswith("Timed out after 20 s ")
+
+
 def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     operations = [{"id": name, "project_id": SHOP, "extra": 1} for name in ("failed", "unfinished", "done")]
     outcome = run_main(operation_wait, connected(sandbox, operations=operations))

@@ -166,7 +166,8 @@ def test_full_disk_leaves_neither_key_nor_file(
 @one_key
 def test_failed_replacement_returns_the_new_secret(sandbox: Sandbox, options: dict[str, Any]) -> None:
     sandbox.fault("status", method="DELETE", status=500, times=None)
-    ended = run_main(api_key, {**options, "dest": None, "regenerate": "always"})
+    del options["dest"]
+    ended = run_main(api_key, {**options, "regenerate": "always"})
     assert ended.failure["kind"] == "orphaned_key"
     assert ended.result["changed"] is True
     assert sandbox.accepts(ended.result["key"])

@@ -128,6 +128,7 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
 )
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
     common = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1"}
-    paths = {"dest": str(tmp_path / "key"), "record": str(tmp_path / "record")}
-    outcome = run_main(api_key_deployment, {**common, **paths, **options})
+    given = {**common, "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
+    # None stands for an omitted option.
+    outcome = run_main(api_key_deployment, {name: value for name, value in given.items() if value is not None})
     assert outcome.failed and problem in outcome.result["msg"]

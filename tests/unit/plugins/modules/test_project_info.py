@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    ClouddbError,
     InvalidOption,
     StatusError,
     UnexpectedResponse,
@@ -33,11 +34,8 @@ def seed() -> dict[str, Any]:
 
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
-    return project_info.run(
-        {"project_id": None, "name": None, "region_id": None, "page_size": None, "query": None, **options},
-        client,
-        check_mode,
-    )
+    names = ("project_id", "name", "region_id", "page_size", "query", "fields")
+    return project_info.run({**dict.fromkeys(names), "required": False, **options}, client, check_mode)
 
 
 def ids(result: dict[str, Any]) -> list[str]:
@@ -192,6 +190,89 @@ def test_projects_missing_from_the_list_are_named_in_a_warning(sandbox: Sandbox,
     [warning] = result["warnings"]
     assert "incomplete" in warning
     assert f"{SHOP['id']}, lost-sea-45678901" in warning
+
+
+CHECK = "Check the options, and whether the API key may access the project."
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "shpo"}, f"There is no project with name 'shpo'. Did you mean name shop? {CHECK}"),
+        ({"name": "SHOP"}, f"There is no project with name 'SHOP'. Did you mean name shop or shop-blog? {CHECK}"),
+        ({"name": "nothing like it"}, f"There is no project with name 'nothing like it'. {CHECK}"),
+        (
+            {"project_id": "wispy-lake-1234567"},
+            f"There is no project with project_id 'wispy-lake-1234567'. Did you mean project_id {SHOP['id']}? {CHECK}",
+        ),
+        (
+            {"name": "shop-blog", "region_id": "azure-westus3"},
+            "There is no project with name 'shop-blog' and region_id 'azure-westus3'. "
+            f"There are projects with each of these, but none with all of them. {CHECK}",
+        ),
+        (
+            {"name": "shop", "region_id": "aws-eu-central"},
+            "There is no project with name 'shop' and region_id 'aws-eu-central'. "
+            f"Did you mean region_id aws-eu-central-1? {CHECK}",
+        ),
+        (
+            {"name": "blog", "query": {"search": "shop"}},
+            f"There is no project with name 'blog' and query search=shop. Did you mean name shop-blog? {CHECK}",
+        ),
+        ({"query": {"search": "nowhere"}}, f"There is no project with query search=nowhere. {CHECK}"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+def test_required_project_that_is_missing_fails_with_similar_ones(
+    client: Client, options: dict[str, Any], message: str, check_mode: bool
+) -> None:
+    assert task(client, check_mode, **options)["projects"] == []
+    with pytest.raises(ClouddbError) as error:
+        task(client, check_mode, **options, required=True)
+    assert str(error.value) == message
+    assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
+
+
+@pytest.mark.parametrize("options", [{}, {"name": "shop"}, {"query": {"search": "blog"}}], ids=str)
+def test_required_changes_nothing_when_a_project_matches(client: Client, options: dict[str, Any]) -> None:
+    assert task(client, **options, required=True) == task(client, **options)
+
+
+@pytest.mark.parametrize("seed", [{}], ids=["no projects"])
+def test_required_project_of_an_empty_account(client: Client) -> None:
+    with pytest.raises(ClouddbError, match=f"^There are no projects. {CHECK}$"):
+        task(client, required=True)
+
+
+def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("unavailable_projects", ids=[BLOG["id"]], times=None)
+    with pytest.raises(ClouddbError) as error:
+        task(client, name="shop-blog", required=True)
+    assert str(error.value).endswith(
+        f"The project list is incomplete. The service could not include: {BLOG['id']}. Try again later."
+    )
+    assert error.value.details == {"name": "shop-blog", "unavailable_project_ids": [BLOG["id"]]}
+
+
+@large_account
+def test_similar_names_are_those_of_all_pages(sandbox: Sandbox, client: Client) -> None:
+    last = sandbox.api("GET", "/projects?limit=400")["projects"][-1]
+    with pytest.raises(ClouddbError, match=f"project_id {last['id']}"):
+        task(client, project_id=f"{last['id']}0", page_size=50, required=True)
+
+
+def test_fields_reduce_each_project(client: Client) -> None:
+    result = task(client, name="shop-blog", fields=["name", "id"])
+    assert result["projects"] == [{"id": BLOG["id"], "name": "shop-blog"}]
+    assert result["warnings"] == []
+
+
+def test_a_field_that_no_project_has_is_a_warning(client: Client) -> None:
+    [warning] = task(client, fields=["id", "regoin"])["warnings"]
+    assert warning.startswith("fields: no item has 'regoin'. The fields are ")
+    assert "region_id" in warning
+    assert task(client, name="nothing", fields=["regoin"])["warnings"] == []
 
 
 @pytest.mark.parametrize(

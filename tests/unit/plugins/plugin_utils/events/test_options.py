@@ -17,6 +17,9 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
 
+OR_AGE = "or an age such as 90s, 5m, 24h, 7d or 2w"
+
+
 def test_defaults() -> None:
     options = source_options(CONNECTION, {})
     assert (options.connection.base_url, options.connection.api_key) == (
@@ -54,6 +57,19 @@ def test_strings_are_converted() -> None:
         ("p",),
         timedelta(hours=1),
     )
+
+
+def test_times_are_seconds_or_ages() -> None:
+    options = source_options({**CONNECTION, "interval": "10s", "max_interval": "2m", "backfill": 90}, {})
+    assert (options.interval, options.max_interval, options.backfill) == (10, 120, timedelta(seconds=90))
+
+
+def test_unknown_actions_and_statuses_cause_warnings() -> None:
+    assert source_options({**CONNECTION, "actions": ["create_branch"], "statuses": "failed"}, {}).warnings() == []
+    unknown = {"actions": ["create_branch", "create_brnach"], "statuses": "faild"}
+    of_action, of_status = source_options({**CONNECTION, **unknown}, {}).warnings()
+    assert of_action.startswith("actions: 'create_brnach' is unknown") and "Did you mean create_branch?" in of_action
+    assert of_status.startswith("statuses: 'faild' is unknown") and "Did you mean failed?" in of_status
 
 
 def test_null_is_the_default() -> None:
@@ -121,9 +137,9 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
         ("requests_per_minute", "1.5", "must be an integer"),
         ("project_ids", [1], "must be a list of strings"),
         ("state_file", 5, "must be a string"),
-        ("max_interval", 0, "must be a number of seconds above 0 to 31536000, not 0.0"),
-        ("backfill", "yesterday", "must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'"),
-        ("backfill", "36501d", "must be an age such as 90s, 30m, 24h, 7d or 2w, not '36501d'"),
+        ("max_interval", 0, f"must be a number of seconds above 0 to 31536000, {OR_AGE}, not '0'"),
+        ("backfill", "yesterday", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not 'yesterday'"),
+        ("backfill", "36501d", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not '36501d'"),
     ],
 )
 def test_error_says_what_is_valid(name: str, value: Any, problem: str) -> None:
