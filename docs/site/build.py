@@ -31,7 +31,6 @@ LAST_LIST = "\n.. toctree::\n   :hidden:\n\n   environment_variables\n"
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
     "action_plugins": "plugins/action.html#action-plugins",
-    "ansible_collections.ansible.builtin.uri_module": "collections/ansible/builtin/uri_module.html",
     "ansible_configuration_settings": "reference_appendices/config.html#ansible-configuration-settings",
     "common_return_values": "reference_appendices/common_return_values.html#common-return-values",
 }

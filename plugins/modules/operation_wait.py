@@ -96,22 +96,26 @@ seealso:
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: Create a branch
-  ansible.builtin.uri:
-    url: "{{ lookup('ansible.builtin.env', 'CLOUDDB_BASE_URL') }}/projects/{{ project_id }}/branches"
+- name: Create a branch in each project, without waiting for one after the other
+  clouddb.control.api_request:
     method: POST
-    headers:
-      Authorization: Bearer {{ lookup('ansible.builtin.env', 'CLOUDDB_API_KEY') }}
-    body_format: json
+    path: projects/{{ item }}/branches
+    find:
+      list: branches
+      match:
+        name: preview
     body:
       branch:
         name: preview
-    status_code: [200, 201]
+    wait: false
+  loop:
+    - wispy-lake-12345678
+    - calm-hill-87654321
   register: created
 
-- name: Wait until the branch exists and its compute has started
+- name: Wait until all of them exist and their computes have started
   clouddb.control.operation_wait:
-    operations: "{{ created.json.operations }}"
+    operations: "{{ created.results | map(attribute='operations') | flatten }}"
 
 - name: Wait for two operations by their ids
   clouddb.control.operation_wait:

@@ -31,7 +31,7 @@ def test_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) 
     venv = {"sandbox_virtualenv": str(controller.root / "venv")}
     job = controller.play("clouddb.control.quickstart", tmp_path / "job", {}, venv)
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
-    [wait] = job.results("4. Wait for the operations of that response")
+    [wait] = job.results("3. Create a branch with that key and wait until its compute has started")
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}
     [refusal] = job.results("Show that the revoked key is refused")
     assert "the service responds with status 401" in refusal["msg"]
@@ -48,7 +48,7 @@ def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sand
     answers |= {"project_name": "shop", "branch_name": "pr-42"}
     job = controller.launch("clouddb branch with database", tmp_path / "job", credential(sandbox), answers)
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
-    [wait] = job.results("Wait until the branch is there and its compute has started")
+    [wait] = job.results("Create the branch and wait until its compute has started")
     assert sorted(operation["action"] for operation in wait["operations"]) == ["create_branch", "start_compute"]
 
     [project] = sandbox.api("GET", "/projects")["projects"]

@@ -22,6 +22,16 @@ OVERFLOWING = """
 })()
 """
 
+# Code whose lines are wider than its block, so that a reader sees their ends only after scrolling.
+CLIPPED_CODE = """
+(() => {
+  const clipped = element => element && element.matches('[role=main] *') &&
+    (element.scrollWidth > element.clientWidth + 1 || clipped(element.parentElement));
+  return [...document.querySelectorAll('[role=main] pre')].filter(clipped)
+    .map(element => `${element.scrollWidth - element.clientWidth} px: ${element.textContent.trim().slice(0, 60)}`);
+})()
+"""
+
 
 @pytest.fixture(scope="session")
 def pages(pytestconfig: pytest.Config) -> list[Path]:
@@ -42,3 +52,15 @@ def test_every_page_fits_and_loads_completely(browser: Page, pages: list[Path], 
             problems[page.name] = found
     assert len(pages) > 20
     assert problems == {}
+
+
+def test_no_code_is_clipped(browser: Page, pages: list[Path]) -> None:
+    browser.emulate(1280)
+    blocks, clipped = 0, {}
+    for page in pages:
+        browser.open(page)
+        blocks += browser.evaluate("document.querySelectorAll('[role=main] pre').length")
+        if found := browser.evaluate(CLIPPED_CODE):
+            clipped[page.name] = found
+    assert blocks > 100
+    assert clipped == {}

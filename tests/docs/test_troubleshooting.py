@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_deployment,
     api_key_rotation,
+    api_request,
     operation_info,
     operation_wait,
     project_info,
@@ -43,6 +44,9 @@ DEPLOYMENT = {
     "key_id": 1,
     "fingerprint": "none",
 }
+CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
+FIND_BRANCH = {"find": {"list": "branches", "match": {"name": "preview"}}}
+CHANGE_PROJECT = {"method": "PATCH", "path": "projects/{id}", "body": {"project": {"name": "other"}}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 ROLE_FILES = [*CHECKOUT.glob("roles/*/tasks/*.yml"), CHECKOUT / "roles" / "sandbox" / "files" / "background.py"]
 
@@ -88,6 +92,13 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
     (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
+    (project_info, {"name": "shpo", "required": True}, None),
+    (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
+    (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
+    (api_request, {**CREATE_BRANCH, **FIND_BRANCH}, {"kind": "reset", "method": "POST"}),
+    (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"locked": False}}}, None),
+    (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"name": "shpo"}}}, None),
+    (api_request, {"path": "projects//branches"}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),
