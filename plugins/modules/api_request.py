@@ -63,7 +63,7 @@ options:
       - How to find the object that the request creates, changes or deletes. It is looked up before anything is sent, on all pages of its list.
       - For POST, nothing is sent if one object matches.
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. The field around them, such as C(branch),
-        is not compared. The task fails if no object matches.
+        is not compared. If the list shows too few fields, the object itself is fetched. The task fails if no object matches.
       - For DELETE, nothing is sent if no object matches.
       - For GET, the object is returned as RV(object).
       - The task fails if several objects match.

@@ -51,7 +51,7 @@ def preview(client: Client, plan: Plan) -> Outcome:
         return fetch(client, plan)
     # Without its id, which an earlier task would have created, there is nothing to look up.
     can_look_up = plan.find is not None and is_complete(plan.find.segments) and None not in plan.find.match.values()
-    found = find_object(client, plan) if can_look_up else None
+    found = _detailed(client, plan, find_object(client, plan)) if can_look_up else None
     if can_look_up and is_fulfilled(plan, found):
         return Outcome(False, object=found, before=found)
     fields = fields_of(plan.body, found or {})
@@ -112,7 +112,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     """
     if plan.method == "GET":
         return fetch(client, plan)
-    found = find_object(client, plan)
+    found = _detailed(client, plan, find_object(client, plan))
     # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
     started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
@@ -222,8 +222,21 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
 def _object_now(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
     if plan.find and found and found.get("id") is not None:
-        return only(find_objects(client, plan.find, {"id": found["id"]}), plan)
-    return find_object(client, plan)
+        return _detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
+    return _detailed(client, plan, find_object(client, plan))
+
+
+def _detailed(client: Client, plan: Plan, found: Object | None) -> Object | None:
+    """The object with all its fields, if those of its list are too few to compare it with the body of a PATCH or PUT."""
+    if found is None or plan.method not in ("PATCH", "PUT") or fields_of(plan.body, found).keys() <= found.keys():
+        return found
+    try:
+        response = client.request("GET", fill(plan.segments, found))
+    except StatusError:
+        # Without a GET for this path, the fields count as different.
+        return found
+    shown = object_in(response, plan)
+    return {**found, **shown} if shown and shown.get("id") == found.get("id") else found
 
 
 def _after_lost_response(

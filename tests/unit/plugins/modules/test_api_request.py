@@ -179,6 +179,11 @@ def test_changes_only_what_differs(sandbox: Sandbox, client: Client) -> None:
     assert (result["changed"], result["object"]["id"]) == (True, SHOP)
     assert [operation["status"] for operation in result["operations"]] == ["finished"]
     assert sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"] == 7200
+    # The list of projects does not show this field.
+    again = task(client, "PATCH", **options)
+    assert (again["changed"], again["object"]["history_retention_seconds"]) == (False, 7200)
+    assert task(client, "PATCH", check_mode=True, **options)["changed"] is False
+    assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
 
 
 def test_deletes_once(sandbox: Sandbox, client: Client) -> None:
