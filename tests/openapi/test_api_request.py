@@ -71,8 +71,9 @@ OBJECTS: dict[str, tuple[str | None, dict[str, Any], dict[str, Any]]] = {
 
 
 def run(service: MockService, operation: str, path: str, check_mode: bool = False, **options: Any) -> Outcome:
+    given = {option: value for option, value in options.items() if value is not None}
     connection = {"base_url": service.base_url, "api_key": "bearer-key"}
-    return run_main(api_request, {**connection, "method": operation, "path": path, **options}, check_mode=check_mode)
+    return run_main(api_request, {**connection, "method": operation, "path": path, **given}, check_mode=check_mode)
 
 
 def strings(value: Any, *fields: str) -> Iterator[tuple[Any, Any, set[str]]]:

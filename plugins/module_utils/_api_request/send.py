@@ -75,13 +75,13 @@ def fetch(client: Client, plan: Plan) -> Outcome:
         segments, query = plan.segments, dict(plan.query)
         field = _array_in(client.get(*segments, query=query), segments[-1])
     items: list[Object] = []
-    first: Response | None = None
     unavailable: list[Any] = []
+    responses: list[Response] = []
     for page in pages(client, *segments, field=field, query=query):
-        first = first or page.response
+        responses = responses or [page.response]
         items += page.items
         unavailable += unavailable_in(page.response)
-    assert first is not None
+    [first] = responses
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     found = None
     if plan.find and plan.find.match:
@@ -107,8 +107,9 @@ def _array_in(response: Response, name: str) -> str | None:
 def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -> Outcome:
     """Send the request of C(plan) once, unless the object shows that nothing has to be sent.
 
-    C(acted_since) is the service's time since which an earlier attempt of the task may have been carried out. Raises what Client raises (StatusError with 423 if the project is locked), AmbiguousMatch, NoMatch, and
-    UnknownOutcome if the service may have carried out the request and nothing shows whether it has.
+    C(acted_since) is the service's time since which an earlier attempt of the task may have been carried out. Raises what
+    Client raises (StatusError with 423 if the project is locked), AmbiguousMatch, NoMatch, and UnknownOutcome if the
+    service may have carried out the request and nothing shows whether it has.
     """
     if plan.method == "GET":
         return fetch(client, plan)
