@@ -182,6 +182,7 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         ({"filters": {"colour": "red"}}, "filters: unknown keys: colour. Use project_id, name, region_id."),
         ({"query": {"limit": 3}}, "query: must not contain limit"),
         ({"workers": 0}, "workers: must be from 1 to 32"),
+        ({"filters": {"name": None}}, "filters: name must not be null."),
         ({"filters": {"name": ["shop", "blog"]}}, "name: must be a string"),
         ({"filters": {"project_id": 5}}, "project_id: must be a string, not 5"),
         ({"query": {"since": date(2026, 1, 1)}}, "query: the value of since must be a string, a number"),
