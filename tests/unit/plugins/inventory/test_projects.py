@@ -194,6 +194,7 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         "unknown filter",
         "limit in query",
         "no workers",
+        "null as filter",
         "list as filter",
         "number as filter",
         "date in query",
