@@ -33,7 +33,7 @@ SECRETS = {
     "secret_server_key",
 }
 # Fields that are masked although they give no access: their names contain that of a secret.
-MASKED_BY_NAME = {"email_and_password", "token_id", "token_id_short"}
+MASKED_BY_NAME = {"email_and_password"}
 # Fields that the document marks as sensitive because they name people, databases or hosts.
 PRIVATE = {
     *("address_city", "address_country", "address_line1", "address_line2", "address_postal_code", "address_state"),
