@@ -50,9 +50,10 @@ def send_when_unlocked(
     while True:
         if lock and deadline:
             result = _wait_for_operations(client, limits, lock, stop_when)
-            if "_state" in result:
+            # The status changes are shown before the request is sent.
+            if "_state" in result or result.get("_changes"):
                 since = acted_since.isoformat() if acted_since else None
-                return {**result, "_state": {**result["_state"], "locked": True, "acted_since": since}}
+                return {**result, "_state": {**lock.to_json(), "locked": True, "acted_since": since}}
             if not lock.operations:
                 # Nothing is known that would end the lock.
                 refusals += 1
