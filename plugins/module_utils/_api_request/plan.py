@@ -77,6 +77,8 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     except (TypeError, ValueError):
         raise InvalidOption("body", "has a value that JSON cannot express") from None
     find = _find_from(params["find"], method, segments, check_mode)
+    if method == "POST" and find:
+        _refuse_contradiction(find.match, body or {})
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "has a placeholder, which needs find.match, and a method other than POST")
     statuses = params["status_code"]
@@ -89,6 +91,16 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         SUCCESS if statuses is None else frozenset(statuses),
         params["all_pages"],
     )
+
+
+def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Raise InvalidOption if the object that C(body) describes would not match: each run would create another one."""
+    described = [fields_of({name: value}, {}) for name, value in body.items()]
+    for name, wanted in match.items():
+        values = [fields[name] for fields in described if name in fields]
+        if wanted is not None and values and not any(contains(value, wanted) for value in values):
+            problem = f"match and body have different values of {name}, so each run would create an object"
+            raise InvalidOption("find", problem)
 
 
 def _find_from(

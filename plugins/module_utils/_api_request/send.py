@@ -16,6 +16,7 @@ from .._http.pagination import pages
 from .._http.response import Response
 from .._operations.api import Operation, Selection, list_operations
 from .._operations.poll import unfinished_operations
+from .._untrusted import displayable
 from .compare import contains, fields_of
 from .path import fill, is_complete, project_of
 from .plan import NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
@@ -37,6 +38,13 @@ class Outcome(NamedTuple):
     before: Object | None = None
     operations: list[Operation] = []
     warnings: list[str] = []
+
+
+class OtherObject(RequestFailed):
+    """The response shows an object that C(find) does not match, so that another lookup would not show it either."""
+
+    kind = "unexpected_response"
+    may_have_acted = True
 
 
 class UnknownOutcome(ClouddbError):
@@ -160,7 +168,9 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     if plan.method != "DELETE":
         after = object_in(response, plan)
         if plan.find and not (after and _is_about(plan, found, after)):
-            after = _object_now(client, plan, found)
+            shown, after = after, _object_now(client, plan, found)
+            if after is None and shown and plan.method == "POST":
+                raise _other_object(response, shown)
             if after is None:
                 raise response.unexpected(f"{_lack(response)}, and no object matches find")
     elif response.attempts > 1 and not started:
@@ -169,6 +179,12 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     elif plan.find and not started and response.status != NO_CONTENT and _object_now(client, plan, found):
         raise response.unexpected(f"{_lack(response)}, and the object is still there")
     return Outcome(True, response.json, response.status, after, found, started)
+
+
+def _other_object(response: Response, shown: Object) -> OtherObject:
+    name = displayable(shown.get("id", shown.get("name", "?")), 100)
+    message = f"The response to {response.method} {response.path} shows an object that does not match find: {name}."
+    return OtherObject(message, response.method, response.path, response.attempts, response.request_id)
 
 
 def _lack(response: Response) -> str:
@@ -212,6 +228,8 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
                 if is_fulfilled(plan, current):
                     return _after_lost_response(client, plan, current, found, started)
             advice = "So far, it was not. It is safe to run the task again."
+            if isinstance(error, OtherObject):
+                advice = "Correct find.match before you run the task again, which would create another object."
         except ClouddbError as lookup_error:
             advice = f"This could not be looked up: {lookup_error} It is safe to run the task again."
     elif plan.method == "POST":

@@ -154,6 +154,23 @@ def test_a_lost_response_without_find_is_an_unknown_outcome(sandbox: Sandbox, cl
     assert branches(sandbox) == ["main", "preview"]
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_find_would_never_match_is_not_created(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    with pytest.raises(ClouddbError, match="different values of name"):
+        task(client, "POST", check_mode, path=BRANCHES, find=PREVIEW["find"], body={"branch": {"name": "previw"}})
+    assert sandbox.sent() == []
+
+
+def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: Client) -> None:
+    find = {"list": "projects", "match": {"name": "new", "owner": "me"}}
+    result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
+    created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")
+    assert result["failure"]["kind"] == "unknown_outcome"
+    assert f"shows an object that does not match find: {created}." in result["msg"]
+    assert "which would create another object" in result["msg"]
+    assert "safe to run" not in result["msg"]
+
+
 def test_retries_a_request_that_was_refused(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, method="POST", times=2)
     assert task(client, "POST", **PREVIEW)["status"] == 201
