@@ -168,8 +168,9 @@ def find_object(client: Client, plan: Plan) -> Object | None:
     found = find_objects(client, plan.find)
     if not found and plan.method in ("PATCH", "PUT"):
         fields = fields_of(plan.body, {})
-        if any(field in fields for field in plan.find.match):
-            found = find_objects(client, plan.find, {**plan.find.match, **fields})
+        changed = {field: fields[field] for field in plan.find.match if field in fields}
+        if changed:
+            found = find_objects(client, plan.find, {**plan.find.match, **changed})
     return only(found, plan)
 
 
@@ -192,4 +193,7 @@ def is_fulfilled(plan: Plan, found: Object | None) -> bool:
         return found is None
     if found is None:
         return False
-    return plan.method == "POST" or contains(found, fields_of(plan.body, found))
+    # Two objects of the body may have a field of the same name.
+    return plan.method == "POST" or all(
+        contains(found, fields_of({name: value}, found)) for name, value in (plan.body or {}).items()
+    )

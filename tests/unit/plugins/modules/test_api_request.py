@@ -229,6 +229,23 @@ def test_renames_once(sandbox: Sandbox, client: Client) -> None:
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
 
 
+def test_renames_once_together_with_a_field_that_the_list_does_not_show(sandbox: Sandbox, client: Client) -> None:
+    options: dict[str, Any] = {
+        "path": "projects/{id}",
+        "find": {"list": "projects", "match": {"name": "shop"}},
+        "body": {"project": {"name": "store", "history_retention_seconds": 7200}},
+    }
+    for _run in range(2):
+        result = task(client, "PATCH", **options)
+        assert (result["changed"], result["object"]["id"], result["object"]["name"]) == (True, SHOP, "store")
+
+
+def test_each_object_of_a_body_is_compared(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    body = {"branch": {"name": "review"}, "endpoint": {"name": "preview"}}
+    assert task(client, "PATCH", check_mode=True, **{**preview(), "body": body})["changed"]
+
+
 @pytest.mark.parametrize("fault", ["lost_answer", "truncate", "malformed"])
 def test_a_change_whose_response_was_lost_is_not_repeated(sandbox: Sandbox, client: Client, fault: str) -> None:
     task(client, "POST", **PREVIEW)
