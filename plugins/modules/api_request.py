@@ -29,6 +29,7 @@ attributes:
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
       - An object that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
+        If its method is GET, it returns V(null) and a warning.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -65,7 +66,8 @@ options:
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. The field around them, such as C(branch),
         is not compared. The task fails if no object matches.
       - For DELETE, nothing is sent if no object matches.
-      - For GET, the object is returned as RV(object).
+      - For GET, the object is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this object, and the task
+        fails if no object matches. Otherwise RV(json) is the list.
       - The task fails if several objects match.
       - If nothing has to be sent, the task still waits for unfinished operations on the object, which an interrupted run may have started.
     type: dict
@@ -89,7 +91,7 @@ options:
         type: dict
   all_pages:
     description:
-      - Whether a GET request fetches all pages of the list that it returns. With O(find), it always does.
+      - Whether a GET request fetches all pages of the list that it returns. The list of O(find) is always fetched completely.
     type: bool
     default: false
   wait:

@@ -449,3 +449,36 @@ def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client
         body={"project": {"name": "store"}},
     )
     assert (result["changed"], result["operations"], result["object"]["name"]) == (True, [], "store")
+
+
+BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "list": "projects"}}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("all_pages", [False, True])
+def test_reads_the_path_of_the_object_that_was_found(
+    sandbox: Sandbox, client: Client, check_mode: bool, all_pages: bool
+) -> None:
+    find = {**BRANCHES_OF["find"], "match": {"name": "shop"}}
+    result = task(client, "GET", check_mode, path=BRANCHES_OF["path"], find=find, all_pages=all_pages)
+    assert [branch["name"] for branch in result["json"]["branches"]] == ["main"]
+    assert (result["changed"], result["object"]["id"]) == (False, SHOP)
+
+
+def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Client) -> None:
+    options = {"path": BRANCHES_OF["path"], "find": {**BRANCHES_OF["find"], "match": {"name": "shpo"}}}
+    assert failing(client, **options)["failure"]["kind"] == "no_match"
+    checked = task(client, check_mode=True, **options)
+    assert checked["json"] is None
+    assert "will fail" in checked["warnings"][0]
+
+
+@pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
+@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": "app"}}])
+def test_an_object_that_check_mode_did_not_create_is_not_read(
+    sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
+) -> None:
+    result = task(client, check_mode=True, path=path, find=find)
+    assert (result["changed"], result["json"], result["object"]) == (False, None, None)
+    assert "was not sent" in result["warnings"][0]
+    assert sandbox.sent() == []
