@@ -82,6 +82,8 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "has a placeholder, which needs find.match, and a method other than POST")
     statuses = params["status_code"]
+    if statuses == []:
+        raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
     return Plan(
         method,
         segments,
