@@ -136,7 +136,8 @@ options:
       - Secret are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
         C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password or are signed.
         Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
-      - Secrets in O(body) are left out of the result in any case.
+      - Secrets in O(body), O(query) and O(find), and addresses that contain a password, are left out of the options that Ansible shows with
+        C(-vvv), and out of errors, in any case.
     type: bool
     default: false
   _state:
@@ -324,7 +325,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._api_request.locking import send_when_unlocked, wait_state
 from ..module_utils._api_request.plan import Plan, plan_from
-from ..module_utils._api_request.secrets import masked, secret_texts
+from ..module_utils._api_request.secrets import masked, secret_texts, without_addresses
 from ..module_utils._api_request.send import Outcome, preview
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
@@ -348,6 +349,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return without_secrets(_run(params, client, check_mode))
     except ClouddbError as error:
         error.result = without_secrets(error.result)
+        error.args = (without_addresses(str(error)),)
+        error.details = {
+            field: without_addresses(value) if isinstance(value, str) else value for field, value in error.details.items()
+        }
         raise
 
 
@@ -425,11 +430,11 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    body, fields = module.params["body"], module.params["secret_fields"]
-    module.no_log_values.update(secret_texts(body, fields))
+    given, fields = {name: module.params[name] for name in ("query", "body", "find")}, module.params["secret_fields"]
+    module.no_log_values.update(secret_texts(given, fields))
     # With -vvv, Ansible shows the options.
-    module.params["body"] = masked(body, fields)
-    run_module(module, lambda params, client, check_mode: run({**params, "body": body}, client, check_mode))
+    module.params.update(masked(given, fields))
+    run_module(module, lambda params, client, check_mode: run({**params, **given}, client, check_mode))
 
 
 if __name__ == "__main__":

@@ -340,6 +340,16 @@ def test_a_failed_operation_fails_the_task_and_keeps_the_result(sandbox: Sandbox
     assert "no capacity left" in result["msg"]
 
 
+def test_the_error_of_an_operation_is_shown_without_the_password_in_its_address(
+    sandbox: Sandbox, client: Client
+) -> None:
+    error = "cannot connect to postgres://owner:p4ss@ep-1.example.com/app"
+    sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error=error)
+    result = failing(client, "POST", **PREVIEW)
+    assert "cannot connect to VALUE_SPECIFIED" in result["msg"]
+    assert "p4ss" not in str(result)
+
+
 def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.plan((0, "running"), action="create_branch")
     result = failing(client, "POST", timeout=30.0, **PREVIEW)
