@@ -16,7 +16,7 @@ from .._http.response import Response
 from .._options import query_parameters
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .path import has_placeholder, list_segments, parse_path
+from .path import fill, has_placeholder, list_segments, parse_path
 
 Object = dict[str, Any]
 MAX_NAMED = 10
@@ -47,9 +47,10 @@ class Plan(NamedTuple):
         """For messages, for example C(POST /projects/proj-1/branches)."""
         return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
 
-    def request(self) -> dict[str, Any]:
-        """The request as the task's result shows it."""
-        return {"method": self.method, "path": "/".join(("", *self.segments)), "query": self.query, "body": self.body}
+    def request(self, found: Object | None) -> dict[str, Any]:
+        """The request for the object C(found), as the task's result shows it."""
+        path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
+        return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
 class AmbiguousMatch(ClouddbError):

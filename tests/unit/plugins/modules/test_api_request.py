@@ -194,13 +194,17 @@ def test_changes_only_what_differs(sandbox: Sandbox, client: Client) -> None:
     }
     result = task(client, "PATCH", **options)
     assert (result["changed"], result["object"]["id"]) == (True, SHOP)
+    assert result["request"]["path"] == f"/projects/{SHOP}"
     assert [operation["status"] for operation in result["operations"]] == ["finished"]
     assert sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"] == 7200
 
 
 def test_deletes_once(sandbox: Sandbox, client: Client) -> None:
     options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "blog"}}}
+    checked = task(client, "DELETE", check_mode=True, **options)
     first, second = task(client, "DELETE", **options), task(client, "DELETE", **options)
+    assert checked["request"] == first["request"]
+    assert first["request"]["path"] == f"/projects/{BLOG}"
     assert (first["changed"], first["object"], second["changed"]) == (True, None, False)
     assert [operation["action"] for operation in first["operations"]] == ["delete_tenant"]
     assert [line for line in sandbox.sent() if line.startswith("DELETE")] == [f"DELETE /projects/{BLOG}"]
