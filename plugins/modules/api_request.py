@@ -29,6 +29,7 @@ attributes:
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
       - An object that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
+        If its method is GET, it returns V(null) and a warning.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -65,7 +66,8 @@ options:
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. The field around them, such as C(branch),
         is not compared. If the list shows too few fields, the object itself is fetched. The task fails if no object matches.
       - For DELETE, nothing is sent if no object matches.
-      - For GET, the object is returned as RV(object).
+      - For GET, the object is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this object, and the task
+        fails if no object matches. Otherwise RV(json) is the list.
       - The task fails if several objects match.
       - If nothing has to be sent, the task still waits for unfinished operations on the object, which an interrupted run may have started.
     type: dict
@@ -89,7 +91,7 @@ options:
         type: dict
   all_pages:
     description:
-      - Whether a GET request fetches all pages of the list that it returns. With O(find), it always does.
+      - Whether a GET request fetches all pages of the list that it returns. The list of O(find) is always fetched completely.
     type: bool
     default: false
   wait:
@@ -134,7 +136,8 @@ options:
       - Secret are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
         C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password or are signed.
         Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
-      - Secrets in O(body) are left out of the result in any case.
+      - Secrets in O(body), O(query) and O(find), and addresses that contain a password, are left out of the options that Ansible shows with
+        C(-vvv), and out of errors, in any case.
     type: bool
     default: false
   _state:
@@ -322,7 +325,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._api_request.locking import send_when_unlocked, wait_state
 from ..module_utils._api_request.plan import Plan, plan_from
-from ..module_utils._api_request.secrets import masked, secret_texts
+from ..module_utils._api_request.secrets import masked, secret_texts, without_addresses
 from ..module_utils._api_request.send import Outcome, preview
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
@@ -346,6 +349,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         return without_secrets(_run(params, client, check_mode))
     except ClouddbError as error:
         error.result = without_secrets(error.result)
+        error.args = (without_addresses(str(error)),)
+        error.details = {
+            field: without_addresses(value) if isinstance(value, str) else value
+            for field, value in error.details.items()
+        }
         raise
 
 
@@ -378,6 +386,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
 def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """The task's result before the wait."""
     after = outcome.object if plan.method != "DELETE" or not outcome.changed else None
+    sends = plan.method != "GET" and outcome.changed
     return {
         "changed": outcome.changed,
         "json": outcome.json,
@@ -386,7 +395,7 @@ def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
         "operations": outcome.operations,
         "elapsed": 0.0,
         "polls": 0,
-        "request": plan.request() if plan.method != "GET" and outcome.changed else None,
+        "request": plan.request(outcome.before) if sends else None,
         "diff": {"before": outcome.before or {}, "after": after or {}},
         "warnings": outcome.warnings,
     }
@@ -423,11 +432,11 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    body, fields = module.params["body"], module.params["secret_fields"]
-    module.no_log_values.update(secret_texts(body, fields))
+    given, fields = {name: module.params[name] for name in ("query", "body", "find")}, module.params["secret_fields"]
+    module.no_log_values.update(secret_texts(given, fields))
     # With -vvv, Ansible shows the options.
-    module.params["body"] = masked(body, fields)
-    run_module(module, lambda params, client, check_mode: run({**params, "body": body}, client, check_mode))
+    module.params.update(masked(given, fields))
+    run_module(module, lambda params, client, check_mode: run({**params, **given}, client, check_mode))
 
 
 if __name__ == "__main__":

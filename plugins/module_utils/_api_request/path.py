@@ -30,7 +30,7 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
         raise InvalidOption(option, "must not contain '?' or '#'. Use query for the query parameters.")
     if not text.isprintable() or "\\" in text:
         raise InvalidOption(option, "must not contain control characters or backslashes")
-    segments = tuple(text.strip().removeprefix("/").removesuffix("/").split("/"))
+    segments = tuple(text.strip().removeprefix("/").split("/"))
     if {".", ".."} & set(segments):
         raise InvalidOption(option, "must not contain the segments '.' and '..'")
     if not allow_missing and not is_complete(segments):

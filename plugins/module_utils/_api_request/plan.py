@@ -16,7 +16,7 @@ from .._http.response import Response
 from .._options import query_parameters
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .path import has_placeholder, list_segments, parse_path
+from .path import fill, has_placeholder, list_segments, parse_path
 
 Object = dict[str, Any]
 MAX_NAMED = 10
@@ -47,9 +47,10 @@ class Plan(NamedTuple):
         """For messages, for example C(POST /projects/proj-1/branches)."""
         return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
 
-    def request(self) -> dict[str, Any]:
-        """The request as the task's result shows it."""
-        return {"method": self.method, "path": "/".join(("", *self.segments)), "query": self.query, "body": self.body}
+    def request(self, found: Object | None) -> dict[str, Any]:
+        """The request for the object C(found), as the task's result shows it."""
+        path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
+        return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
 class AmbiguousMatch(ClouddbError):
@@ -77,9 +78,13 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     except (TypeError, ValueError):
         raise InvalidOption("body", "has a value that JSON cannot express") from None
     find = _find_from(params["find"], method, segments, check_mode)
+    if method == "POST" and find:
+        _refuse_contradiction(find.match, body or {})
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "has a placeholder, which needs find.match, and a method other than POST")
     statuses = params["status_code"]
+    if statuses == []:
+        raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
     return Plan(
         method,
         segments,
@@ -89,6 +94,16 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         SUCCESS if statuses is None else frozenset(statuses),
         params["all_pages"],
     )
+
+
+def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Raise InvalidOption if the object that C(body) describes would not match: each run would create another one."""
+    described = [fields_of({name: value}, {}) for name, value in body.items()]
+    for name, wanted in match.items():
+        values = [fields[name] for fields in described if name in fields]
+        if wanted is not None and values and not any(contains(value, wanted) for value in values):
+            problem = f"match and body have different values of {name}, so each run would create an object"
+            raise InvalidOption("find", problem)
 
 
 def _find_from(
@@ -156,8 +171,9 @@ def find_object(client: Client, plan: Plan) -> Object | None:
     found = find_objects(client, plan.find)
     if not found and plan.method in ("PATCH", "PUT"):
         fields = fields_of(plan.body, {})
-        if any(field in fields for field in plan.find.match):
-            found = find_objects(client, plan.find, {**plan.find.match, **fields})
+        changed = {field: fields[field] for field in plan.find.match if field in fields}
+        if changed:
+            found = find_objects(client, plan.find, {**plan.find.match, **changed})
     return only(found, plan)
 
 
@@ -180,4 +196,7 @@ def is_fulfilled(plan: Plan, found: Object | None) -> bool:
         return found is None
     if found is None:
         return False
-    return plan.method == "POST" or contains(found, fields_of(plan.body, found))
+    # Two objects of the body may have a field of the same name.
+    return plan.method == "POST" or all(
+        contains(found, fields_of({name: value}, found)) for name, value in (plan.body or {}).items()
+    )

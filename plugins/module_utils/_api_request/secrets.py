@@ -17,6 +17,7 @@ _SECRET_NAME = re.compile(r"(password|passwd|secret|token|private_key|api_key)(?
 _SECRET_ADDRESS = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://([^/@\s]*:[^/@\s]+@|[^\s]*[?&](x-amz-|x-goog-)?(signature|sig|token)=)", re.IGNORECASE
 )
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
 # Shorter texts also occur by chance.
 MIN_LENGTH_ELSEWHERE = 12
 
@@ -32,6 +33,11 @@ def masked(value: Any, secret_fields: Collection[str]) -> Any:
 def secret_texts(value: Any, secret_fields: Collection[str]) -> set[str]:
     """The texts in secret fields that are long enough to be recognised elsewhere."""
     return {text for text in _texts(value, secret_fields, False) if len(text) >= MIN_LENGTH_ELSEWHERE}
+
+
+def without_addresses(text: str) -> str:
+    """A text of a person or of the service, with the mask in place of each address that contains a secret."""
+    return _ADDRESS.sub(lambda found: MASK if _SECRET_ADDRESS.search(found[0]) else found[0], text)
 
 
 def _is_secret(name: str, secret_fields: Collection[str]) -> bool:

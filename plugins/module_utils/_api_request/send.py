@@ -16,9 +16,10 @@ from .._http.pagination import pages
 from .._http.response import Response
 from .._operations.api import Operation, Selection, list_operations
 from .._operations.poll import unfinished_operations
+from .._untrusted import displayable
 from .compare import contains, fields_of
-from .path import fill, is_complete, project_of
-from .plan import NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
+from .path import fill, has_placeholder, is_complete, project_of
+from .plan import Find, NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
 
 CONFLICT = 409
 # Operations that are older are not those of an earlier run of the task.
@@ -39,6 +40,18 @@ class Outcome(NamedTuple):
     warnings: list[str] = []
 
 
+class OtherObject(RequestFailed):
+    """The response shows an object that C(find) does not match, so that another lookup would not show it either."""
+
+    kind = "unexpected_response"
+    may_have_acted = True
+
+
+def no_match(plan: Plan) -> NoMatch:
+    """The error for a request that needs an object."""
+    return NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
+
+
 class UnknownOutcome(ClouddbError):
     """The service may have carried out the request, and nothing shows whether it has."""
 
@@ -48,9 +61,9 @@ class UnknownOutcome(ClouddbError):
 def preview(client: Client, plan: Plan) -> Outcome:
     """What carry_out() would do; sends GET requests only. An object that would be created has the id null."""
     if plan.method == "GET":
-        return fetch(client, plan)
+        return _preview_of_get(client, plan)
     # Without its id, which an earlier task would have created, there is nothing to look up.
-    can_look_up = plan.find is not None and is_complete(plan.find.segments) and None not in plan.find.match.values()
+    can_look_up = plan.find is not None and _has_values(plan.find)
     found = _detailed(client, plan, find_object(client, plan)) if can_look_up else None
     if can_look_up and is_fulfilled(plan, found):
         return Outcome(False, object=found, before=found)
@@ -59,13 +72,41 @@ def preview(client: Client, plan: Plan) -> Outcome:
         return Outcome(True, before=found)
     warnings = []
     if plan.method != "POST" and can_look_up and found is None:
-        warnings.append(f"No object matches find. Unless an earlier task creates it, {plan.name} will fail.")
+        warnings.append(_will_fail(plan))
     planned = {"id": None, **fields} if found is None else {**found, **fields}
     return Outcome(True, object=planned, before=found, warnings=warnings)
 
 
+def _will_fail(plan: Plan) -> str:
+    return f"No object matches find. Unless an earlier task creates it, {plan.name} will fail."
+
+
+def _has_values(find: Find) -> bool:
+    return is_complete(find.segments) and None not in find.match.values()
+
+
+def _preview_of_get(client: Client, plan: Plan) -> Outcome:
+    """The response, or a warning if the request is about an object that only an earlier task would create."""
+    if not is_complete(plan.segments) or (plan.find and not _has_values(plan.find)):
+        unknown = "because a value in it is not known. An earlier task would create the object."
+        return Outcome(False, warnings=[f"{plan.name} was not sent, {unknown}"])
+    try:
+        return fetch(client, plan)
+    except NoMatch:
+        return Outcome(False, warnings=[_will_fail(plan)])
+
+
 def fetch(client: Client, plan: Plan) -> Outcome:
-    """The response to a GET request; with C(all_pages) or C(find) the complete list."""
+    """The response to a GET request; with C(all_pages) or C(find) the complete list.
+
+    For a path with a placeholder, C(find) only selects the object that takes its place. Raises NoMatch without one.
+    """
+    if plan.find and has_placeholder(plan.segments):
+        found = find_object(client, plan)
+        if found is None:
+            raise no_match(plan)
+        outcome = fetch(client, plan._replace(segments=fill(plan.segments, found), find=None))
+        return outcome._replace(object=found)
     if plan.find is None and not plan.all_pages:
         response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
         return Outcome(False, response.json, response.status, object_in(response, plan))
@@ -122,7 +163,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
         operations = unfinished_about(client, plan, found) if found else []
         return Outcome(False, object=found, before=found, operations=operations)
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
-        raise NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
+        raise no_match(plan)
     try:
         return _sent(client, plan, found, started)
     except StatusError as error:
@@ -161,7 +202,9 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     if plan.method != "DELETE":
         after = object_in(response, plan)
         if plan.find and not (after and _is_about(plan, found, after)):
-            after = _object_now(client, plan, found)
+            shown, after = after, _object_now(client, plan, found)
+            if after is None and shown and plan.method == "POST":
+                raise _other_object(response, shown)
             if after is None:
                 raise response.unexpected(f"{_lack(response)}, and no object matches find")
     elif response.attempts > 1 and not started:
@@ -170,6 +213,12 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     elif plan.find and not started and response.status != NO_CONTENT and _object_now(client, plan, found):
         raise response.unexpected(f"{_lack(response)}, and the object is still there")
     return Outcome(True, response.json, response.status, after, found, started)
+
+
+def _other_object(response: Response, shown: Object) -> OtherObject:
+    name = displayable(shown.get("id", shown.get("name", "?")), 100)
+    message = f"The response to {response.method} {response.path} shows an object that does not match find: {name}."
+    return OtherObject(message, response.method, response.path, response.attempts, response.request_id)
 
 
 def _lack(response: Response) -> str:
@@ -213,6 +262,8 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
                 if is_fulfilled(plan, current):
                     return _after_lost_response(client, plan, current, found, started)
             advice = "So far, it was not. It is safe to run the task again."
+            if isinstance(error, OtherObject):
+                advice = "Correct find.match before you run the task again, which would create another object."
         except ClouddbError as lookup_error:
             advice = f"This could not be looked up: {lookup_error} It is safe to run the task again."
     elif plan.method == "POST":

@@ -154,6 +154,23 @@ def test_a_lost_response_without_find_is_an_unknown_outcome(sandbox: Sandbox, cl
     assert branches(sandbox) == ["main", "preview"]
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_find_would_never_match_is_not_created(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    with pytest.raises(ClouddbError, match="different values of name"):
+        task(client, "POST", check_mode, path=BRANCHES, find=PREVIEW["find"], body={"branch": {"name": "previw"}})
+    assert sandbox.sent() == []
+
+
+def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: Client) -> None:
+    find = {"list": "projects", "match": {"name": "new", "owner": "me"}}
+    result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
+    created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")
+    assert result["failure"]["kind"] == "unknown_outcome"
+    assert f"shows an object that does not match find: {created}." in result["msg"]
+    assert "which would create another object" in result["msg"]
+    assert "safe to run" not in result["msg"]
+
+
 def test_retries_a_request_that_was_refused(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, method="POST", times=2)
     assert task(client, "POST", **PREVIEW)["status"] == 201
@@ -177,6 +194,7 @@ def test_changes_only_what_differs(sandbox: Sandbox, client: Client) -> None:
     }
     result = task(client, "PATCH", **options)
     assert (result["changed"], result["object"]["id"]) == (True, SHOP)
+    assert result["request"]["path"] == f"/projects/{SHOP}"
     assert [operation["status"] for operation in result["operations"]] == ["finished"]
     assert sandbox.api("GET", f"/projects/{SHOP}")["project"]["history_retention_seconds"] == 7200
     # The list of projects does not show this field.
@@ -188,7 +206,10 @@ def test_changes_only_what_differs(sandbox: Sandbox, client: Client) -> None:
 
 def test_deletes_once(sandbox: Sandbox, client: Client) -> None:
     options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "blog"}}}
+    checked = task(client, "DELETE", check_mode=True, **options)
     first, second = task(client, "DELETE", **options), task(client, "DELETE", **options)
+    assert checked["request"] == first["request"]
+    assert first["request"]["path"] == f"/projects/{BLOG}"
     assert (first["changed"], first["object"], second["changed"]) == (True, None, False)
     assert [operation["action"] for operation in first["operations"]] == ["delete_tenant"]
     assert [line for line in sandbox.sent() if line.startswith("DELETE")] == [f"DELETE /projects/{BLOG}"]
@@ -215,6 +236,23 @@ def test_renames_once(sandbox: Sandbox, client: Client) -> None:
     assert (first["diff"]["before"]["name"], first["diff"]["after"]["name"]) == ("preview", "review")
     assert (second["changed"], second["object"]["name"], second["request"]) == (False, "review", None)
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
+
+
+def test_renames_once_together_with_a_field_that_the_list_does_not_show(sandbox: Sandbox, client: Client) -> None:
+    options: dict[str, Any] = {
+        "path": "projects/{id}",
+        "find": {"list": "projects", "match": {"name": "shop"}},
+        "body": {"project": {"name": "store", "history_retention_seconds": 7200}},
+    }
+    for _run in range(2):
+        result = task(client, "PATCH", **options)
+        assert (result["changed"], result["object"]["id"], result["object"]["name"]) == (True, SHOP, "store")
+
+
+def test_each_object_of_a_body_is_compared(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    body = {"branch": {"name": "review"}, "endpoint": {"name": "preview"}}
+    assert task(client, "PATCH", check_mode=True, **{**preview(), "body": body})["changed"]
 
 
 @pytest.mark.parametrize("fault", ["lost_answer", "truncate", "malformed"])
@@ -309,6 +347,16 @@ def test_a_failed_operation_fails_the_task_and_keeps_the_result(sandbox: Sandbox
     assert result["failed_ids"] == [result["json"]["operations"][0]["id"]]
     assert result["object"]["name"] == "preview"
     assert "no capacity left" in result["msg"]
+
+
+def test_the_error_of_an_operation_is_shown_without_the_password_in_its_address(
+    sandbox: Sandbox, client: Client
+) -> None:
+    error = "cannot connect to postgres://owner:p4ss@ep-1.example.com/app"
+    sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error=error)
+    result = failing(client, "POST", **PREVIEW)
+    assert "cannot connect to VALUE_SPECIFIED" in result["msg"]
+    assert "p4ss" not in str(result)
 
 
 def test_a_timeout_names_the_unfinished_operations(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
@@ -422,3 +470,36 @@ def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client
         body={"project": {"name": "store"}},
     )
     assert (result["changed"], result["operations"], result["object"]["name"]) == (True, [], "store")
+
+
+BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "list": "projects"}}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("all_pages", [False, True])
+def test_reads_the_path_of_the_object_that_was_found(
+    sandbox: Sandbox, client: Client, check_mode: bool, all_pages: bool
+) -> None:
+    find = {**BRANCHES_OF["find"], "match": {"name": "shop"}}
+    result = task(client, "GET", check_mode, path=BRANCHES_OF["path"], find=find, all_pages=all_pages)
+    assert [branch["name"] for branch in result["json"]["branches"]] == ["main"]
+    assert (result["changed"], result["object"]["id"]) == (False, SHOP)
+
+
+def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Client) -> None:
+    options = {"path": BRANCHES_OF["path"], "find": {**BRANCHES_OF["find"], "match": {"name": "shpo"}}}
+    assert failing(client, **options)["failure"]["kind"] == "no_match"
+    checked = task(client, check_mode=True, **options)
+    assert checked["json"] is None
+    assert "will fail" in checked["warnings"][0]
+
+
+@pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
+@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": "app"}}])
+def test_an_object_that_check_mode_did_not_create_is_not_read(
+    sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
+) -> None:
+    result = task(client, check_mode=True, path=path, find=find)
+    assert (result["changed"], result["json"], result["object"]) == (False, None, None)
+    assert "was not sent" in result["warnings"][0]
+    assert sandbox.sent() == []

@@ -74,6 +74,25 @@ def test_an_error_of_the_service_that_quotes_a_secret_is_censored(sandbox: Sandb
     assert SECRET not in outcome.printed
 
 
+def test_secrets_in_the_lookup_and_in_the_query_are_not_printed(sandbox: Sandbox) -> None:
+    find = {"list": "branches", "match": {"password": f"{SECRET}1", "pin": "1234"}, "query": {"token": f"{SECRET}2"}}
+    query = {"api_key": f"{SECRET}3", "page": "7"}
+    outcome = run(sandbox, find=find, query=query, secret_fields=["pin"])
+    assert outcome.success["object"] is None
+    assert SECRET not in outcome.printed
+    shown = outcome.result["invocation"]["module_args"]
+    assert (shown["find"]["list"], shown["query"]["page"]) == ("branches", "7")
+    assert shown["find"]["match"]["pin"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+
+
+def test_an_error_that_quotes_an_address_with_a_password_is_censored(sandbox: Sandbox) -> None:
+    address = "postgres://owner:p4ss@ep-1.example.com/app"
+    sandbox.fault("status", status=400, method="POST", body={"message": f"cannot import '{address}' from {address}"})
+    outcome = run(sandbox, method="POST", body={"branch": {"name": "x"}})
+    assert outcome.failure["message"].startswith("cannot import 'VALUE_SPECIFIED")
+    assert "p4ss" not in outcome.printed
+
+
 def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     outcome = run(sandbox, method="POST", path="api_keys", body={"key_name": "ci"})
     assert outcome.success["json"]["key"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
@@ -96,6 +115,7 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ({"method": "POST", "body": None}, "body: must not be null"),
         ({"method": "POST", "find": {"match": {}}}, "find: match must name at least one field"),
         ({"method": "GET", "body": {"a": 1}}, "body: a GET request has none"),
+        ({"method": "POST", "body": {"branch": {}}, "status_code": []}, "status_code: is empty"),
         ({"method": "POST", "all_pages": True}, "all_pages: is for GET requests"),
         ({"query": {"a": {"b": 1}}}, "query: the value of a must be a string"),
         ({"find": {"path": "../x", "match": {"a": 1}}}, "find.path: must not contain"),

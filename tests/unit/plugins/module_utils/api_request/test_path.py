@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
     [
         ("projects", ("projects",)),
         ("/projects/p/branches", ("projects", "p", "branches")),
-        ("projects/p/", ("projects", "p")),
         ("projects/p/branches/{id}", ("projects", "p", "branches", "{id}")),
         ("a b/ü/%2e%2e", ("a b", "ü", "%2e%2e")),
     ],
@@ -48,6 +47,7 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
         ("/", "has an empty segment"),
         ("projects//branches", "has an empty segment"),
         ("projects/ /branches", "has an empty segment"),
+        ("projects/", "has an empty segment"),
         ("projects/None/branches", "has an empty segment"),
     ],
 )
@@ -57,7 +57,7 @@ def test_refuses_what_is_not_a_path(text: str, problem: str) -> None:
     assert error.value.details["option"] == "find.path"
 
 
-@pytest.mark.parametrize("text", ["projects//branches", "projects/None/branches"])
+@pytest.mark.parametrize("text", ["projects//branches", "projects/None/branches", "projects/p/"])
 def test_accepts_missing_segments_in_check_mode(text: str) -> None:
     assert len(parse_path("path", text, allow_missing=True)) == 3
 
