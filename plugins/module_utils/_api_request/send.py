@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError
+from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import NO_CONTENT, SUCCESS, Client
 from .._http.pagination import pages
 from .._http.response import Response
@@ -40,11 +40,8 @@ class Outcome(NamedTuple):
     warnings: list[str] = []
 
 
-class OtherObject(RequestFailed):
+class OtherObject(UnexpectedResponse):
     """The response shows an object that C(find) does not match, so that another lookup would not show it either."""
-
-    kind = "unexpected_response"
-    may_have_acted = True
 
 
 def no_match(plan: Plan) -> NoMatch:
@@ -217,8 +214,8 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
 
 def _other_object(response: Response, shown: Object) -> OtherObject:
     name = displayable(shown.get("id", shown.get("name", "?")), 100)
-    message = f"The response to {response.method} {response.path} shows an object that does not match find: {name}."
-    return OtherObject(message, response.method, response.path, response.attempts, response.request_id)
+    problem = response.unexpected(f"it shows an object that does not match find, {name}")
+    return OtherObject(str(problem), response.method, response.path, response.attempts, response.request_id)
 
 
 def _lack(response: Response) -> str:

@@ -33,7 +33,7 @@ def read(service: ScriptedService, *script: Reply) -> list[str]:
     service.script[:] = script
     service.requests.clear()
     client = scripted(service, api_retries=0).client
-    return [item["id"] for a_page in pages(client, "things", field="things") for item in a_page.items]
+    return [item["id"] for a_page in pages(client, "things", field="things", id=str) for item in a_page.items]
 
 
 @given(st.data())

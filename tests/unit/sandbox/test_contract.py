@@ -538,11 +538,9 @@ class TestDependentRequests:
         for method, path, body in (
             ("POST", "projects", {}),
             ("POST", "projects", {"project": {"pg_version": "old"}}),
-            ("PATCH", f"projects/{PROJECT}", {"project": {}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": -1}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": False}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": "60"}}),
-            ("PATCH", f"projects/{PROJECT}", {"project": {}}),
             ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
             ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {}}),
             ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {"name": ""}}),

@@ -64,12 +64,6 @@ class ProjectChanges(RequestModel):
     name: NonEmptyString | None = None
     history_retention_seconds: HistoryRetention | None = None
 
-    @model_validator(mode="after")
-    def check_that_something_changes(self) -> ProjectChanges:
-        if self.name is None and self.history_retention_seconds is None:
-            raise ValueError("name or history_retention_seconds is required")
-        return self
-
 
 class ProjectUpdateRequest(RequestModel):
     project: ProjectChanges

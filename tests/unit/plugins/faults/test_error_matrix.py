@@ -78,8 +78,8 @@ def request(method: str) -> Run:
     def run(connection: dict[str, Any], name: str) -> Outcome:
         options = {
             "path": "projects" if method == "POST" else "projects/{id}",
-            "body": {"project": {"name": name}} if method == "POST" else None,
             "find": {"list": "projects", "match": {"name": name}},
+            **({"body": {"project": {"name": name}}} if method == "POST" else {}),
         }
         return task(api_request, method=method, wait=False, lock_timeout=200, interval=100, **options)(connection, name)
 

@@ -148,9 +148,10 @@ def test_failed_second_list_keeps_the_secret(
     # Ansible shows the same warning only once in a process.
     name = f"deploy-{with_file}"
     proxy.inject(error, "GET", times=1, skip=1)
-    result = run_main(
-        api_key, options_of(proxy, sandbox, dest, name=name, dest=str(dest) if with_file else None, api_retries=0)
-    )
+    options = options_of(proxy, sandbox, dest, name=name, api_retries=0)
+    if not with_file:
+        del options["dest"]
+    result = run_main(api_key, options)
     [key] = sandbox.keys(name)
     assert result.success["api_key"]["id"] == key["id"]
     assert sandbox.accepts(dest.read_text() if with_file else result.success["key"])
