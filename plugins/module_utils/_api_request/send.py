@@ -19,7 +19,7 @@ from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .path import fill, has_placeholder, is_complete, project_of
-from .plan import Find, NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
+from .plan import Find, NoMatch, Object, Plan, find_object, find_objects, has_values, incomplete, is_fulfilled, only, unavailable_in
 
 CONFLICT = 409
 # Operations that are older are not those of an earlier run of the task.
@@ -82,7 +82,7 @@ def _will_fail(plan: Plan) -> str:
 
 
 def _has_values(find: Find) -> bool:
-    return is_complete(find.segments) and None not in find.match.values()
+    return is_complete(find.segments) and has_values(find.match)
 
 
 def _preview_of_get(client: Client, plan: Plan) -> Outcome:

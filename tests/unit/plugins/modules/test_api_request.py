@@ -488,7 +488,7 @@ def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Cli
 
 
 @pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
-@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": "app"}}])
+@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": ""}}])
 def test_an_object_that_check_mode_did_not_create_is_not_read(
     sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
 ) -> None:
