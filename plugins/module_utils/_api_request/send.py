@@ -19,7 +19,19 @@ from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .path import fill, has_placeholder, is_complete, project_of
-from .plan import Find, NoMatch, Object, Plan, find_object, find_objects, has_values, incomplete, is_fulfilled, only, unavailable_in
+from .plan import (
+    Find,
+    NoMatch,
+    Object,
+    Plan,
+    find_object,
+    find_objects,
+    has_values,
+    incomplete,
+    is_fulfilled,
+    only,
+    unavailable_in,
+)
 
 CONFLICT = 409
 # Operations that are older are not those of an earlier run of the task.
@@ -178,7 +190,8 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
         if isinstance(error, NotFound) and plan.method == "DELETE":
             if error.may_have_acted or acted_since:
                 return _after_lost_response(client, plan, None, found, started)
-            if plan.find:
+            # Another client was faster, unless the path is wrong.
+            if plan.find and _object_now(client, plan, found) is None:
                 return Outcome(False, before=None)
         if not error.may_have_acted:
             raise

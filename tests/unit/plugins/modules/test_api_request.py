@@ -302,6 +302,26 @@ def test_a_deleted_branch_is_gone_when_its_operations_are_over(
     assert branches(sandbox) == ["main"]
 
 
+def test_an_object_that_is_still_there_was_not_deleted(sandbox: Sandbox, client: Client) -> None:
+    """The path is wrong, or a gateway decodes the slash in a name."""
+    task(client, "POST", **PREVIEW)
+    find = {**PREVIEW["find"], "path": BRANCHES}
+    result = failing(client, "DELETE", path=f"projects/{SHOP}/branchs/{{id}}", find=find)
+    assert result["failure"]["kind"] == "not_found"
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_an_object_that_another_client_deletes_is_gone(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    answers = [{"branches": [{"id": "br-other-1", "name": "other"}]}, {"branches": []}]
+    for answer in answers:
+        sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=answer)
+    sandbox.fault("status", status=404, method="DELETE")
+    find = {"list": "branches", "match": {"name": "other"}}
+    result = task(client, "DELETE", path=f"{BRANCHES}/{{id}}", find=find)
+    assert (result["changed"], result["object"]) == (False, None)
+
+
 def test_objects_without_an_id_are_found_by_name(sandbox: Sandbox, client: Client) -> None:
     branch = task(client, "POST", **PREVIEW)["object"]["id"]
     roles = f"{BRANCHES}/{branch}/roles"
