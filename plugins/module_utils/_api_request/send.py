@@ -229,8 +229,8 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
 
 def _other_object(response: Response, shown: Object) -> OtherObject:
     name = displayable(shown.get("id", shown.get("name", "?")), 100)
-    message = f"The response to {response.method} {response.path} shows an object that does not match find: {name}."
-    return OtherObject(message, response.method, response.path, response.attempts, response.request_id)
+    message = response.unexpected(f"it shows an object that find does not match: {name}")
+    return OtherObject(str(message), response.method, response.path, response.attempts, response.request_id)
 
 
 def _lack(response: Response) -> str:
@@ -275,7 +275,7 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
                     return _after_lost_response(client, plan, current, found, started)
             advice = "So far, it was not. It is safe to run the task again."
             if isinstance(error, OtherObject):
-                advice = "Correct find.match before you run the task again, which would create another object."
+                advice = "Check it and find.match before you run the task again, which may create another object."
         except ClouddbError as lookup_error:
             advice = f"This could not be looked up: {lookup_error} It is safe to run the task again."
     elif plan.method == "POST":

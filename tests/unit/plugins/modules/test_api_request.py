@@ -166,8 +166,8 @@ def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: C
     result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
     created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")
     assert result["failure"]["kind"] == "unknown_outcome"
-    assert f"shows an object that does not match find: {created}." in result["msg"]
-    assert "which would create another object" in result["msg"]
+    assert f"it shows an object that find does not match: {created}." in result["msg"]
+    assert "which may create another object" in result["msg"]
     assert "safe to run" not in result["msg"]
 
 
