@@ -96,12 +96,19 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     )
 
 
+def has_values(match: Mapping[str, Any]) -> bool:
+    """Whether each field has a value to look for."""
+    return not any(value is None or (isinstance(value, str) and not value.strip()) for value in match.values())
+
+
 def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the object that C(body) describes would not match: each run would create another one."""
+    if not has_values(match):
+        return  # in check mode
     described = [fields_of({name: value}, {}) for name, value in body.items()]
     for name, wanted in match.items():
         values = [fields[name] for fields in described if name in fields]
-        if wanted is not None and values and not any(contains(value, wanted) for value in values):
+        if values and not any(contains(value, wanted) for value in values):
             problem = f"match and body have different values of {name}, so each run would create an object"
             raise InvalidOption("find", problem)
 
@@ -113,9 +120,9 @@ def _find_from(
         return None
     if not options["match"] and method != "GET":
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
-    if not check_mode and None in (options["match"] or {}).values():
-        # A variable without a value, which would match objects without this field.
-        raise InvalidOption("find", "match must not contain null")
+    if not check_mode and not has_values(options["match"] or {}):
+        # A variable without a value, which would match objects without this field. Before ansible-core 2.19, null becomes "".
+        raise InvalidOption("find", "match must not contain null or an empty text")
     path = options["path"]
     if path is not None:
         segments = parse_path("find.path", path, allow_missing=check_mode)

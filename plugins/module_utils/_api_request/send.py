@@ -19,7 +19,19 @@ from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .path import fill, has_placeholder, is_complete, project_of
-from .plan import Find, NoMatch, Object, Plan, find_object, find_objects, incomplete, is_fulfilled, only, unavailable_in
+from .plan import (
+    Find,
+    NoMatch,
+    Object,
+    Plan,
+    find_object,
+    find_objects,
+    has_values,
+    incomplete,
+    is_fulfilled,
+    only,
+    unavailable_in,
+)
 
 CONFLICT = 409
 # Operations that are older are not those of an earlier run of the task.
@@ -79,7 +91,7 @@ def _will_fail(plan: Plan) -> str:
 
 
 def _has_values(find: Find) -> bool:
-    return is_complete(find.segments) and None not in find.match.values()
+    return is_complete(find.segments) and has_values(find.match)
 
 
 def _preview_of_get(client: Client, plan: Plan) -> Outcome:
@@ -176,7 +188,8 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
         if isinstance(error, NotFound) and plan.method == "DELETE":
             if error.may_have_acted or acted_since:
                 return _after_lost_response(client, plan, None, found, started)
-            if plan.find:
+            # Another client was faster, unless the path is wrong.
+            if plan.find and _object_now(client, plan, found) is None:
                 return Outcome(False, before=None)
         if not error.may_have_acted:
             raise
@@ -214,8 +227,8 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
 
 def _other_object(response: Response, shown: Object) -> OtherObject:
     name = displayable(shown.get("id", shown.get("name", "?")), 100)
-    problem = response.unexpected(f"it shows an object that does not match find, {name}")
-    return OtherObject(str(problem), response.method, response.path, response.attempts, response.request_id)
+    message = response.unexpected(f"it shows an object that find does not match: {name}")
+    return OtherObject(str(message), response.method, response.path, response.attempts, response.request_id)
 
 
 def _lack(response: Response) -> str:
@@ -260,7 +273,7 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
                     return _after_lost_response(client, plan, current, found, started)
             advice = "So far, it was not. It is safe to run the task again."
             if isinstance(error, OtherObject):
-                advice = "Correct find.match before you run the task again, which would create another object."
+                advice = "Check it and find.match before you run the task again, which may create another object."
         except ClouddbError as lookup_error:
             advice = f"This could not be looked up: {lookup_error} It is safe to run the task again."
     elif plan.method == "POST":

@@ -76,11 +76,9 @@ def request(method: str) -> Run:
     """api_request, which creates or deletes the project of this name."""
 
     def run(connection: dict[str, Any], name: str) -> Outcome:
-        options = {
-            "path": "projects" if method == "POST" else "projects/{id}",
-            "find": {"list": "projects", "match": {"name": name}},
-            **({"body": {"project": {"name": name}}} if method == "POST" else {}),
-        }
+        options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": name}}}
+        if method == "POST":
+            options.update(path="projects", body={"project": {"name": name}})
         return task(api_request, method=method, wait=False, lock_timeout=200, interval=100, **options)(connection, name)
 
     return run

@@ -166,8 +166,8 @@ def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: C
     result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
     created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")
     assert result["failure"]["kind"] == "unknown_outcome"
-    assert f"shows an object that does not match find: {created}." in result["msg"]
-    assert "which would create another object" in result["msg"]
+    assert f"it shows an object that find does not match: {created}." in result["msg"]
+    assert "which may create another object" in result["msg"]
     assert "safe to run" not in result["msg"]
 
 
@@ -305,6 +305,26 @@ def test_a_deleted_branch_is_gone_when_its_operations_are_over(
     assert (first["changed"], first["object"], second["changed"]) == (True, None, False)
     assert [(item["action"], item["status"]) for item in first["operations"]] == [("suspend_compute", "finished")]
     assert branches(sandbox) == ["main"]
+
+
+def test_an_object_that_is_still_there_was_not_deleted(sandbox: Sandbox, client: Client) -> None:
+    """The path is wrong, or a gateway decodes the slash in a name."""
+    task(client, "POST", **PREVIEW)
+    find = {**PREVIEW["find"], "path": BRANCHES}
+    result = failing(client, "DELETE", path=f"projects/{SHOP}/branchs/{{id}}", find=find)
+    assert result["failure"]["kind"] == "not_found"
+    assert branches(sandbox) == ["main", "preview"]
+
+
+def test_an_object_that_another_client_deletes_is_gone(sandbox: Sandbox, client: Client) -> None:
+    task(client, "POST", **PREVIEW)
+    answers = [{"branches": [{"id": "br-other-1", "name": "other"}]}, {"branches": []}]
+    for answer in answers:
+        sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=answer)
+    sandbox.fault("status", status=404, method="DELETE")
+    find = {"list": "branches", "match": {"name": "other"}}
+    result = task(client, "DELETE", path=f"{BRANCHES}/{{id}}", find=find)
+    assert (result["changed"], result["object"]) == (False, None)
 
 
 def test_objects_without_an_id_are_found_by_name(sandbox: Sandbox, client: Client) -> None:
@@ -495,7 +515,7 @@ def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Cli
 
 
 @pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
-@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": "app"}}])
+@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": ""}}])
 def test_an_object_that_check_mode_did_not_create_is_not_read(
     sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
 ) -> None:

@@ -111,6 +111,10 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ({"method": "PATCH", "path": "a/{id}/b", "find": {"match": {"a": 1}}}, "find: path is needed"),
         ({"method": "POST", "find": {"list": "branches"}}, "find: match must name at least one field"),
         ({"method": "POST", "find": {"match": {"id": None}}}, "find: match must not contain null"),
+        (
+            {"method": "DELETE", "find": {"list": "branches", "match": {"name": ""}}},
+            "find: match must not contain null",
+        ),
         ({"path": None}, "path: must not be null"),
         ({"method": "POST", "body": None}, "body: must not be null"),
         ({"method": "POST", "find": {"match": {}}}, "find: match must name at least one field"),
