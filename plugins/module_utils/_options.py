@@ -46,9 +46,7 @@ def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]
     if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
-        raise InvalidOption(
-            option, f"must be a number of seconds {_from_0(zero)} to {MAX_SECONDS}, not {value}"
-        )
+        raise InvalidOption(option, f"must be a number of seconds {_from_0(zero)} to {MAX_SECONDS}, not {value}")
     return value
 
 
