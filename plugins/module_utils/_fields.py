@@ -54,5 +54,5 @@ def checked_fields(params: Mapping[str, Any], optional: Collection[str] = ()) ->
     """The option C(fields). Raises InvalidOption for an empty list, which would leave nothing of an item, and for blank names."""
     names = not_blank(params, "fields")
     if names is not None and not names:
-        raise InvalidOption("fields", "must not be empty; omit the option to return all fields")
+        raise InvalidOption("fields", "must not be empty. Omit the option to return all fields.")
     return Fields(names, optional)

@@ -38,18 +38,20 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
     return value
 
 
+def _from_0(zero: bool) -> str:
+    return "from 0" if zero else "greater than 0 and up"
+
+
 def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]
     if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
-        raise InvalidOption(
-            option, f"must be a number of seconds {'from' if zero else 'above'} 0 to {MAX_SECONDS}, not {value}"
-        )
+        raise InvalidOption(option, f"must be a number of seconds {_from_0(zero)} to {MAX_SECONDS}, not {value}")
     return value
 
 
 def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest: int = MAX_SECONDS) -> float:
-    """The option's seconds, given as a number, as its text, or as an age such as C(5m); 0 only where C(zero) is set."""
+    """The option's seconds, given as a number, as its text, or with a unit such as C(5m); 0 only where C(zero) is set."""
     from ._timestamps import parse_age  # hardly any task needs it
 
     age = parse_age(params[option])
@@ -57,7 +59,7 @@ def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest:
     if not 0 <= value <= largest or (value == 0 and not zero):
         raise InvalidOption(
             option,
-            f"must be a number of seconds {'from' if zero else 'above'} 0 to {largest}, or an age such as {AGE_EXAMPLES}, not '{params[option]}'",
+            f"must be a number of seconds {_from_0(zero)} to {largest}, or a duration such as {AGE_EXAMPLES}, not '{params[option]}'",
         )
     return value
 
@@ -67,7 +69,7 @@ def not_blank(params: Mapping[str, Any], option: str) -> Any:
     value = params.get(option)
     for text in value if isinstance(value, list) else [value]:
         if text is not None and not text.strip():
-            raise InvalidOption(option, "must not be empty; omit the option instead")
+            raise InvalidOption(option, "must not be empty. Set a value, or omit the option.")
     return value
 
 

@@ -80,7 +80,7 @@ options:
     type: int
     default: 0
   grace_period:
-    description: Time between the deployment of the newest key and the revocation of older keys, in seconds or as an age such as V(15m) or V(1h).
+    description: Time between the deployment of the newest key and the revocation of older keys, in seconds or with a unit such as V(15m) or V(1h).
     type: raw
     default: 0
   tags:

@@ -101,7 +101,7 @@ options:
     default: true
   timeout:
     description:
-      - Time after which the task fails if operations are still unfinished. In seconds, or an age such as V(90s) or V(5m).
+      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m).
     type: raw
     default: 300
   interval:
@@ -133,7 +133,7 @@ options:
   expose_secrets:
     description:
       - Whether the result contains the secrets of the response. Use it with C(no_log).
-      - Secret are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
+      - The secrets are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
         C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password or are signed.
         Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
       - Secrets in O(body), O(query) and O(find), and addresses that contain a password, are left out of the options that Ansible shows with
@@ -213,20 +213,19 @@ EXAMPLES = r"""
     all_pages: true
   register: branches
 
-- name: Create a role whose password is needed
+- name: Fetch the password of the role that owns the database
   clouddb.control.api_request:
-    method: POST
-    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/roles
-    find:
-      list: roles
-      match:
-        name: reporting
-    body:
-      role:
-        name: reporting
+    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/roles/app_owner/reveal_password
     expose_secrets: true
   no_log: true
   register: role
+
+- name: Store the password in a file of the application
+  ansible.builtin.copy:
+    content: "{{ role.json.password }}"
+    dest: /etc/myapp/database.password
+    mode: "0600"
+  no_log: true
 """
 
 RETURN = r"""

@@ -57,7 +57,7 @@ options:
     default: 86400
   timeout:
     description:
-      - Time after which the task fails if operations are still unfinished. In seconds, or an age such as V(90s) or V(5m). V(0) polls once.
+      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m). V(0) polls once.
       - O(api_timeout) applies to each request as well. O(api_retries) has no effect, because the next poll is the retry.
     type: raw
     default: 300

@@ -55,7 +55,7 @@ def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
 
 
 def test_seconds_refuses_zero_unless_allowed() -> None:
-    assert refused(options.seconds, 0.0, zero=False) == "it: must be a number of seconds above 0 to 31536000, not 0.0"
+    assert refused(options.seconds, 0.0, zero=False) == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0"
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
@@ -101,13 +101,13 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
 )
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
     expected = (
-        f"it: must be a number of seconds from 0 to 31536000, or an age such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
+        f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
     )
     assert refused(options.duration, value) == expected
 
 
 def test_duration_refuses_zero_unless_allowed() -> None:
-    assert "above 0 to 31536000" in refused(options.duration, "0s", zero=False)
+    assert "greater than 0 and up to 31536000" in refused(options.duration, "0s", zero=False)
     assert options.duration({"it": "0.001"}, "it", zero=False) == 0.001
 
 

@@ -38,10 +38,10 @@ of_every_module = pytest.mark.parametrize(
 )
 
 FINITE = "must be a number of seconds from 0 to 31536000"
-ABOVE_0 = "must be a number of seconds above 0 to 31536000"
+ABOVE_0 = "must be a number of seconds greater than 0 and up to 31536000"
 NOT_EMPTY = "must not be empty"
 MOMENT = "must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, or an age in seconds"
-AGE = "from 0 to 31536000, or an age such as 90s, 5m, 24h, 7d or 2w"
+AGE = "from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w"
 ENTRY = "each needs id and project_id"
 WORKERS = "must be from 1 to 32"
 

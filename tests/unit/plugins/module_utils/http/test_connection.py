@@ -178,7 +178,7 @@ def test_key_of_visible_ascii_is_accepted(key: str) -> None:
 @pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
 def test_invalid_api_timeout_is_refused(api_timeout: float) -> None:
     message = refused("api_timeout", api_timeout=api_timeout)
-    assert message == f"api_timeout: must be a number of seconds above 0 to 31536000, not {api_timeout}"
+    assert message == f"api_timeout: must be a number of seconds greater than 0 and up to 31536000, not {api_timeout}"
 
 
 @pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])

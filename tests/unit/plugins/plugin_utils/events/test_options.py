@@ -17,7 +17,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
 
-OR_AGE = "or an age such as 90s, 5m, 24h, 7d or 2w"
+OR_AGE = "or a duration such as 90s, 5m, 24h, 7d or 2w"
 
 
 def test_defaults() -> None:
@@ -137,7 +137,7 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
         ("requests_per_minute", "1.5", "must be an integer"),
         ("project_ids", [1], "must be a list of strings"),
         ("state_file", 5, "must be a string"),
-        ("max_interval", 0, f"must be a number of seconds above 0 to 31536000, {OR_AGE}, not '0'"),
+        ("max_interval", 0, f"must be a number of seconds greater than 0 and up to 31536000, {OR_AGE}, not '0'"),
         ("backfill", "yesterday", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not 'yesterday'"),
         ("backfill", "36501d", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not '36501d'"),
     ],
