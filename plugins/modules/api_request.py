@@ -323,9 +323,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._api_request.locking import send_when_unlocked, wait_state
+from ..module_utils._api_request.outcome import Outcome
 from ..module_utils._api_request.plan import Plan, plan_from
+from ..module_utils._api_request.preview import preview
 from ..module_utils._api_request.secrets import masked, secret_texts, without_addresses
-from ..module_utils._api_request.send import Outcome, preview
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._module import connection_argument_spec, run_module

@@ -45,3 +45,8 @@ def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[
         else:
             fields[name] = value
     return fields
+
+
+def has_values(match: Mapping[str, Any]) -> bool:
+    """Whether each field has a value to look for."""
+    return not any(value is None or (isinstance(value, str) and not value.strip()) for value in match.values())

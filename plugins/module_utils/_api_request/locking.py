@@ -16,9 +16,10 @@ from .._operations.wait import Limits, StopWhen, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
+from .outcome import Outcome
 from .path import project_of
 from .plan import Plan
-from .send import LOOKBACK, Outcome, carry_out
+from .send import LOOKBACK, carry_out
 
 
 class Locked(ClouddbError):

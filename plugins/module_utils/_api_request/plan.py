@@ -9,17 +9,13 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, InvalidOption
-from .._http.client import SUCCESS, Client, path_of
-from .._http.pagination import pages
-from .._http.response import Response
+from .._errors import InvalidOption
+from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
-from .._untrusted import displayable
-from .compare import contains, fields_of
+from .compare import contains, fields_of, has_values
 from .path import fill, has_placeholder, list_segments, parse_path
 
 Object = dict[str, Any]
-MAX_NAMED = 10
 
 
 class Find(NamedTuple):
@@ -53,18 +49,6 @@ class Plan(NamedTuple):
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
 
-class AmbiguousMatch(ClouddbError):
-    """Several objects match C(find)."""
-
-    kind = "ambiguous_match"
-
-
-class NoMatch(ClouddbError):
-    """No object matches C(find), and the request needs one."""
-
-    kind = "no_match"
-
-
 def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     """The checked options. Raises InvalidOption."""
     method, body = params["method"], params["body"]
@@ -96,11 +80,6 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     )
 
 
-def has_values(match: Mapping[str, Any]) -> bool:
-    """Whether each field has a value to look for."""
-    return not any(value is None or (isinstance(value, str) and not value.strip()) for value in match.values())
-
-
 def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the object that C(body) describes would not match: each run would create another one."""
     if not has_values(match):
@@ -130,80 +109,3 @@ def _find_from(
     if has_placeholder(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
     return Find(segments, options["list"], options["match"] or {}, query_parameters("find.query", options["query"]))
-
-
-class IncompleteList(ClouddbError):
-    """The service could not include all objects in its list."""
-
-    kind = "incomplete_list"
-
-
-def find_objects(client: Client, find: Find, match: Mapping[str, Any] | None = None) -> list[Object]:
-    """All objects of the list that match, on any page. Raises what Client raises.
-
-    Raises IncompleteList if none matches and the service says that objects are missing.
-    """
-    wanted = find.match if match is None else match
-    found: list[Object] = []
-    unavailable: list[Any] = []
-    for page in pages(client, *find.segments, field=find.field, query=find.query):
-        found += [item for item in page.items if contains(item, wanted)]
-        unavailable += unavailable_in(page.response)
-    if unavailable and not found:
-        raise incomplete(find, unavailable)
-    return found
-
-
-def unavailable_in(response: Response) -> list[Any]:
-    """The ids of the objects that the service could not include in its list."""
-    ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
-    return ids if isinstance(ids, list) else []
-
-
-def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
-    """The error for a list that may lack the object."""
-    ids = displayable(", ".join(map(str, unavailable)))
-    return IncompleteList(
-        f"No object matches find, but the list {path_of(find.segments)} is incomplete. The service could not include: {ids}. Try again later."
-    )
-
-
-def find_object(client: Client, plan: Plan) -> Object | None:
-    """The object that the task is about; None without one, or without C(find). Raises AmbiguousMatch.
-
-    Looks also for an object that has been changed already, because the change may be one of the fields it is found by.
-    """
-    if plan.find is None:
-        return None
-    found = find_objects(client, plan.find)
-    if not found and plan.method in ("PATCH", "PUT"):
-        fields = fields_of(plan.body, {})
-        changed = {field: fields[field] for field in plan.find.match if field in fields}
-        if changed:
-            found = find_objects(client, plan.find, {**plan.find.match, **changed})
-    return only(found, plan)
-
-
-def only(found: list[Object], plan: Plan) -> Object | None:
-    """The only one of the objects, or None if there is none. Raises AmbiguousMatch."""
-    if len(found) < 2:
-        return found[0] if found else None
-    named = ", ".join(displayable(item.get("id", item.get("name", "?")), 100) for item in found[:MAX_NAMED])
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-    raise AmbiguousMatch(
-        f"{plan.name} is about one object, but {len(found)} match find: {named}{more}. Add a field to find.match that only one has."
-    )
-
-
-def is_fulfilled(plan: Plan, found: Object | None) -> bool:
-    """Whether the object shows that nothing has to be sent."""
-    if plan.find is None:
-        return False
-    if plan.method == "DELETE":
-        return found is None
-    if found is None:
-        return False
-    # Two objects of the body may have a field of the same name.
-    return plan.method == "POST" or all(
-        contains(found, fields_of({name: value}, found)) for name, value in (plan.body or {}).items()
-    )

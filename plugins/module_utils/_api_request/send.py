@@ -8,30 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._errors import LOCKED, ClouddbError, NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import NO_CONTENT, SUCCESS, Client
-from .._http.pagination import pages
 from .._http.response import Response
 from .._operations.api import Operation, Selection, list_operations
 from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
-from .compare import contains, fields_of
-from .path import fill, has_placeholder, is_complete, project_of
-from .plan import (
-    Find,
-    NoMatch,
-    Object,
-    Plan,
-    find_object,
-    find_objects,
-    has_values,
-    incomplete,
-    is_fulfilled,
-    only,
-    unavailable_in,
-)
+from .compare import contains
+from .fetch import fetch
+from .lookup import detailed, find_object, find_objects, is_fulfilled, no_match, object_in, only
+from .outcome import Outcome
+from .path import fill, project_of
+from .plan import Object, Plan
 
 CONFLICT = 409
 # Operations that are older are not those of an earlier run of the task.
@@ -40,118 +30,14 @@ LOOKBACK = 86400.0
 LOOKUP_PAUSES = (0.0, 0.5, 1.0, 2.0)
 
 
-class Outcome(NamedTuple):
-    """What became of a request: C(before) and C(object) are the object before and after, C(operations) those to wait for."""
-
-    changed: bool
-    json: Any = None
-    status: int | None = None
-    object: Object | None = None
-    before: Object | None = None
-    operations: list[Operation] = []
-    warnings: list[str] = []
-
-
 class OtherObject(UnexpectedResponse):
     """The response shows an object that C(find) does not match, so that another lookup would not show it either."""
-
-
-def no_match(plan: Plan) -> NoMatch:
-    """The error for a request that needs an object."""
-    return NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
 
 
 class UnknownOutcome(ClouddbError):
     """The service may have carried out the request, and nothing shows whether it has."""
 
     kind = "unknown_outcome"
-
-
-def preview(client: Client, plan: Plan) -> Outcome:
-    """What carry_out() would do; sends GET requests only. An object that would be created has the id null."""
-    if plan.method == "GET":
-        return _preview_of_get(client, plan)
-    # Without its id, which an earlier task would have created, there is nothing to look up.
-    can_look_up = plan.find is not None and _has_values(plan.find)
-    found = _detailed(client, plan, find_object(client, plan)) if can_look_up else None
-    if can_look_up and is_fulfilled(plan, found):
-        return Outcome(False, object=found, before=found)
-    fields = fields_of(plan.body, found or {})
-    if plan.method == "DELETE":
-        return Outcome(True, before=found)
-    warnings = []
-    if plan.method != "POST" and can_look_up and found is None:
-        warnings.append(_will_fail(plan))
-    planned = {"id": None, **fields} if found is None else {**found, **fields}
-    return Outcome(True, object=planned, before=found, warnings=warnings)
-
-
-def _will_fail(plan: Plan) -> str:
-    return f"No object matches find. Unless an earlier task creates it, {plan.name} will fail."
-
-
-def _has_values(find: Find) -> bool:
-    return is_complete(find.segments) and has_values(find.match)
-
-
-def _preview_of_get(client: Client, plan: Plan) -> Outcome:
-    """The response, or a warning if the request is about an object that only an earlier task would create."""
-    if not is_complete(plan.segments) or (plan.find and not _has_values(plan.find)):
-        unknown = "because a value in it is not known. An earlier task would create the object."
-        return Outcome(False, warnings=[f"{plan.name} was not sent, {unknown}"])
-    try:
-        return fetch(client, plan)
-    except NoMatch:
-        return Outcome(False, warnings=[_will_fail(plan)])
-
-
-def fetch(client: Client, plan: Plan) -> Outcome:
-    """The response to a GET request; with C(all_pages) or C(find) the complete list.
-
-    For a path with a placeholder, C(find) only selects the object that takes its place. Raises NoMatch without one.
-    """
-    if plan.find and has_placeholder(plan.segments):
-        found = find_object(client, plan)
-        if found is None:
-            raise no_match(plan)
-        outcome = fetch(client, plan._replace(segments=fill(plan.segments, found), find=None))
-        return outcome._replace(object=found)
-    if plan.find is None and not plan.all_pages:
-        response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
-        return Outcome(False, response.json, response.status, object_in(response, plan))
-    if plan.find:
-        segments, field, query = plan.find.segments, plan.find.field, {**plan.query, **plan.find.query}
-    else:
-        segments, query = plan.segments, dict(plan.query)
-        field = _array_in(client.get(*segments, query=query), segments[-1])
-    items: list[Object] = []
-    unavailable: list[Any] = []
-    responses: list[Response] = []
-    for page in pages(client, *segments, field=field, query=query):
-        responses = responses or [page.response]
-        items += page.items
-        unavailable += unavailable_in(page.response)
-    [first] = responses
-    rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
-    found = None
-    if plan.find and plan.find.match:
-        found = only([item for item in items if contains(item, plan.find.match)], plan)
-        if found is None and unavailable:
-            raise incomplete(plan.find, unavailable)
-    return Outcome(False, {**rest, field: items} if field else items, first.status, found)
-
-
-def _array_in(response: Response, name: str) -> str | None:
-    """The field of the list: the array of this name, or the only one; None if the response itself is it. Raises UnexpectedResponse."""
-    if isinstance(response.json, list):
-        return None
-    arrays = [field for field, value in response.object().items() if isinstance(value, list)]
-    if name in arrays:
-        return name
-    if len(arrays) != 1:
-        names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
-        raise response.unexpected(f"a list was expected, but it has {names}; name the list in find.list")
-    return arrays[0]
 
 
 def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -> Outcome:
@@ -163,7 +49,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     """
     if plan.method == "GET":
         return fetch(client, plan)
-    found = _detailed(client, plan, find_object(client, plan))
+    found = detailed(client, plan, find_object(client, plan))
     # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
     started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
@@ -249,17 +135,6 @@ def started_operations(response: Response) -> list[Operation]:
     return response.items("operations", id=str, project_id=str, status=str)
 
 
-def object_in(response: Response, plan: Plan) -> Object | None:
-    """The object that the response is about: C(branch) for a path with C(branches), or the response itself if it has an id."""
-    if not isinstance(response.json, dict):
-        return None
-    for segment in reversed(plan.segments):
-        for name, value in response.json.items():
-            if isinstance(value, dict) and segment.startswith(name):
-                return value
-    return response.json if "id" in response.json else None
-
-
 def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFailed, started: datetime) -> Outcome:
     """The outcome of a request whose response is missing, by what is there now. Raises UnknownOutcome."""
     advice = "Check whether it was, before you run the task again."
@@ -284,21 +159,8 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
 def _object_now(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
     if plan.find and found and found.get("id") is not None:
-        return _detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
-    return _detailed(client, plan, find_object(client, plan))
-
-
-def _detailed(client: Client, plan: Plan, found: Object | None) -> Object | None:
-    """The object with all its fields, if those of its list are too few to compare it with the body of a PATCH or PUT."""
-    if found is None or plan.method not in ("PATCH", "PUT") or fields_of(plan.body, found).keys() <= found.keys():
-        return found
-    try:
-        response = client.request("GET", fill(plan.segments, found))
-    except StatusError:
-        # Without a GET for this path, the fields count as different.
-        return found
-    shown = object_in(response, plan)
-    return {**found, **shown} if shown and shown.get("id") == found.get("id") else found
+        return detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
+    return detailed(client, plan, find_object(client, plan))
 
 
 def _after_lost_response(

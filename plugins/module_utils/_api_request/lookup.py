@@ -1,0 +1,138 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the object that a task is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._errors import ClouddbError, StatusError
+from .._http.client import Client, path_of
+from .._http.pagination import pages
+from .._http.response import Response
+from .._untrusted import displayable
+from .compare import contains, fields_of
+from .path import fill
+from .plan import Find, Object, Plan
+
+MAX_NAMED = 10
+
+
+class AmbiguousMatch(ClouddbError):
+    """Several objects match C(find)."""
+
+    kind = "ambiguous_match"
+
+
+class NoMatch(ClouddbError):
+    """No object matches C(find), and the request needs one."""
+
+    kind = "no_match"
+
+
+class IncompleteList(ClouddbError):
+    """The service could not include all objects in its list."""
+
+    kind = "incomplete_list"
+
+
+def no_match(plan: Plan) -> NoMatch:
+    """The error for a request that needs an object."""
+    return NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
+
+
+def find_objects(client: Client, find: Find, match: Mapping[str, Any] | None = None) -> list[Object]:
+    """All objects of the list that match, on any page. Raises what Client raises.
+
+    Raises IncompleteList if none matches and the service says that objects are missing.
+    """
+    wanted = find.match if match is None else match
+    found: list[Object] = []
+    unavailable: list[Any] = []
+    for page in pages(client, *find.segments, field=find.field, query=find.query):
+        found += [item for item in page.items if contains(item, wanted)]
+        unavailable += unavailable_in(page.response)
+    if unavailable and not found:
+        raise incomplete(find, unavailable)
+    return found
+
+
+def unavailable_in(response: Response) -> list[Any]:
+    """The ids of the objects that the service could not include in its list."""
+    ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
+    return ids if isinstance(ids, list) else []
+
+
+def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
+    """The error for a list that may lack the object."""
+    ids = displayable(", ".join(map(str, unavailable)))
+    return IncompleteList(
+        f"No object matches find, but the list {path_of(find.segments)} is incomplete. The service could not include: {ids}. Try again later."
+    )
+
+
+def find_object(client: Client, plan: Plan) -> Object | None:
+    """The object that the task is about; None without one, or without C(find). Raises AmbiguousMatch.
+
+    Looks also for an object that has been changed already, because the change may be one of the fields it is found by.
+    """
+    if plan.find is None:
+        return None
+    found = find_objects(client, plan.find)
+    if not found and plan.method in ("PATCH", "PUT"):
+        fields = fields_of(plan.body, {})
+        changed = {field: fields[field] for field in plan.find.match if field in fields}
+        if changed:
+            found = find_objects(client, plan.find, {**plan.find.match, **changed})
+    return only(found, plan)
+
+
+def detailed(client: Client, plan: Plan, found: Object | None) -> Object | None:
+    """The object with all its fields, if those of its list are too few to compare it with the body of a PATCH or PUT."""
+    if found is None or plan.method not in ("PATCH", "PUT") or fields_of(plan.body, found).keys() <= found.keys():
+        return found
+    try:
+        response = client.request("GET", fill(plan.segments, found))
+    except StatusError:
+        # Without a GET for this path, the fields count as different.
+        return found
+    shown = object_in(response, plan)
+    return {**found, **shown} if shown and shown.get("id") == found.get("id") else found
+
+
+def object_in(response: Response, plan: Plan) -> Object | None:
+    """The object that the response is about: C(branch) for a path with C(branches), or the response itself if it has an id."""
+    if not isinstance(response.json, dict):
+        return None
+    for segment in reversed(plan.segments):
+        for name, value in response.json.items():
+            if isinstance(value, dict) and segment.startswith(name):
+                return value
+    return response.json if "id" in response.json else None
+
+
+def only(found: list[Object], plan: Plan) -> Object | None:
+    """The only one of the objects, or None if there is none. Raises AmbiguousMatch."""
+    if len(found) < 2:
+        return found[0] if found else None
+    named = ", ".join(displayable(item.get("id", item.get("name", "?")), 100) for item in found[:MAX_NAMED])
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    raise AmbiguousMatch(
+        f"{plan.name} is about one object, but {len(found)} match find: {named}{more}. Add a field to find.match that only one has."
+    )
+
+
+def is_fulfilled(plan: Plan, found: Object | None) -> bool:
+    """Whether the object shows that nothing has to be sent."""
+    if plan.find is None:
+        return False
+    if plan.method == "DELETE":
+        return found is None
+    if found is None:
+        return False
+    # Two objects of the body may have a field of the same name.
+    return plan.method == "POST" or all(
+        contains(found, fields_of({name: value}, found)) for name, value in (plan.body or {}).items()
+    )
