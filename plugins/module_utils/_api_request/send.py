@@ -71,11 +71,12 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
                 return Outcome(
                     False, object=existing, before=existing, operations=unfinished_about(client, plan, existing)
                 )
-        if isinstance(error, NotFound) and plan.method == "DELETE":
+        # If the object is still there, the path is wrong.
+        if isinstance(error, NotFound) and plan.method == "DELETE" and not _is_there(client, plan, found):
             if error.may_have_acted or acted_since:
                 return _after_lost_response(client, plan, None, found, started)
-            # Another client was faster, unless the path is wrong.
-            if plan.find and _object_now(client, plan, found) is None:
+            if plan.find:
+                # Another client was faster.
                 return Outcome(False, before=None)
         if not error.may_have_acted:
             raise
@@ -156,6 +157,10 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
     raise UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details) from error
 
 
+def _is_there(client: Client, plan: Plan, found: Object | None) -> bool:
+    return plan.find is not None and _object_now(client, plan, found) is not None
+
+
 def _object_now(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
     if plan.find and found and found.get("id") is not None:
@@ -172,7 +177,8 @@ def _after_lost_response(
     if project_id:
         with suppress(NotFound):  # of a project that was deleted
             operations = list_operations(client, project_id, Selection(created_after=started))
-    warning = f"The response to {plan.name} was lost. The service has carried out the request, as its list shows."
+    evidence = ", as its list shows" if plan.find else ""
+    warning = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."
     if plan.method != "DELETE" and before is after:
         before = None
     return Outcome(True, None, None, after, before, operations, [warning])

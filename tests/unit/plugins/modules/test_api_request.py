@@ -307,12 +307,17 @@ def test_a_deleted_branch_is_gone_when_its_operations_are_over(
     assert branches(sandbox) == ["main"]
 
 
-def test_an_object_that_is_still_there_was_not_deleted(sandbox: Sandbox, client: Client) -> None:
+@pytest.mark.parametrize(("fault", "kind"), [(None, "not_found"), ("reset", "unknown_outcome")])
+def test_an_object_that_is_still_there_was_not_deleted(
+    sandbox: Sandbox, client: Client, fault: str | None, kind: str
+) -> None:
     """The path is wrong, or a gateway decodes the slash in a name."""
     task(client, "POST", **PREVIEW)
+    if fault:
+        sandbox.fault(fault, method="DELETE")
     find = {**PREVIEW["find"], "path": BRANCHES}
     result = failing(client, "DELETE", path=f"projects/{SHOP}/branchs/{{id}}", find=find)
-    assert result["failure"]["kind"] == "not_found"
+    assert result["failure"]["kind"] == kind
     assert branches(sandbox) == ["main", "preview"]
 
 
