@@ -326,7 +326,7 @@ from ..module_utils._api_request.locking import send_when_unlocked, wait_state
 from ..module_utils._api_request.outcome import Outcome
 from ..module_utils._api_request.plan import Plan, plan_from
 from ..module_utils._api_request.preview import preview
-from ..module_utils._api_request.secrets import masked, secret_texts, without_addresses
+from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, secret_texts, without_addresses
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._module import connection_argument_spec, run_module
@@ -433,7 +433,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     given, fields = {name: module.params[name] for name in ("query", "body", "find")}, module.params["secret_fields"]
-    module.no_log_values.update(secret_texts(given, fields))
+    module.no_log_values.update(secret_texts(given, fields, MIN_LENGTH_OF_TASK))
     # With -vvv, Ansible shows the options.
     module.params.update(masked(given, fields))
     run_module(module, lambda params, client, check_mode: run({**params, **given}, client, check_mode))

@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     find: Find | None
     accept: Container[int]
     all_pages: bool
+    wait: bool
 
     @property
     def name(self) -> str:
@@ -77,6 +78,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         find,
         SUCCESS if statuses is None else frozenset(statuses),
         params["all_pages"],
+        params["wait"],
     )
 
 

@@ -18,8 +18,9 @@ _SECRET_ADDRESS = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://([^/@\s]*:[^/@\s]+@|[^\s]*[?&](x-amz-|x-goog-)?(signature|sig|token)=)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
-# Shorter texts also occur by chance.
+# Shorter texts of responses also occur by chance. Those of a task are the user's own, and errors may quote them.
 MIN_LENGTH_ELSEWHERE = 12
+MIN_LENGTH_OF_TASK = 6
 
 
 def masked(value: Any, secret_fields: Collection[str]) -> Any:
@@ -30,9 +31,9 @@ def masked(value: Any, secret_fields: Collection[str]) -> Any:
     return _masked(value, secret_fields, secret_texts(value, secret_fields))
 
 
-def secret_texts(value: Any, secret_fields: Collection[str]) -> set[str]:
+def secret_texts(value: Any, secret_fields: Collection[str], min_length: int = MIN_LENGTH_ELSEWHERE) -> set[str]:
     """The texts in secret fields that are long enough to be recognised elsewhere."""
-    return {text for text in _texts(value, secret_fields, False) if len(text) >= MIN_LENGTH_ELSEWHERE}
+    return {text for text in _texts(value, secret_fields, False) if len(text) >= min_length}
 
 
 def without_addresses(text: str) -> str:

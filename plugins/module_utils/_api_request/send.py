@@ -55,8 +55,7 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     if is_fulfilled(plan, found):
         if acted_since:
             return _after_lost_response(client, plan, found, found, started)
-        operations = unfinished_about(client, plan, found) if found else []
-        return Outcome(False, object=found, before=found, operations=operations)
+        return Outcome(False, object=found, before=found, operations=unfinished_about(client, plan, found))
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise no_match(plan)
     try:
@@ -184,10 +183,10 @@ def _after_lost_response(
     return Outcome(True, None, None, after, before, operations, [warning])
 
 
-def unfinished_about(client: Client, plan: Plan, found: Object) -> list[Operation]:
-    """The unfinished operations on the object, which an earlier run of the task may have started."""
+def unfinished_about(client: Client, plan: Plan, found: Object | None) -> list[Operation]:
+    """The unfinished operations on the object to wait for, which an earlier run of the task may have started."""
     project_id = _project_id(plan, found)
-    if not project_id:
+    if not (found and project_id and plan.wait):
         return []
     try:
         operations = unfinished_operations(client, project_id, LOOKBACK)

@@ -99,6 +99,9 @@ def test_does_not_wait_when_it_is_told_not_to(sandbox: Sandbox, client: Client, 
     result = task(client, "POST", wait=False, **PREVIEW)
     assert clock.pauses == []
     assert {operation["status"] for operation in result["operations"]} <= {"scheduling", "running"}
+    before = sandbox.sent()
+    assert task(client, "POST", wait=False, **PREVIEW)["operations"] == []
+    assert sandbox.sent()[len(before) :] == [f"GET /{BRANCHES}"]
 
 
 def test_waits_for_a_locked_project_instead_of_retrying(sandbox: Sandbox, client: Client) -> None:

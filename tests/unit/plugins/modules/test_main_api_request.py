@@ -68,10 +68,11 @@ def test_secrets_of_the_body_are_not_printed(sandbox: Sandbox, check_mode: bool)
 
 
 def test_an_error_of_the_service_that_quotes_a_secret_is_censored(sandbox: Sandbox) -> None:
-    sandbox.fault("status", status=400, method="POST", body={"message": f"the password {SECRET} is too weak"})
-    outcome = run(sandbox, method="POST", body={"role": {"password": SECRET}})
-    assert outcome.failure["status"] == 400
-    assert SECRET not in outcome.printed
+    for secret in (SECRET, "hunter"):
+        sandbox.fault("status", status=400, method="POST", body={"message": f"the password '{secret}' is too weak"})
+        outcome = run(sandbox, method="POST", body={"role": {"password": secret}})
+        assert outcome.failure["status"] == 400
+        assert secret not in outcome.printed
 
 
 def test_secrets_in_the_lookup_and_in_the_query_are_not_printed(sandbox: Sandbox) -> None:
