@@ -55,7 +55,10 @@ def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
 
 
 def test_seconds_refuses_zero_unless_allowed() -> None:
-    assert refused(options.seconds, 0.0, zero=False) == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0"
+    assert (
+        refused(options.seconds, 0.0, zero=False)
+        == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0"
+    )
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
@@ -100,9 +103,7 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
     ids=lambda value: repr(value)[:20],
 )
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
-    expected = (
-        f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
-    )
+    expected = f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
     assert refused(options.duration, value) == expected
 
 
