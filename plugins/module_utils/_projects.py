@@ -97,7 +97,8 @@ def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]
     for option, value in wanted.items():
         near = similar(value, found.values[option]) if value not in found.values[option] else []
         if near:
-            sentences.append(f"Did you mean {option} {' or '.join(displayable(each, 100) for each in near)}?")
+            candidates = " or ".join(f"'{displayable(each, 100)}'" for each in near)
+            sentences.append(f"Did you mean {option} {candidates}?")
     if len(wanted) > 1 and all(value in found.values[option] for option, value in wanted.items()):
         sentences.append("There are projects with each of these, but none with all of them.")
     sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]

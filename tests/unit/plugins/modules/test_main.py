@@ -134,7 +134,7 @@ def test_misspelt_filters_and_fields_are_warnings(sandbox: Sandbox) -> None:
 def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox, check_mode: bool) -> None:
     outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True), check_mode)
     assert outcome.failure == {"kind": "not_found", "project_id": f"{SHOP}9"}
-    assert f"Did you mean project_id {SHOP}?" in outcome.result["msg"]
+    assert f"Did you mean project_id '{SHOP}'?" in outcome.result["msg"]
     assert_documented(project_info, outcome, "failure")
 
 

@@ -198,12 +198,12 @@ CHECK = "Check the options, and whether the API key may access the project."
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "shpo"}, f"There is no project with name 'shpo'. Did you mean name shop? {CHECK}"),
-        ({"name": "SHOP"}, f"There is no project with name 'SHOP'. Did you mean name shop or shop-blog? {CHECK}"),
+        ({"name": "shpo"}, f"There is no project with name 'shpo'. Did you mean name 'shop'? {CHECK}"),
+        ({"name": "SHOP"}, f"There is no project with name 'SHOP'. Did you mean name 'shop' or 'shop-blog'? {CHECK}"),
         ({"name": "nothing like it"}, f"There is no project with name 'nothing like it'. {CHECK}"),
         (
             {"project_id": "wispy-lake-1234567"},
-            f"There is no project with project_id 'wispy-lake-1234567'. Did you mean project_id {SHOP['id']}? {CHECK}",
+            f"There is no project with project_id 'wispy-lake-1234567'. Did you mean project_id '{SHOP['id']}'? {CHECK}",
         ),
         (
             {"name": "shop-blog", "region_id": "azure-westus3"},
@@ -213,11 +213,11 @@ CHECK = "Check the options, and whether the API key may access the project."
         (
             {"name": "shop", "region_id": "aws-eu-central"},
             "There is no project with name 'shop' and region_id 'aws-eu-central'. "
-            f"Did you mean region_id aws-eu-central-1? {CHECK}",
+            f"Did you mean region_id 'aws-eu-central-1'? {CHECK}",
         ),
         (
             {"name": "blog", "query": {"search": "shop"}},
-            f"There is no project with name 'blog' and query search=shop. Did you mean name shop-blog? {CHECK}",
+            f"There is no project with name 'blog' and query search=shop. Did you mean name 'shop-blog'? {CHECK}",
         ),
         ({"query": {"search": "nowhere"}}, f"There is no project with query search=nowhere. {CHECK}"),
     ],
