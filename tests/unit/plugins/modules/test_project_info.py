@@ -258,7 +258,7 @@ def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: 
 @large_account
 def test_similar_names_are_those_of_all_pages(sandbox: Sandbox, client: Client) -> None:
     last = sandbox.api("GET", "/projects?limit=400")["projects"][-1]
-    with pytest.raises(ClouddbError, match=f"project_id {last['id']}"):
+    with pytest.raises(ClouddbError, match=f"project_id '{last['id']}'"):
         task(client, project_id=f"{last['id']}0", page_size=50, required=True)
 
 
