@@ -1,0 +1,165 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks spelling and style of the documentation, the messages and the comments: ``prose.py [FILE...]``.
+
+Code is masked first. codespell finds misspellings and British spellings, proselint finds poor style, and WORDS are terms
+that this collection replaces by those of HTTP, Ansible and the service. Vale is not used: its packages for PyPI and npm
+download the program from GitHub.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from proselint.checks import __register__
+from proselint.config import DEFAULT, Config
+from proselint.registry import CheckRegistry
+from proselint.tools import LintFile
+
+FILES = (
+    *("*.md", "*.rst", "changelogs/fragments/*.yml", "docs/docsite/rst/*.rst"),
+    *("examples/**/*.md", "examples/**/*.yml", "extensions/**/*.md", "extensions/**/*.py", "extensions/**/*.yml"),
+    *("playbooks/*.yml", "plugins/**/*.py", "roles/*/README.md", "roles/*/*/*.yml", "roles/*/*/*.j2", "roles/**/*.py"),
+)
+
+# Each term to avoid, as a regular expression, and the term to use.
+WORDS = {
+    r"looks?(?! up)|looked(?! up)|looking(?! up)": "poll, fetch, read",
+    r"answer(s|ed|ing)?": "response, respond",
+    r"faults?(?! injection)": "error, transient error",
+    r"tells? (them )?apart|told": "classify, report",
+    r"whole(?! account| playbooks?)": "complete, entire",
+    r"ended (well|badly)|(good|bad) end": "succeeded, failed",
+    r"still (going|runs)": "in progress, unfinished",
+    r"(hand|hands|handed|handing) over": "distribute, deploy, pass",
+    r"(take|takes|taken|took|taking) back": "roll back, revoke",
+    r"(take|takes|took|taking) stock": "list",
+    r"pauses? between": "poll interval",
+    r"tries(?! to)": "attempts",
+    r"(make|makes|made|making) sure( of)?": "check, verify",
+    r"(gets|get|got) on(?! with)": "progress",
+    r"left over|what is left|leftovers?": "remaining, orphaned",
+    r"(ride|rides|ridden|rode) out": "retry until the deadline",
+    r"spellings? of": "encoding",
+    r"so many": "a number",
+    r"(sees|see|seen) to (it|that)": "say what is done",
+    r"for good": "permanently",
+}
+
+CODESPELL = ("--builtin=clear,rare,en-GB_to_en-US", "--ignore-words-list=cancelled,cancelling")
+
+# proselint's checks that do not suit technical documentation, and their reason.
+UNSUITABLE = {
+    "typography.symbols": "YAML and Python need straight quotes",
+    "dates_times.dates": "a range of measurements is not a range of dates",
+}
+
+MASKS = {
+    ".md": (r"```.*?^\s*```", r"<!--.*?-->", r"`[^`]+`", r"(?<=\])\([^)]*\)", r"^---$.*?^---$"),
+    ".rst": (
+        r"^(?P<indent> *)(?:\.\. (?!note|warning|tip|seealso|important)[\w:-]+::|(?!\.\. ).*::$)[^\n]*\n(?:(?P=indent) +\S[^\n]*\n|\s*\n)*",
+        r"``.+?``",
+        r":[\w.:-]+:`[^`]*`",
+        r"`[^`]*<[^>]*>`_+",
+        r"^ *\.\. _.*$",
+    ),
+    ".py": (r"\{[^{}]*\}", r"\b(?:HORIZONTALLINE|[A-Z]+\([^)]*\))", r"``.+?``"),
+    ".yml": (r"\{\{.*?\}\}", r"\b[A-Z]+\([^)]*\)", r"``.+?``", r"^ *(?:- )?\w+:(?= |$)"),
+    ".j2": (r"\{\{.*?\}\}", r"\{%.*?%\}", r"\{#.*?#\}", r"<[^>]*>"),
+}
+EVERYWHERE = (r"https?://\S+", r"`[^`\n]+`", r"[\w.-]*[\w-][_/.=][\w/.=-]*\w")
+
+
+class Finding(NamedTuple):
+    """A place in a file, and what is wrong there."""
+
+    file: str
+    line: int
+    message: str
+
+
+def masked(text: str, pattern: str) -> str:
+    """The text with what matches replaced, with its line breaks kept."""
+    return re.sub(
+        pattern, lambda match: re.sub(r"[^\n]", "§", match.group()), text, flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def strings_and_comments(source: str) -> str:
+    """Python code with only its texts, each on its line: comments, and strings that are not names."""
+    lines = [""] * (source.count("\n") + 2)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_text = token.type == tokenize.STRING and " " in token.string or token.type == tokenize.COMMENT
+        if is_text or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
+            for number, line in enumerate(token.string.splitlines(), token.start[0] - 1):
+                lines[number] += line + " "
+    return "\n".join(lines)
+
+
+def prose(path: Path) -> str:
+    """The text of a file without its code, with the file's line numbers."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        text = strings_and_comments(text)
+    for pattern in (*MASKS[path.suffix], *EVERYWHERE):
+        text = masked(text, pattern)
+    return text
+
+
+def misspellings(text: str) -> Iterator[tuple[int, str]]:
+    """What codespell finds: line and message."""
+    command = (sys.executable, "-m", "codespell_lib", "--stdin-single-line", *CODESPELL, "-")
+    output = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=False).stdout
+    for line in output.splitlines():
+        number, _, message = line.partition(": ")
+        yield int(number), message
+
+
+def poor_style(text: str) -> Iterator[tuple[int, str]]:
+    """What proselint finds: line and message."""
+    CheckRegistry().register_many(__register__)
+    checks = {**dict.fromkeys(UNSUITABLE, False), **DEFAULT["checks"]}
+    for result in LintFile("text", text).lint(Config(max_errors=1000, checks=checks)):
+        name, message, (start, _end), _replacements = result.check_result
+        # The text that proselint checks has a line break before it.
+        yield text.count("\n", 0, start - 1) + 1, " ".join(f"{name}: {message}".split())
+
+
+def avoided_words(text: str) -> Iterator[tuple[int, str]]:
+    """Where a term of WORDS is used: line and message."""
+    for pattern, better in WORDS.items():
+        for match in re.finditer(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), text, re.IGNORECASE):
+            found = " ".join(match.group().split())
+            yield text.count("\n", 0, match.start()) + 1, f"{found} ==> {better}"
+
+
+def findings(texts: dict[str, str]) -> Iterator[Finding]:
+    """What is wrong in these texts, by file."""
+    for check in (misspellings, poor_style, avoided_words):
+        # All texts at once: codespell reads its dictionaries whenever it starts.
+        lines = [(file, number) for file, text in texts.items() for number in range(1, text.count("\n") + 2)]
+        for line, message in check("\n".join(texts.values())):
+            yield Finding(*lines[line - 1], message)
+
+
+def main() -> int:
+    """Check the files named on the command line, or all; print the findings."""
+    paths = map(Path, sys.argv[1:]) if sys.argv[1:] else sorted({path for name in FILES for path in Path().glob(name)})
+    texts = {str(path): prose(path) for path in paths}
+    found = sorted(set(findings(texts)))
+    for finding in found:
+        print(f"{finding.file}:{finding.line}: {finding.message}")
+    print(f"{len(texts)} files checked, {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
