@@ -32,13 +32,13 @@ FILES = (
 
 # Each term to avoid, as a regular expression, and the term to use.
 WORDS = {
-    r"looks?(?! up)|looked(?! up)|looking(?! up)": "poll, fetch, read",
+    r"look(s|ed|ing)?(?! (\S+ ){0,3}up)": "poll, fetch, read",
     r"answer(s|ed|ing)?": "response, respond",
-    r"faults?(?! injection)": "error, transient error",
+    r"faults?": "error, transient error",
     r"tells? (them )?apart|told": "classify, report",
-    r"whole(?! account| playbooks?)": "complete, entire",
+    r"whole (lists?|responses?|results?|pages?)|(is|are|was|were) whole": "complete, entire",
     r"ended (well|badly)|(good|bad) end": "succeeded, failed",
-    r"still (going|runs)": "in progress, unfinished",
+    r"still going": "in progress, unfinished",
     r"(hand|hands|handed|handing) over": "distribute, deploy, pass",
     r"(take|takes|taken|took|taking) back": "roll back, revoke",
     r"(take|takes|took|taking) stock": "list",
