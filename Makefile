@@ -37,7 +37,7 @@ units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ selects 
 integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key selects targets
 	@$(CHECK) $@ -- $(ARGS)
 
-lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation and changelog
+lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation, changelog, spelling and style
 	@$(CHECK) $@
 
 format: $(READY) ## Format the Python code and apply ruff's fixes

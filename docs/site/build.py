@@ -8,6 +8,7 @@ Warnings and broken links fail the build. It needs no network.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import zlib
@@ -36,6 +37,23 @@ ANSIBLE_LABELS = {
 }
 
 ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
+
+
+def hide_internal_options(modules: Path) -> None:
+    """Remove the options whose name starts with an underscore from the documentation of these modules.
+
+    validate-modules requires them to be documented, but only the action plugins of this collection may set them.
+    """
+    for module in modules.glob("[!_]*.py"):
+        text = module.read_text(encoding="utf-8")
+        module.write_text(re.sub(r"^  _\w+:\n(?:    .*\n)+", "", text, flags=re.MULTILINE), encoding="utf-8")
+
+
+def internal_options(pages: Path) -> list[str]:
+    """The modules' pages that show an option whose name starts with an underscore."""
+    return sorted(
+        page.name for page in pages.glob("*_module.html") if 'id="parameter-_' in page.read_text(encoding="utf-8")
+    )
 
 
 def write_sources(workspace: Workspace, sources: Path) -> None:
@@ -91,6 +109,7 @@ def main() -> None:
     exit_on_signals()
     with temporary_workspace() as workspace:
         sources, built = workspace.root / "sources", workspace.root / "built"
+        hide_internal_options(workspace.collection / "plugins" / "modules")
         write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")
         run(
@@ -107,6 +126,8 @@ def main() -> None:
             str(sources),
             str(built),
         )
+        if pages := internal_options(built):
+            sys.exit(f"These pages show internal options: {', '.join(pages)}")
         broken = broken_links(built, workspace.collection)
         if broken:
             sys.exit("\n".join(["The site has broken links:", *broken]))

@@ -56,8 +56,8 @@ options:
       - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 423, 429, 500, 502, 503
         and 504. POST and PATCH requests are retried only if the service surely did not act, that is if no connection was made, and after
         423, 429 and 503.
-      - Pauses between attempts grow with jitter up to 20 seconds. At a rate limit they are longer and add up to more than a minute.
-        C(Retry-After) is honoured up to 60 seconds.
+      - The backoff between attempts grows with jitter up to 20 seconds. At a rate limit it is longer and adds up to more than a minute.
+        C(Retry-After) is honored up to 60 seconds.
     type: int
     default: 5
 requirements:

@@ -12,7 +12,7 @@ version_added: 1.0.0
 description:
   - Converts the facts of P(clouddb.control.account_report#filter) to the content of an HTML page. Values are formatted as text, lists are
     sorted, and timelines are SVG coordinates, so that a template only has to lay them out.
-  - Long tables are folded, and very long ones are truncated. The least important rows are omitted.
+  - Long tables are folded. The longest are truncated, without their least important rows.
   - The result is not escaped. The template must escape every value.
 author:
   - clouddb.control contributors (@clouddb)

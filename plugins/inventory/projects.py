@@ -222,7 +222,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -> dict[str, str]:
     """A unique host name for each project id: the first of the preferred fields that can be a name, or the id.
 
-    Ansible looks for the variables of a host in files of this name in C(host_vars), and may render it as a template.
+    Ansible reads the variables of a host from files of this name in C(host_vars), and may render it as a template.
     """
     names = {}
     for project in projects:

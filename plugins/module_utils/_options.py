@@ -133,7 +133,7 @@ def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str
 
 
 def similar(text: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates that look like this text, whatever their case, the most similar first."""
+    """The candidates similar to this text, whatever their case, the most similar first."""
     from difflib import get_close_matches  # only for misspelt values
 
     by_lower_case: dict[str, list[str]] = {}

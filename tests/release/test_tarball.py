@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tarfile
@@ -14,6 +15,7 @@ from .conftest import VERSION, Repository, run
 
 CONTENTS = {
     *("CHANGELOG.rst", "COPYING", "FILES.json", "MANIFEST.json", "README.md"),
+    *("CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles"),
 }
 
@@ -24,6 +26,21 @@ def test_content_without_development_files(tarball: Path) -> None:
     assert {path.parts[0] for path in paths} == CONTENTS
     assert [path for path in paths if any(part.startswith(".") or part == "__pycache__" for part in path.parts)] == []
     assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
+    # The page Performance needs its figures, but not the measurements that they were drawn from.
+    performance = [path for path in paths if path.match("docs/docsite/rst/performance/*")]
+    assert performance and {path.suffix for path in performance} == {".svg"}
+
+
+def test_files_that_documents_link_to_are_included(tarball: Path) -> None:
+    with tarfile.open(tarball) as archive:
+        names = set(archive.getnames())
+        texts = {name: archive.extractfile(name).read().decode() for name in names if name.endswith(".md")}
+    links = {
+        (document, os.path.normpath(Path(document).parent / link))
+        for document, text in texts.items()
+        for link in re.findall(r"\]\(([^):#]+)[#)]", text)
+    }
+    assert {(document, link) for document, link in links if link not in names} == set()
 
 
 def test_metadata_does_not_depend_on_the_build(tarball: Path, released: Repository) -> None:

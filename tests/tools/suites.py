@@ -44,6 +44,7 @@ LINTERS = (
     (("ansible-lint", "--nocolor"), r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]"),
     (("antsibull-changelog", "lint"), ""),
     (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
+    (("python", "tests/tools/prose.py"), r"^[1-9]\d* files checked, 0 findings"),
     (("mypy", "--cache-dir", str(BUILD / "mypy")), r"no issues found in [1-9]"),
     (("shellcheck", ".ci/run"), ""),
 )
@@ -210,7 +211,7 @@ def soak(run: SuiteRun, arguments: list[str]) -> int:
 def lint(run: SuiteRun, arguments: list[str]) -> int:
     """The linters."""
     for command, proof in LINTERS:
-        name = " ".join(command[:2]) if command[0] == "ruff" else command[0]
+        name = " ".join(command[:2]) if command[0] in ("python", "ruff") else command[0]
         run.write(f"--- {name}")
         status, lines = run.execute(*command)
         if status or not re.search(proof, "\n".join(lines), re.MULTILINE):

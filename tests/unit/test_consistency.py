@@ -206,6 +206,14 @@ def test_documents_name_the_tested_versions(path: str) -> None:
     assert f"tested with ansible-core {ansible} and Python {python}" in words(path)
 
 
+def test_supported_versions_lists_the_tested_versions() -> None:
+    text = (ROOT / "docs/docsite/rst/support.rst").read_text(encoding="utf-8")
+    rows = re.findall(r"^   \* - (2\.\d+)\n     - (.+)$", text, re.MULTILINE)
+    assert rows == [(ansible, ", ".join(pythons)) for ansible, pythons in ANSIBLE_CORE.items()]
+    *others, last = TARGET_PYTHON
+    assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
+
+
 @pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
 def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
     ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)

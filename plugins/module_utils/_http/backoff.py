@@ -27,7 +27,7 @@ def pause_before_retry(attempts: int, response: RawResponse | None, now: datetim
     """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
 
     C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. After a second 429 it is
-    added to Retry-After: other clients were told the same moment, and the limit would not let all of them through.
+    added to Retry-After: other clients got the same Retry-After, and the limit would not let all of them through.
     """
     is_rate_limited = response is not None and response.status == 429
     retry_after = retry_after_seconds(response.headers, now) if response else None

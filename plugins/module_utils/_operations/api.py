@@ -22,7 +22,7 @@ from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
 Summary = dict[str, Any]
-# A point in time, or an age before the current time of the service.
+# A timestamp, or an age before the current time of the service.
 Moment = Union[datetime, timedelta]
 PAGE_SIZE = 100
 # Operations without a compute lack the first one, those that have not failed the second one.

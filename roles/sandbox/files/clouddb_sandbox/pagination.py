@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pagination, newest first (api.md, "Pagination object" and "Paging").
 
-A cursor looks like a timestamp: the last item's `created_at`, with its sequence number as further digits of the
+A cursor has the format of a timestamp: the last item's `created_at`, with its sequence number as further digits of the
 fraction, which distinguishes items with the same `created_at`. Its `:` and `+` reveal clients that do not encode it.
 """
 

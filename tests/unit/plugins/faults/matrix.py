@@ -237,7 +237,7 @@ the key.
 
 The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
-A pause requested by ``Retry-After`` is honoured, up to one minute.
+A pause requested by ``Retry-After`` is honored, up to one minute.
 
 {table}"""
 

@@ -1,0 +1,210 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks spelling and style of the documentation, the messages and the comments: ``prose.py [FILE...]``.
+
+Code is masked first. codespell finds misspellings and British spellings, proselint finds poor style, and WORDS are terms
+that this collection replaces by those of HTTP, Ansible and the service. Vale is not used: its packages for PyPI and npm
+download the program from GitHub.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+FILES = (
+    *("*.md", "*.rst", "changelogs/fragments/*.yml", "docs/docsite/rst/*.rst"),
+    *("examples/**/*.md", "examples/**/*.yml", "extensions/**/*.md", "extensions/**/*.py", "extensions/**/*.yml"),
+    *("playbooks/*.yml", "plugins/**/*.py", "roles/*/README.md", "roles/*/*/*.yml", "roles/*/*/*.j2", "roles/**/*.py"),
+)
+
+# Each term to avoid, as a regular expression, and the term to use.
+WORDS = {
+    r"look(s|ed|ing)?(?! (\S+ ){0,3}up)": "poll, fetch, read",
+    r"answer(s|ed|ing)?": "response, respond",
+    r"faults?": "error, transient error",
+    r"tells? (them )?apart|told": "classify, report",
+    r"whole (lists?|responses?|results?|pages?)|(is|are|was|were) whole": "complete, entire",
+    r"ended (well|badly)|(good|bad) end": "succeeded, failed",
+    r"still going": "in progress, unfinished",
+    r"(hand|hands|handed|handing) over": "distribute, deploy, pass",
+    r"(take|takes|taken|took|taking) back": "roll back, revoke",
+    r"(take|takes|took|taking) stock": "list",
+    r"pauses? between": "poll interval",
+    r"tries(?! to)": "attempts",
+    r"(make|makes|made|making) sure( of)?": "check, verify",
+    r"(gets|get|got) on(?! with)": "progress",
+    r"left over|what is left|leftovers?": "remaining, orphaned",
+    r"(ride|rides|ridden|rode) out": "retry until the deadline",
+    r"spellings? of": "encoding",
+    r"so many": "a number",
+    r"(sees|see|seen) to (it|that)": "say what is done",
+    r"for good": "permanently",
+}
+
+CODESPELL = ("--builtin=clear,rare,en-GB_to_en-US", "--ignore-words-list=cancelled,cancelling")
+
+# Files and the terms that are right there.
+INJECTED = "faults? "
+ALLOWED = {"roles/sandbox/*": INJECTED, "docs/docsite/rst/testing_playbooks.rst": INJECTED}
+
+# To be removed: these files are being rewritten.
+PENDING = {
+    "CONTRIBUTING.md": r"behaviour",
+    "docs/docsite/rst/account_report.rst": r"look",
+    "docs/docsite/rst/architecture.rst": r"pauses between",
+    "docs/docsite/rst/contributing.rst": r"look",
+    "docs/docsite/rst/eda.rst": r"look|looks|told|tries|looked|answered|honoured|answer|weasel_words.very",
+    "docs/docsite/rst/inventory.rst": r"answer",
+    "docs/docsite/rst/job_templates.rst": r"archaism|answers|look|looks",
+    "docs/docsite/rst/keys.rst": r"answer|see to it|makes sure of|hand over",
+    "docs/docsite/rst/real_account.rst": r"archaism|faults|ridden out|tells them apart",
+    "docs/docsite/rst/reliability.rst": r"looked|fault|see to it|pauses between|honoured|told|look|what is left",
+    "docs/docsite/rst/waiting.rst": r"archaism",
+    "extensions/awx/README.md": r"looks",
+    "roles/account_report/README.md": r"colour",
+    "roles/api_key_rotation/README.md": r"tries",
+}
+
+# proselint's checks that do not suit technical documentation, and their reason.
+UNSUITABLE = {
+    "typography.symbols": "YAML and Python need straight quotes",
+    "typography.diacritical_marks": "to resume is not a résumé",
+    "dates_times.dates": "a range of measurements is not a range of dates",
+}
+
+# What is not text: code, addresses and names.
+BLOCK = r"\n(?:(?P=indent) +\S.*\n|[ \t]*\n)*"
+MASKS = {
+    ".md": (r"\A---\n[\s\S]*?^---$", r"^ *```[\s\S]*?^ *```", r"<!--[\s\S]*?-->", r"(?<=\])\([^)]*\)"),
+    ".rst": (
+        rf"^(?P<indent> *)\.\. (?:code-block|figure|image|raw|toctree)::.*{BLOCK}",
+        rf"^(?P<indent> *)(?!\.\. ).*::{BLOCK}",
+        r"^ *\.\. _.*",
+        r"``.+?``",
+        r":[\w.:-]+:`[^`]*`",
+        r"`[^`]*<[^>]*>`_+",
+    ),
+    ".py": (r"\{[^{}]*\}", r"\b[A-Z]+\([^)]*\)"),
+    ".yml": (r"\{\{.*?\}\}", r"\b[A-Z]+\([^)]*\)"),
+    ".j2": (r"\{\{.*?\}\}", r"\{%.*?%\}", r"\{#.*?#\}", r"<[^>]*>"),
+}
+EVERYWHERE = (r"https?://\S+", r"``.+?``", r"`[^`\n]+`", r"[\w.-]*[\w-][_/.=][\w/.=-]*\w")
+
+
+class Finding(NamedTuple):
+    """A place in a file, and what is wrong there."""
+
+    file: str
+    line: int
+    message: str
+
+
+def masked(text: str, pattern: str) -> str:
+    """The text with what matches replaced, with its line breaks kept."""
+    return re.sub(pattern, lambda match: re.sub(r"[^\n]", "§", match.group()), text, flags=re.MULTILINE)
+
+
+def strings_and_comments(source: str) -> str:
+    """Python code with only its texts, each on its line: comments, and strings that are not names."""
+    lines = [""] * (source.count("\n") + 2)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_text = (token.type == tokenize.STRING and " " in token.string) or token.type == tokenize.COMMENT
+        if is_text or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
+            for number, line in enumerate(token.string.splitlines(), token.start[0] - 1):
+                lines[number] += line + " "
+    return "\n".join(lines)
+
+
+def prose(path: Path) -> str:
+    """The text of a file without its code, with the file's line numbers."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        text = strings_and_comments(text)
+    for pattern in (*MASKS[path.suffix], *EVERYWHERE):
+        text = masked(text, pattern)
+    return text
+
+
+def misspellings(text: str) -> Iterator[tuple[int, str]]:
+    """What codespell finds: line and message."""
+    command = (sys.executable, "-m", "codespell_lib", "--stdin-single-line", *CODESPELL, "-")
+    output = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=False).stdout
+    for line in output.splitlines():
+        number, _, message = line.partition(": ")
+        yield int(number), message
+
+
+def poor_style(text: str) -> Iterator[tuple[int, str]]:
+    """What proselint finds: line and message."""
+    # The unit tests of this file run without proselint.
+    from proselint.checks import __register__
+    from proselint.config import DEFAULT, Config
+    from proselint.registry import CheckRegistry
+    from proselint.tools import LintFile
+
+    if not CheckRegistry().checks:
+        CheckRegistry().register_many(__register__)
+    checks = {**dict.fromkeys(UNSUITABLE, False), **DEFAULT["checks"]}
+    for result in LintFile("text", text).lint(Config(max_errors=1000, checks=checks)):
+        name, message, (start, _end), _replacements = result.check_result
+        # The text that proselint checks has a line break before it.
+        yield text.count("\n", 0, start - 1) + 1, " ".join(f"{name}: {message}".split())
+
+
+def avoided_words(text: str) -> Iterator[tuple[int, str]]:
+    """Where a term of WORDS is used: line and message."""
+    for pattern, better in WORDS.items():
+        for match in re.finditer(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), text, re.IGNORECASE):
+            found = " ".join(match.group().split())
+            yield text.count("\n", 0, match.start()) + 1, f"{found} ==> {better}"
+
+
+def is_allowed(finding: Finding) -> bool:
+    """Whether the term is right in this file."""
+    return any(
+        fnmatch(finding.file, files) and re.match(term, finding.message, re.IGNORECASE)
+        for files, term in {**ALLOWED, **PENDING}.items()
+    )
+
+
+def findings(texts: dict[str, str]) -> Iterator[Finding]:
+    """What is wrong in these texts, by file."""
+    # All texts at once: codespell reads its dictionaries whenever it starts.
+    lines = [(file, number) for file, text in texts.items() for number in range(1, text.count("\n") + 2)]
+    together = "\n".join(texts.values())
+    for check in CHECKS:
+        for line, message in check(together):
+            finding = Finding(*lines[line - 1], message)
+            if not is_allowed(finding):
+                yield finding
+
+
+# Each check, and a text that it must complain about.
+CHECKS = {misspellings: "A seperate file", poor_style: "A very unique file", avoided_words: "The answer of the service"}
+
+
+def main() -> int:
+    """Check the files named on the command line, or all; print the findings."""
+    for check, mistake in CHECKS.items():
+        if not any(check(mistake)):
+            sys.exit(f"{check.__name__} does not find the mistake in {mistake!r}.")
+    paths = map(Path, sys.argv[1:]) if sys.argv[1:] else sorted({path for name in FILES for path in Path().glob(name)})
+    texts = {str(path): prose(path) for path in paths}
+    found = sorted(set(findings(texts)))
+    for finding in found:
+        print(f"{finding.file}:{finding.line}: {finding.message}")
+    print(f"{len(texts)} files checked, {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
