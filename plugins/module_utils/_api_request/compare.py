@@ -48,5 +48,5 @@ def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[
 
 
 def has_values(match: Mapping[str, Any]) -> bool:
-    """Whether each field has a value to look for."""
+    """Whether each field has a value to compare."""
     return not any(value is None or (isinstance(value, str) and not value.strip()) for value in match.values())

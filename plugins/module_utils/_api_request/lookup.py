@@ -76,7 +76,7 @@ def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
 def find_object(client: Client, plan: Plan) -> Object | None:
     """The object that the task is about; None without one, or without C(find). Raises AmbiguousMatch.
 
-    Looks also for an object that has been changed already, because the change may be one of the fields it is found by.
+    Also finds an object that has been changed already, because the change may be one of the fields it is found by.
     """
     if plan.find is None:
         return None

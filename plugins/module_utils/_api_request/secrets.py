@@ -32,7 +32,7 @@ def masked(value: Any, secret_fields: Collection[str]) -> Any:
 
 
 def secret_texts(value: Any, secret_fields: Collection[str], min_length: int = MIN_LENGTH_ELSEWHERE) -> set[str]:
-    """The texts in secret fields that are long enough to be recognised elsewhere."""
+    """The texts in secret fields that are long enough to be recognized elsewhere."""
     return {text for text in _texts(value, secret_fields, False) if len(text) >= min_length}
 
 
