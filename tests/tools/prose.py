@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILES = (
-    *("*.md", "*.rst", "changelogs/fragments/*.yml", "docs/docsite/rst/*.rst"),
+    *("*.md", "*.rst", ".github/**/*.md", "changelogs/fragments/*.yml", "docs/*/*.rst", "docs/docsite/rst/*.rst"),
     *("examples/**/*.md", "examples/**/*.yml", "extensions/**/*.md", "extensions/**/*.py", "extensions/**/*.yml"),
     *("playbooks/*.yml", "plugins/**/*.py", "roles/*/README.md", "roles/*/*/*.yml", "roles/*/*/*.j2", "roles/**/*.py"),
 )
