@@ -139,7 +139,7 @@ def misspellings(text: str) -> Iterator[tuple[int, str]]:
     command = (sys.executable, "-m", "codespell_lib", "--stdin-single-line", *CODESPELL, "-")
     output = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=False).stdout
     for line in output.splitlines():
-        number, _, message = line.partition(": ")
+        number, _separator, message = line.partition(": ")
         yield int(number), message
 
 
