@@ -24,7 +24,7 @@ NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUP
 def exclusive_lock(path: str, deadline: Deadline) -> Iterator[bool]:
     """Hold the lock of the file C(path), which exists only meanwhile; yield whether its file system has locks.
 
-    A file that another user owns or can open is refused, because its owner could hold the lock for ever.
+    A file that another user owns or can open is refused, because its owner could hold the lock forever.
     Raises TimeoutError when another process holds the lock at the deadline, and other OSErrors.
     """
     file, has_locks = _acquire(path, deadline)
