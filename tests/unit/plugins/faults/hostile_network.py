@@ -34,7 +34,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations as event_source
-from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
+from ansible_collections.clouddb.control.plugins.modules import api_request, operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
@@ -248,6 +248,11 @@ def run_project_info(connection: dict[str, Any]) -> str:
     return str(run_main(project_info, connection).result["msg"])
 
 
+def run_api_request(connection: dict[str, Any]) -> str:
+    options = {"method": "POST", "path": "projects", "body": {"project": {"name": "shop"}}}
+    return str(run_main(api_request, {**connection, **options}).result["msg"])
+
+
 def run_operation_wait(connection: dict[str, Any]) -> str:
     # A single request may take longer than the wait.
     options = {"api_timeout": 30, "api_retries": 5, "project_id": "shop", "timeout": WAIT_TIMEOUT}
@@ -314,6 +319,7 @@ class Task(NamedTuple):
 
 TASKS = {
     "project_info": Task(run_project_info, API_TIMEOUT),
+    "api_request": Task(run_api_request, API_TIMEOUT),
     "operation_wait": Task(run_operation_wait, WAIT_TIMEOUT),
     "inventory": Task(run_inventory, API_TIMEOUT),
     "event source": Task(run_event_source, API_TIMEOUT),

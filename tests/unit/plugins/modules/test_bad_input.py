@@ -18,6 +18,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key_deployment,
     api_key_info,
     api_key_rotation,
+    api_request,
     operation_info,
     operation_wait,
     project_info,
@@ -28,6 +29,7 @@ VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
+    (api_request, {"path": "projects"}),
     (project_info, {}),
     (operation_info, {}),
     (operation_wait, {"project_id": "p"}),
