@@ -22,6 +22,7 @@ author:
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.wait
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying the target.
@@ -99,26 +100,6 @@ options:
       - Whether to wait for the operations that the request starts.
     type: bool
     default: true
-  timeout:
-    description:
-      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m).
-    type: raw
-    default: 300
-  interval:
-    description:
-      - Maximum interval between polls, in seconds or such as V(5s).
-    type: raw
-    default: 5
-  failed_grace:
-    description:
-      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
-    type: raw
-    default: 0
-  progress:
-    description:
-      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
-      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
-    type: bool
   lock_timeout:
     description:
       - Time to wait for the unfinished operations of a locked project (HTTP status 423), in seconds or such as V(5m). V(0) fails at once.
@@ -140,14 +121,6 @@ options:
         C(-vvv), and out of errors, in any case.
     type: bool
     default: false
-  _state:
-    description:
-      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
-    type: dict
-  _stop_when:
-    description:
-      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
-    type: dict
 notes:
   - The target does not log the task's options, because O(body) may contain secrets.
 seealso:
@@ -330,8 +303,9 @@ from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, secr
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._module import connection_argument_spec, run_module
-from ..module_utils._operations.wait import Limits, StopWhen, Wait
+from ..module_utils._operations.wait import Wait
 from ..module_utils._operations.wait_failure import WaitFailed
+from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import WaitState
 from ..module_utils._options import duration
 
@@ -358,15 +332,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    limits = Limits(
-        interval=duration(params, "interval", zero=False), failed_grace=duration(params, "failed_grace"), workers=1
-    )
+    limits = limits_from(params, workers=1)
     timeout, lock_timeout = duration(params, "timeout"), duration(params, "lock_timeout")
     plan = plan_from(params, check_mode)
     if check_mode:
         return result_of(plan, preview(client, plan))
-    saved, stop_when = params.get("_state"), params.get("_stop_when")
-    stop_when = StopWhen(**stop_when) if stop_when else None
+    saved, stop_when = params.get("_state"), stop_when_from(params)
     if saved and not saved.get("locked"):
         return Wait(client, limits, WaitState.from_json(client.clock, saved)).run(stop_when)
     outcome = send_when_unlocked(client, plan, limits, lock_timeout, stop_when, saved)
@@ -420,15 +391,10 @@ def main() -> None:
             },
             all_pages={"type": "bool", "default": False},
             wait={"type": "bool", "default": True},
-            timeout={"type": "raw", "default": 300},
-            interval={"type": "raw", "default": 5},
-            failed_grace={"type": "raw", "default": 0},
-            progress={"type": "bool"},
             lock_timeout={"type": "raw", "default": 300},
             secret_fields={"type": "list", "elements": "str", "default": [], "no_log": False},
             expose_secrets={"type": "bool", "default": False, "no_log": False},
-            _state={"type": "dict"},
-            _stop_when={"type": "dict"},
+            **WAIT_OPTIONS,
         ),
         supports_check_mode=True,
     )

@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.attributes.info
+  - clouddb.control.wait
 attributes:
   check_mode:
     details:
@@ -55,40 +56,11 @@ options:
       - V(0) includes the whole history of the project.
     type: raw
     default: 86400
-  timeout:
-    description:
-      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m). V(0) polls once.
-      - O(api_timeout) applies to each request as well. O(api_retries) has no effect, because the next poll is the retry.
-    type: raw
-    default: 300
-  interval:
-    description:
-      - Maximum interval between polls, in seconds or such as V(5s).
-    type: raw
-    default: 5
-  failed_grace:
-    description:
-      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
-    type: raw
-    default: 0
   workers:
     description:
       - Maximum number of projects to poll in parallel, from 1 to 32.
     type: int
     default: 4
-  progress:
-    description:
-      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
-      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
-    type: bool
-  _state:
-    description:
-      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
-    type: dict
-  _stop_when:
-    description:
-      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
-    type: dict
 seealso:
   - module: clouddb.control.operation_info
 """
@@ -201,7 +173,8 @@ from ..module_utils._clock import Clock
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import connection_argument_spec, run_module
-from ..module_utils._operations.wait import Limits, StopWhen, Wait
+from ..module_utils._operations.wait import Wait
+from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import duration, identifier, integer
 from ..module_utils._untrusted import is_id
@@ -209,15 +182,11 @@ from ..module_utils._untrusted import is_id
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; in check mode after a single poll."""
-    limits = Limits(
-        interval=duration(params, "interval", zero=False),
-        failed_grace=duration(params, "failed_grace"),
-        workers=integer(params, "workers", 1, MAX_WORKERS),
-    )
-    saved, stop_when = params.get("_state"), params.get("_stop_when")
+    limits = limits_from(params, integer(params, "workers", 1, MAX_WORKERS))
+    saved = params.get("_state")
     state = WaitState.from_json(client.clock, saved) if saved else initial_state(params, client.clock)
     wait = Wait(client, limits, state)
-    result = wait.poll_once() if check_mode else wait.run(StopWhen(**stop_when) if stop_when else None)
+    result = wait.poll_once() if check_mode else wait.run(stop_when_from(params))
     return {"changed": False, **result}
 
 
@@ -250,13 +219,8 @@ def main() -> None:
             project_id={"type": "str"},
             operation_id={"type": "list", "elements": "str"},
             lookback={"type": "raw", "default": 86400},
-            timeout={"type": "raw", "default": 300},
-            interval={"type": "raw", "default": 5},
-            failed_grace={"type": "raw", "default": 0},
             workers={"type": "int", "default": 4},
-            progress={"type": "bool"},
-            _state={"type": "dict"},
-            _stop_when={"type": "dict"},
+            **WAIT_OPTIONS,
         ),
         required_one_of=[("operations", "project_id")],
         mutually_exclusive=[("operations", "project_id")],

@@ -1,0 +1,43 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documentation of the options that all modules that wait for operations share."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Documents WAIT_OPTIONS of module_utils/_operations/wait_options.py."""
+
+    DOCUMENTATION = r"""
+options:
+  timeout:
+    description:
+      - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m). V(0) polls once.
+      - O(api_timeout) applies to each poll as well. O(api_retries) has no effect on polls, because the next poll is the retry.
+    type: raw
+    default: 300
+  interval:
+    description:
+      - Maximum interval between polls, in seconds or such as V(5s).
+    type: raw
+    default: 5
+  failed_grace:
+    description:
+      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
+    type: raw
+    default: 0
+  progress:
+    description:
+      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
+      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
+    type: bool
+  _state:
+    description:
+      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
+    type: dict
+  _stop_when:
+    description:
+      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
+    type: dict
+"""
