@@ -39,14 +39,14 @@ ANSIBLE_LABELS = {
 ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
 
 
-def hide_internal_options(modules: Path) -> None:
-    """Remove the options whose name starts with an underscore from the documentation of these modules.
+def hide_internal_options(plugins: Path) -> None:
+    """Remove the options whose name starts with an underscore from the documentation of modules.
 
     validate-modules requires them to be documented, but only the action plugins of this collection may set them.
     """
-    for module in modules.glob("[!_]*.py"):
-        text = module.read_text(encoding="utf-8")
-        module.write_text(re.sub(r"^  _\w+:\n(?:    .*\n)+", "", text, flags=re.MULTILINE), encoding="utf-8")
+    for file in (*plugins.glob("modules/[!_]*.py"), *plugins.glob("doc_fragments/*.py")):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"^  _\w+:\n(?:    .*\n)+", "", text, flags=re.MULTILINE), encoding="utf-8")
 
 
 def internal_options(pages: Path) -> list[str]:
@@ -109,7 +109,7 @@ def main() -> None:
     exit_on_signals()
     with temporary_workspace() as workspace:
         sources, built = workspace.root / "sources", workspace.root / "built"
-        hide_internal_options(workspace.collection / "plugins" / "modules")
+        hide_internal_options(workspace.collection / "plugins")
         write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")
         run(

@@ -45,6 +45,7 @@ DEPLOYMENT = {
     "fingerprint": "none",
 }
 CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
+CREATE_PROJECT = {"method": "POST", "path": "projects", "body": {"project": {"region_id": "aws-us-east-2"}}}
 FIND_BRANCH = {"find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_PROJECT = {"method": "PATCH", "path": "projects/{id}", "body": {"project": {"name": "other"}}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
@@ -99,6 +100,8 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"locked": False}}}, None),
     (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"name": "shpo"}}}, None),
     (api_request, {"path": "projects//branches"}, None),
+    (api_request, {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "previw"}}}, None),
+    (api_request, {**CREATE_PROJECT, "find": {"list": "projects", "match": {"name": "new"}}}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),

@@ -140,7 +140,8 @@ def test_refused_key_fails(start: Start, sandbox: Sandbox) -> None:
 def test_invalid_argument_fails(start: Start) -> None:
     rulebook = start(printing(backfill="yesterday"))
     assert rulebook.process.wait(30)
-    assert "backfill: must be an age such as 90s, 30m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
+    assert "backfill: must be a number of seconds from 0 to " in rulebook.output
+    assert "or a duration such as 90s, 5m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
 
 
 def test_arguments_are_taken_from_variables(sandbox: Sandbox, start: Start) -> None:
