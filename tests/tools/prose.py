@@ -59,8 +59,6 @@ ALLOWED = {
     "docs/docsite/rst/testing_playbooks.rst": INJECTED,
     # Those to a survey.
     "docs/docsite/rst/job_templates.rst": "answers ",
-    # proselint finds it in "for every", too.
-    "*": "archaism: 'for ever'",
 }
 
 # proselint's checks that do not suit technical documentation, and their reason.
@@ -146,7 +144,9 @@ def poor_style(text: str) -> Iterator[tuple[int, str]]:
         CheckRegistry().register_many(__register__)
     checks = {**dict.fromkeys(UNSUITABLE, False), **DEFAULT["checks"]}
     # proselint skips what is in quotes, and finds repetitions in numbers and across cells and paragraphs.
-    separated = re.sub(r"""\B["'“”‘’]|["'“”‘’]\B|[|\d]|\n(?=\s*\n)""", "§", text)
+    separated = re.sub(
+        r"""\B["'\u201c\u201d\u2018\u2019]|["'\u201c\u201d\u2018\u2019]\B|[|\d]|\n(?=\s*\n)""", "§", text
+    )
     for result in LintFile("text", separated).lint(Config(max_errors=1000, checks=checks)):
         # The text that proselint checks has a line break before it.
         name, message, (start, end), _replacements = result.check_result
