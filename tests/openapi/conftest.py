@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import subprocess
 import sys
 import tarfile
@@ -37,7 +38,10 @@ def download() -> None:
     """Download the package once for all test runs."""
     with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
         npm = Path(sys.prefix) / "bin" / "npm"
-        subprocess.run([npm, "pack", "--silent", "--pack-destination", folder, PACKAGE], check=True, stdout=sys.stderr)
+        command = [npm, "pack", "--silent", "--pack-destination", folder, PACKAGE]
+        # A network may have a certificate authority of its own, which only the system knows.
+        env = {**os.environ, "NODE_OPTIONS": f"{os.environ.get('NODE_OPTIONS', '')} --use-system-ca"}
+        subprocess.run(command, env=env, check=True, stdout=sys.stderr)
         [package] = Path(folder).glob("*.tgz")
         with tarfile.open(package) as archive:
             archive.extract(FILE, folder, filter="data")
