@@ -356,18 +356,17 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
 
 def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
     """The task's result before the wait."""
-    after = outcome.object if plan.method != "DELETE" or not outcome.changed else None
     sends = plan.method != "GET" and outcome.changed
     return {
         "changed": outcome.changed,
         "json": outcome.json,
         "status": outcome.status,
-        "object": after,
+        "object": outcome.object,
         "operations": outcome.operations,
         "elapsed": 0.0,
         "polls": 0,
         "request": plan.request(outcome.before) if sends else None,
-        "diff": {"before": outcome.before or {}, "after": after or {}},
+        "diff": {"before": outcome.before or {}, "after": outcome.object or {}},
         "warnings": outcome.warnings,
     }
 

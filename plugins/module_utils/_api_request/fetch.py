@@ -31,15 +31,17 @@ def fetch(client: Client, plan: Plan) -> Outcome:
     if plan.find is None and not plan.all_pages:
         response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
         return Outcome(False, response.json, response.status, object_in(response, plan))
+    first: Response | None = None
     if plan.find:
         segments, field, query = plan.find.segments, plan.find.field, {**plan.query, **plan.find.query}
     else:
         segments, query = plan.segments, dict(plan.query)
-        field = _array_in(client.get(*segments, query=query), segments[-1])
+        first = client.get(*segments, query=query)
+        field = _array_in(first, segments[-1])
     items: list[Object] = []
     unavailable: list[Any] = []
     responses: list[Response] = []
-    for page in pages(client, *segments, field=field, query=query):
+    for page in pages(client, *segments, field=field, query=query, first=first):
         responses = responses or [page.response]
         items += page.items
         unavailable += unavailable_in(page.response)

@@ -86,10 +86,17 @@ def find_object(client: Client, plan: Plan) -> Object | None:
         changed = {field: fields[field] for field in plan.find.match if field in fields}
         if changed:
             found = find_objects(client, plan.find, {**plan.find.match, **changed})
-    return only(found, plan)
+    return _detailed(client, plan, only(found, plan))
 
 
-def detailed(client: Client, plan: Plan, found: Object | None) -> Object | None:
+def find_again(client: Client, plan: Plan, found: Object | None) -> Object | None:
+    """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
+    if plan.find and found and found.get("id") is not None:
+        return _detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
+    return find_object(client, plan)
+
+
+def _detailed(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object with all its fields, if those of its list are too few to compare it with the body of a PATCH or PUT."""
     if found is None or plan.method not in ("PATCH", "PUT") or fields_of(plan.body, found).keys() <= found.keys():
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._http.client import Client
 from .compare import fields_of, has_values
 from .fetch import fetch
-from .lookup import NoMatch, detailed, find_object, is_fulfilled
+from .lookup import NoMatch, find_object, is_fulfilled
 from .outcome import Outcome
 from .path import is_complete
 from .plan import Find, Plan
@@ -20,7 +20,7 @@ def preview(client: Client, plan: Plan) -> Outcome:
         return _preview_of_get(client, plan)
     # Without its id, which an earlier task would have created, there is nothing to look up.
     can_look_up = plan.find is not None and _has_values(plan.find)
-    found = detailed(client, plan, find_object(client, plan)) if can_look_up else None
+    found = find_object(client, plan) if can_look_up else None
     if can_look_up and is_fulfilled(plan, found):
         return Outcome(False, object=found, before=found)
     fields = fields_of(plan.body, found or {})

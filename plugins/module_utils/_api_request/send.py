@@ -18,7 +18,7 @@ from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
 from .compare import contains
 from .fetch import fetch
-from .lookup import detailed, find_object, find_objects, is_fulfilled, no_match, object_in, only
+from .lookup import find_again, find_object, is_fulfilled, no_match, object_in
 from .outcome import Outcome
 from .path import fill, project_of
 from .plan import Object, Plan
@@ -49,41 +49,46 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     """
     if plan.method == "GET":
         return fetch(client, plan)
-    found = detailed(client, plan, find_object(client, plan))
+    found = find_object(client, plan)
     # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
     started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
         if acted_since:
-            return _after_lost_response(client, plan, found, found, started)
-        return Outcome(False, object=found, before=found, operations=unfinished_about(client, plan, found))
+            return _after_lost_response(client, plan, found, None, started)
+        return _unchanged(client, plan, found)
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise no_match(plan)
     try:
         return _sent(client, plan, found, started)
-    except StatusError as error:
-        if error.status == LOCKED or error.status in SUCCESS:
-            raise
-        if error.status == CONFLICT and plan.method == "POST" and plan.find:
-            # Another client was faster.
-            existing = find_object(client, plan)
-            if existing is not None:
-                return Outcome(
-                    False, object=existing, before=existing, operations=unfinished_about(client, plan, existing)
-                )
-        # If the object is still there, the path is wrong.
-        if isinstance(error, NotFound) and plan.method == "DELETE" and not _is_there(client, plan, found):
-            if error.may_have_acted or acted_since:
-                return _after_lost_response(client, plan, None, found, started)
-            if plan.find:
-                # Another client was faster.
-                return Outcome(False, before=None)
-        if not error.may_have_acted:
-            raise
-        return _resolved(client, plan, found, error, started)
     except RequestFailed as error:
+        if isinstance(error, StatusError):
+            if error.status == LOCKED or error.status in SUCCESS:
+                raise
+            settled = _settled(client, plan, found, error, started, acted_since is not None)
+            if settled:
+                return settled
         if not error.may_have_acted:
             raise
         return _resolved(client, plan, found, error, started)
+
+
+def _unchanged(client: Client, plan: Plan, found: Object | None) -> Outcome:
+    return Outcome(False, object=found, before=found, operations=unfinished_about(client, plan, found))
+
+
+def _settled(
+    client: Client, plan: Plan, found: Object | None, error: StatusError, started: datetime, acted_before: bool
+) -> Outcome | None:
+    """The outcome of a request whose object was created or deleted already, by another client or an earlier attempt."""
+    if error.status == CONFLICT and plan.method == "POST":
+        existing = find_object(client, plan)
+        return _unchanged(client, plan, existing) if existing is not None else None
+    # If the object is still there, the path is wrong.
+    if isinstance(error, NotFound) and plan.method == "DELETE" and find_again(client, plan, found) is None:
+        if error.may_have_acted or acted_before:
+            return _after_lost_response(client, plan, None, found, started)
+        return Outcome(False) if plan.find else None
+    return None
 
 
 def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> Outcome:
@@ -98,7 +103,7 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     if plan.method != "DELETE":
         after = object_in(response, plan)
         if plan.find and not (after and _is_about(plan, found, after)):
-            shown, after = after, _object_now(client, plan, found)
+            shown, after = after, find_again(client, plan, found)
             if after is None and shown and plan.method == "POST":
                 raise _other_object(response, shown)
             if after is None:
@@ -106,7 +111,7 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
     elif response.attempts > 1 and not started:
         # An earlier attempt has deleted it, so that this response has no operations.
         return _after_lost_response(client, plan, None, found, since)
-    elif plan.find and not started and response.status != NO_CONTENT and _object_now(client, plan, found):
+    elif not started and response.status != NO_CONTENT and find_again(client, plan, found):
         raise response.unexpected(f"{_lack(response)}, and the object is still there")
     return Outcome(True, response.json, response.status, after, found, started)
 
@@ -143,7 +148,7 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
             for pause in LOOKUP_PAUSES:
                 if pause:
                     client.clock.sleep(pause)
-                current = _object_now(client, plan, found)
+                current = find_again(client, plan, found)
                 if is_fulfilled(plan, current):
                     return _after_lost_response(client, plan, current, found, started)
             advice = "So far, it was not. It is safe to run the task again."
@@ -154,17 +159,6 @@ def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFa
     elif plan.method == "POST":
         advice += " With find, the task looks this up by itself."
     raise UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details) from error
-
-
-def _is_there(client: Client, plan: Plan, found: Object | None) -> bool:
-    return plan.find is not None and _object_now(client, plan, found) is not None
-
-
-def _object_now(client: Client, plan: Plan, found: Object | None) -> Object | None:
-    """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
-    if plan.find and found and found.get("id") is not None:
-        return detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
-    return detailed(client, plan, find_object(client, plan))
 
 
 def _after_lost_response(
@@ -178,8 +172,6 @@ def _after_lost_response(
             operations = list_operations(client, project_id, Selection(created_after=started))
     evidence = ", as its list shows" if plan.find else ""
     warning = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."
-    if plan.method != "DELETE" and before is after:
-        before = None
     return Outcome(True, None, None, after, before, operations, [warning])
 
 

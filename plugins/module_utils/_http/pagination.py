@@ -29,13 +29,15 @@ def pages(
     field: str | None,
     query: Mapping[str, Any] | None = None,
     page_size: int | None = None,
+    first: Response | None = None,
     **types: type,
 ) -> Iterator[Page]:
     """Yields the pages of the array C(field) (None: the response itself) of GET C(segments).
 
     Each object is on one page only, by its C(id); within a page, an id that C(types) requires occurs once.
 
-    C(types) are the fields that each object must have, with their types.
+    C(first) is the response with the first page, if it has been fetched already. C(types) are the fields that each object
+    must have, with their types.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
     stop early. Raises what Client raises, and UnexpectedResponse if page after page repeats items: the list is not
@@ -47,12 +49,14 @@ def pages(
     repeated_pages = 0
     while True:
         paging = {"limit": page_size, "cursor": cursor}
-        response = client.get(
+        response = first or client.get(
             *segments, query={**(query or {}), **{name: value for name, value in paging.items() if value is not None}}
         )
+        first = None
         items = response.items(field, **types)
-        fresh = [item for item in items if _identity(item) not in seen_ids]
-        seen_ids.update(map(_identity, fresh))
+        identities = list(map(_identity, items))
+        fresh = [item for identity, item in zip(identities, items) if identity not in seen_ids]
+        seen_ids.update(identities)
         if "id" in types:
             fresh = list({item["id"]: item for item in fresh}.values())
         yield Page(fresh, response)

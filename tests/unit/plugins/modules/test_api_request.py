@@ -468,6 +468,9 @@ def test_fetches_all_pages(sandbox: Sandbox, client: Client) -> None:
     result = task(client, path="projects", all_pages=True)
     assert [project["name"] for project in result["json"]["projects"]] == ["blog", "shop"]
     assert "pagination" not in result["json"]
+    assert len(sandbox.sent()) == len(
+        {entry["query"] for entry in sandbox.requests() if entry["path"].endswith("/projects")}
+    )
     found = task(client, path="projects", find={"list": "projects", "match": {"name": "shop"}})
     assert found["object"]["id"] == SHOP
     assert not found["changed"]
