@@ -55,6 +55,10 @@ class Run:
         """The exit status and the last lines of the output."""
         return "\n".join([f"exit status {self.status}", *self.output.splitlines()[-60:]])
 
+    def result(self) -> dict[str, Any]:
+        """The fact C(api_key_rotation_result)."""
+        return [line["role_result"] for line in self.trace if "role_result" in line][-1]
+
     def messages(self) -> str:
         """The messages of all results."""
         return "\n".join(text for line in self.trace for text in line.get("messages", []))

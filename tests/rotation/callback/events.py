@@ -74,6 +74,8 @@ class CallbackModule(CallbackBase):
             run_once=bool(result._task.run_once),
             messages=[str(text) for text in [*texts, *content.get("warnings", [])] if text],
         )
+        if facts := content.get("ansible_facts", {}).get("api_key_rotation_result"):
+            self.write(role_result=facts)
         if self.step == self.event["step"] and self.event["what"] == "killed_after":
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -18,7 +18,6 @@ from starlette.routing import compile_path
 from . import keys
 from .fault_injection import FaultInjectionMiddleware
 from .middleware import AuthenticationMiddleware, RateLimitMiddleware, RequestLogMiddleware
-from .paths import BASE_PATH
 from .responses import error_response
 from .routes import api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
@@ -30,6 +29,9 @@ from .store import Store, create_tables
 FIRST_KEY_NAME = "sandbox"
 # Outermost first.
 MIDDLEWARE = (RequestLogMiddleware, AuthenticationMiddleware, RateLimitMiddleware, FaultInjectionMiddleware)
+# include_router() would build each route again for each application, which takes longer than a test.
+RESOURCES = (api_keys, projects, branches, computes, databases, roles, connections, operations, control)
+ROUTES = [route for resource in RESOURCES for route in resource.router.routes]
 
 
 class SandboxApp(FastAPI):
@@ -61,13 +63,17 @@ def create_app(settings: Settings) -> FastAPI:
         sandbox.store.close()
 
     # No documentation pages: they load scripts from the internet, and the sandbox must work without network access.
-    app = SandboxApp(title="clouddb sandbox", docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app = SandboxApp(
+        title="clouddb sandbox",
+        routes=ROUTES,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
     app.state.sandbox = sandbox
     for middleware in reversed(MIDDLEWARE):
         app.add_middleware(middleware, sandbox=sandbox)
-    for module in (api_keys, projects, branches, computes, databases, roles, connections, operations):
-        app.include_router(module.router, prefix=BASE_PATH)
-    app.include_router(control.router)
     app.add_exception_handler(HTTPException, handle_http_exception)
     app.add_exception_handler(RequestValidationError, handle_validation_error)
     return app

@@ -11,6 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# A server imports these when it starts. ansible-test runs each test in a fork, where that takes longer than the server's start.
+import uvicorn.lifespan.on
+import uvicorn.loops.auto
+import uvicorn.protocols.http.auto
+import uvicorn.protocols.websockets.auto  # noqa: F401
+
 from .app import create_app
 from .server import Server, base_url, bind_socket
 from .settings import Settings

@@ -10,11 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from .. import keys
+from ..paths import BASE_PATH
 from ..request_models import MAX_INTEGER, ApiKeyCreateRequest
 from ..response_models import ApiKey, ApiKeyCreateResponse, ApiKeyRevokeResponse
 from .dependencies import SandboxDependency, error_responses
 
-router = APIRouter(tags=["API keys"])
+router = APIRouter(prefix=BASE_PATH, tags=["API keys"])
 
 
 @router.post("/api_keys", responses=error_responses(400))

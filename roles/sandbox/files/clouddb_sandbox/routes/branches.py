@@ -8,6 +8,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from .. import branches, computes, connections, databases, operations, roles
+from ..paths import BASE_PATH
 from ..request_models import BranchCreateRequest, BranchUpdateRequest
 from ..response_models import (
     BranchCreateResponse,
@@ -17,7 +18,7 @@ from ..response_models import (
 )
 from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
 
-router = APIRouter(prefix="/projects/{project_id}/branches", tags=["Branches"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches", tags=["Branches"])
 
 
 @router.get("", responses=error_responses(404), response_model_exclude_none=True)

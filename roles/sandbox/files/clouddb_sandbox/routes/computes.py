@@ -8,10 +8,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from .. import branches, computes, projects
+from ..paths import BASE_PATH
 from ..response_models import EndpointListResponse
 from .dependencies import SandboxDependency, error_responses
 
-router = APIRouter(prefix="/projects/{project_id}", tags=["Endpoints"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}", tags=["Endpoints"])
 
 
 @router.get("/endpoints", responses=error_responses(404))

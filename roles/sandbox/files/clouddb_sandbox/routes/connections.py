@@ -8,10 +8,11 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from .. import branches, connections
+from ..paths import BASE_PATH
 from ..response_models import ConnectionUriResponse
 from .dependencies import SandboxDependency, error_responses
 
-router = APIRouter(prefix="/projects/{project_id}/connection_uri", tags=["Connections"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/connection_uri", tags=["Connections"])
 
 
 @router.get("", responses=error_responses(400, 404))

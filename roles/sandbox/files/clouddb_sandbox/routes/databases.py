@@ -8,11 +8,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from .. import branches, computes, databases, operations
+from ..paths import BASE_PATH
 from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
 from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
 from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
 
-router = APIRouter(prefix="/projects/{project_id}/branches/{branch_id}/databases", tags=["Databases"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches/{branch_id}/databases", tags=["Databases"])
 
 
 @router.get("", responses=error_responses(404))

@@ -10,10 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from .. import operations, projects
+from ..paths import BASE_PATH
 from ..response_models import OperationListResponse, OperationResponse
 from .dependencies import Cursor, PageLimit, SandboxDependency, error_responses, page_size
 
-router = APIRouter(prefix="/projects/{project_id}/operations", tags=["Operations"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/operations", tags=["Operations"])
 
 
 @router.get("", responses=error_responses(400, 404), response_model_exclude_none=True)

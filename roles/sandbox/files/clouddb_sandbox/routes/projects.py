@@ -10,11 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from .. import branches, computes, connections, databases, operations, projects, roles
+from ..paths import BASE_PATH
 from ..request_models import ProjectCreateRequest, ProjectUpdateRequest
 from ..response_models import ProjectCreateResponse, ProjectListResponse, ProjectOperationsResponse, ProjectResponse
 from .dependencies import Cursor, PageLimit, SandboxDependency, UnavailableIds, error_responses, page_size
 
-router = APIRouter(prefix="/projects", tags=["Projects"])
+router = APIRouter(prefix=BASE_PATH + "/projects", tags=["Projects"])
 
 
 @router.get("", responses=error_responses(400), response_model_exclude_none=True)

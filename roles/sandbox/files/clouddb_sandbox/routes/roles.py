@@ -11,6 +11,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from .. import branches, computes, operations, roles
+from ..paths import BASE_PATH
 from ..request_models import RoleCreateRequest
 from ..response_models import (
     RoleListResponse,
@@ -21,7 +22,7 @@ from ..response_models import (
 )
 from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
 
-router = APIRouter(prefix="/projects/{project_id}/branches/{branch_id}/roles", tags=["Roles"])
+router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches/{branch_id}/roles", tags=["Roles"])
 
 
 @router.get("", responses=error_responses(404))

@@ -1,0 +1,216 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role does with its variables, and when something fails: keys, files, results and messages."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+from account import CONSUMERS, FOLDER, Account, Run
+from promises import observe
+from ways import PLAIN, Way
+
+CHECK = Way("--check", arguments=("--check",))
+REJECT = str(FOLDER / "hooks" / "reject.yml")
+
+
+def ids(account: Account) -> list[int]:
+    """The ids of the active keys, oldest first."""
+    return [key["id"] for key in account.keys()]
+
+
+def succeeded(run: Run) -> Run:
+    assert run.status == 0, run.end()
+    return run
+
+
+def failed(run: Run, *messages: str) -> Run:
+    assert run.status != 0, run.end()
+    for message in messages:
+        assert message in run.messages(), run.end()
+    return run
+
+
+@pytest.mark.parametrize("state", ["empty", "rotated"])
+def test_check_mode_changes_nothing(account: Account, state: str) -> None:
+    account.restore(state, tasks=False)
+    before = observe(account)
+
+    run = succeeded(account.run(CHECK))
+
+    assert run.result()["changed"] and run.result()["api_key"]["id"] is None
+    assert observe(account) == before
+
+
+def test_first_key(account: Account) -> None:
+    account.restore("empty", tasks=False)
+
+    run = succeeded(account.run(PLAIN, "-vvv"))
+
+    [created] = ids(account)
+    assert run.result()["changed"] and run.result()["api_key"]["id"] == created
+    files = [account.consumers / f"{host}.key" for host in CONSUMERS]
+    assert [account.key_id(file.read_text()) for file in files] == [created] * 3
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert files[0].read_text() not in run.output
+
+
+def test_key_that_is_young_enough(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = succeeded(account.run(api_key_rotation_max_age="30d"))
+
+    assert not run.result()["changed"]
+    assert "changed=0" in run.output and "changed=1" not in run.output
+    assert observe(account) == before
+
+
+def test_older_keys_that_are_kept(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    [first] = ids(account)
+
+    succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_mode="0640"))
+    _first, second = ids(account)
+    mode = stat.S_IMODE((account.consumers / "web1.key").stat().st_mode)
+    # The age is that of the sandbox's clock.
+    account.sandbox.advance(5)
+    run = succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_max_age="1s"))
+
+    assert (_first, mode) == (first, 0o640)
+    assert ids(account) == [second, run.result()["api_key"]["id"]]
+    assert [key["id"] for key in run.result()["revoked"]] == [first]
+
+
+def test_own_key_is_unknown(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    succeeded(account.run(api_key_rotation_keep=1))
+    before = ids(account)
+    # The service does not record when keys are used.
+    keys = account.sandbox.api("GET", "/api_keys")
+    account.sandbox.fault("status", status=200, method="GET", path="/api_keys", times=None, body=keys)
+
+    run = account.run(api_key_rotation_max_age="30d")
+    account.sandbox.control("DELETE", "/faults")
+
+    assert "the service does not show which key" in succeeded(run).messages()
+    assert ids(account) == before
+    assert run.result()["left"] == before[:1]
+
+
+def test_interrupted_grace_period(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    [older] = ids(account)
+    pause = {"step": ["Wait until consumers use the new key", 1], "what": "killed"}
+
+    account.run(event=pause, api_key_rotation_grace_period=60)
+    during = ids(account)
+    run = succeeded(account.run(api_key_rotation_max_age="30d", api_key_rotation_grace_period=0))
+
+    assert during[0] == older and len(during) == 2
+    assert ids(account) == [run.result()["api_key"]["id"]] == during[1:]
+
+
+def test_revocation_after_the_grace_period(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+
+    run = succeeded(account.run(api_key_rotation_grace_period=1))
+
+    assert "Pausing for 1 second" in run.output
+    assert ids(account) == [run.result()["api_key"]["id"]]
+
+
+def test_missing_directory_on_a_host(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    dest = f"{account.consumers}/{{{{ 'missing/' if inventory_hostname == 'web2' else '' }}}}{{{{ inventory_hostname }}}}.key"
+
+    run = account.run(api_key_rotation_dest=dest)
+
+    failed(run, "/missing does not exist", "There is no evidence of this run from web2.")
+    assert observe(account) == before
+
+
+def test_lost_response_to_the_creation(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    account.sandbox.fault("lost_answer", method="POST", path="/api_keys")
+
+    failed(account.run(), "got no usable response")
+    after = observe(account)
+    run = succeeded(account.run(api_key_rotation_max_age="30d"))
+
+    assert after.files == before.files
+    assert after.active[:-1] == before.active
+    assert ids(account) == [run.result()["api_key"]["id"]]
+    assert not set(ids(account)) & set(after.active), "The orphaned key has no secret, so it must be replaced."
+
+
+def test_failed_deployment_on_one_host(account: Account) -> None:
+    account.restore("rotated", tasks=True)
+    before = observe(account)
+    tasks = [*account.variables(tasks=True)["api_key_rotation_hand_over_tasks"], REJECT]
+
+    run = account.run(PLAIN, "-vvv", tasks=True, api_key_rotation_hand_over_tasks=tasks)
+
+    failed(run, "web2: ", "'Reject the key on one host' failed", "was revoked")
+    after = observe(account)
+    assert (after.active, after.accepted) == (before.active, before.accepted)
+    assert {name: after.files[name] for name in before.files if name.endswith((".key", ".vault"))} == {
+        name: text for name, text in before.files.items() if name.endswith((".key", ".vault"))
+    }
+
+
+def test_new_key_that_the_service_rejects(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    # Listed by each consumer, once to plan, twice to create the key, and then three times by each consumer.
+    account.sandbox.fault("status", status=401, method="GET", path="/api_keys", skip=6, times=9)
+
+    run = account.run()
+    account.sandbox.control("DELETE", "/faults")
+
+    failed(run, "web1: Write the key: The service does not accept the new key", "was revoked")
+    after = observe(account)
+    assert (after.active, after.accepted) == (before.active, before.accepted)
+
+
+def test_deployment_by_tasks_only(account: Account) -> None:
+    account.restore("empty", tasks=True)
+    only_tasks = {"api_key_rotation_dest": "", "api_key_rotation_consumers": list(CONSUMERS)}
+    vaults = [account.consumers / f"{host}.vault" for host in CONSUMERS]
+
+    def held() -> set[int]:
+        return {int(vault.read_text().split()[0]) for vault in vaults}
+
+    first = succeeded(account.run(tasks=True, **only_tasks))
+    assert ids(account) == [first.result()["api_key"]["id"]] and held() == set(ids(account))
+    again = succeeded(account.run(tasks=True, api_key_rotation_max_age="30d", **only_tasks))
+    assert not again.result()["changed"]
+
+    # The key is replaced again if a run was interrupted before it had deployed it to every host.
+    killed = {"step": ["Store the key in the vault", 1], "what": "killed_after"}
+    account.run(tasks=True, event=killed, **only_tasks)
+    assert len(ids(account)) == 2
+    run = succeeded(account.run(tasks=True, api_key_rotation_max_age="30d", **only_tasks))
+    assert "older keys are still valid" in run.result()["reason"]
+    assert ids(account) == [run.result()["api_key"]["id"]] and held() == set(ids(account))
+
+
+def test_own_key(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    [own] = ids(account)
+    secret = (account.consumers / "web1.key").read_text()
+    module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
+
+    run = succeeded(account.run(Way("own key", play=module_defaults)))
+    assert ids(account) == [own, run.result()["api_key"]["id"]]
+    assert run.result()["left"] == [own]
+    assert "used within the last seconds, and not revoked" in run.messages()
+
+    secret = (account.consumers / "web1.key").read_text()
+    module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
+    run = succeeded(account.run(Way("own key", play=module_defaults), api_key_rotation_max_age="30d"))
+    assert ids(account) == [run.result()["api_key"]["id"]] != [own]
