@@ -136,7 +136,7 @@ def chromium() -> Iterator[Page]:
     """Start a browser with a temporary profile, and stop it in the end."""
     to_browser, from_browser = os.pipe(), os.pipe()
 
-    def as_3_and_4() -> None:
+    def set_up_descriptors() -> None:
         # The protocol requires these file descriptors. Either may be in use by a pipe, so copy the pipes first.
         ends = os.dup(to_browser[0]), os.dup(from_browser[1])
         for number, end in enumerate([os.dup(end) for end in ends], start=3):
@@ -149,7 +149,7 @@ def chromium() -> Iterator[Page]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             close_fds=False,
-            preexec_fn=as_3_and_4,
+            preexec_fn=set_up_descriptors,
         )
         os.close(to_browser[0])
         os.close(from_browser[1])

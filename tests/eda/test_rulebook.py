@@ -144,7 +144,7 @@ def test_invalid_argument_fails(start: Start) -> None:
     assert "or a duration such as 90s, 5m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
 
 
-def test_arguments_are_taken_from_variables(sandbox: Sandbox, start: Start) -> None:
+def test_arguments_can_be_variables(sandbox: Sandbox, start: Start) -> None:
     args = {name: "{{ settings." + name + " }}" for name in ("project_ids", "statuses", "backfill", "interval")}
     settings = {"project_ids": [PROJECT], "statuses": ["failed"], "backfill": "1d", "interval": 0.5}
     rulebook = start(printing(**args), settings=settings)

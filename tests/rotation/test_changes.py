@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from account import Account, Run
-from promises import State, lockouts, observe, secrets, unrepaired, violations
-from ways import PLAIN
+from invariants import State, lockouts, observe, secrets, unrepaired, violations
+from scenarios import PLAIN
 
 
 def check(account: Account, run: Run, before: State, **options: Any) -> None:
-    """A run keeps the promises."""
+    """A run keeps the invariants."""
     found = violations(account, run, before, **options)
     assert not found, "\n".join([*found, run.end()])
 

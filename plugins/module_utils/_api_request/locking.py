@@ -74,9 +74,9 @@ def send_when_unlocked(
         if deadline.remaining() <= 0:
             raise _locked(lock_timeout, lock, refusal)
         project_id = project_of(refusal.details["path"].strip("/").split("/"))
-        to_list = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
+        unlisted = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
         elapsed = lock_timeout - deadline.remaining()
-        lock = WaitState(client.clock, lock_timeout, (), to_list, elapsed, accepts_failure=True)
+        lock = WaitState(client.clock, lock_timeout, (), unlisted, elapsed, accepts_failure=True)
 
 
 def _wait_for_operations(client: Client, limits: Limits, lock: WaitState, stop_when: StopWhen | None) -> dict[str, Any]:

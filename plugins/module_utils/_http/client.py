@@ -59,7 +59,7 @@ class Client:
         """A client of the same service with another key."""
         return Client(self.connection._replace(api_key=api_key), self.clock)
 
-    def until(self, deadline: Deadline) -> Client:
+    def with_deadline(self, deadline: Deadline) -> Client:
         """The same client for a caller that polls until a deadline.
 
         Each request is attempted once, and ends by the deadline.

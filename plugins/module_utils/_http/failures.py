@@ -29,7 +29,7 @@ from .session import RawResponse, Request
 MAX_SERVICE_TEXT = 500  # characters
 MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
-INVALID_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
+INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64})
 
 
 def error_of(
@@ -136,7 +136,7 @@ def _is_untrusted_certificate(error: BaseException) -> bool:
 def _is_invalid_certificate(error: BaseException) -> bool:
     """Whether the certificate is expired or another host's, so that no CA bundle would make it valid."""
     return any(
-        getattr(reason, "verify_code", None) in INVALID_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError"
+        getattr(reason, "verify_code", None) in INVALID_WITH_ANY_BUNDLE or type(reason).__name__ == "CertificateError"
         for reason in _tls_reasons(error)
     )
 

@@ -92,15 +92,15 @@ def sparkline(operations: Sequence[Mapping[str, Any]], window: Window) -> list[d
     """The number of operations over time as SVG paths, errors apart, in a viewBox of SPARKLINE_WIDTH by SPARKLINE_HEIGHT."""
     counts: dict[bool, dict[int, int]] = {False: {}, True: {}}
     for operation in operations:
-        of_kind = counts[operation["label"] == ERROR]
+        of_series = counts[operation["label"] == ERROR]
         cell = window.cell(parse_timestamp(operation["created_at"]), SPARKLINE_WIDTH)
-        of_kind[cell] = of_kind.get(cell, 0) + 1
-    highest = max((number for of_kind in counts.values() for number in of_kind.values()), default=1)
+        of_series[cell] = of_series.get(cell, 0) + 1
+    highest = max((number for of_series in counts.values() for number in of_series.values()), default=1)
     paths = []
-    for is_error, of_kind in counts.items():
+    for is_error, of_series in counts.items():
         columns = [
             f"M{cell} {SPARKLINE_HEIGHT}v-{max(2, round(SPARKLINE_HEIGHT * number / highest))}h.8V{SPARKLINE_HEIGHT}z"
-            for cell, number in sorted(of_kind.items())
+            for cell, number in sorted(of_series.items())
         ]
         if columns:
             paths.append({"kind": "error" if is_error else "other", "d": "".join(columns)})
@@ -187,10 +187,10 @@ def _when(group: Bar) -> str:
 
 def status_text(operation: Mapping[str, Any]) -> str:
     """The label, followed by the status for statuses that are not in api.md."""
-    usual = {"finished", "scheduling", "running", "failed"}
+    documented = {"finished", "scheduling", "running", "failed"}
     return (
         operation["label"]
-        if operation["status"] in usual
+        if operation["status"] in documented
         else f"{operation['label']} ({truncated(operation['status'], 40)})"
     )
 

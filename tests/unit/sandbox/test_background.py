@@ -311,7 +311,7 @@ class TestFolder:
             status = json.loads(capsys.readouterr().out)
             assert (status["problem"], status["is_reached"]) == (None, True)
 
-    def test_full_disk_leaves_nothing(self, tmp_path, capsys, monkeypatch):
+    def test_full_disk_creates_no_files(self, tmp_path, capsys, monkeypatch):
         with monkeypatch.context() as full:
             full.setattr(background.Path, "rename", failing(errno.ENOSPC))
             assert background.main(["create", str(tmp_path)]) == 1

@@ -41,16 +41,16 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 OK = reply({"done": True})
 TRUNCATED = reply(b'{"done": ', Content_Length="100")
 BROKEN_CHUNKS = Reply(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"don\r\n')
-BAD_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
-NO_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
+INVALID_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
+NOT_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
 BROKEN = {
     "hang up": HANG_UP,
     "reset": RESET,
     "truncated body": TRUNCATED,
     "truncated error": reply(b'{"mess', 500, Content_Length="100"),
     "chunks that end early": BROKEN_CHUNKS,
-    "a chunk without a size": BAD_CHUNK,
-    "no http": NO_HTTP,
+    "a chunk without a size": INVALID_CHUNK,
+    "no http": NOT_HTTP,
 }
 each_broken = pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 idempotent = pytest.mark.parametrize("method", ["GET", "DELETE"])

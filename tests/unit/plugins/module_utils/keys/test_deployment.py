@@ -224,7 +224,7 @@ def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tupl
     assert evidence.withdrawn is None
 
 
-def test_rollback_returns_to_the_new_key_if_the_previous_one_is_revoked_meanwhile(
+def test_rollback_restores_the_new_key_if_the_previous_one_is_revoked_meanwhile(
     rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, old = rotated

@@ -246,7 +246,7 @@ def test_event_that_was_not_put_is_emitted_after_a_restart(
     assert len(taken) == len(set(taken)) == 80
 
 
-def test_event_left_in_the_queue_is_emitted_after_a_restart(source: EventSource) -> None:
+def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> None:
     """As when a rulebook ends: the source is cancelled after the rules have stopped taking events."""
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
@@ -441,7 +441,7 @@ def test_refused_key_fails(source: EventSource, skip: int) -> None:
         source.run(100)
 
 
-def test_wrong_address_fails(source: EventSource) -> None:
+def test_base_url_without_the_api_fails(source: EventSource) -> None:
     with pytest.raises(NotFound):
         source.run(100, base_url=source.sandbox.base_url + "/nowhere")
 
