@@ -83,7 +83,7 @@ class Page:
         return evaluated["result"].get("value")
 
     def emulate(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
-        """Set the size of the window in pixels, the colour scheme, and screen or print."""
+        """Set the size of the window in pixels, the color scheme, and screen or print."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call(
             "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]

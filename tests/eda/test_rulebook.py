@@ -82,8 +82,8 @@ def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start,
     sandbox.api("POST", f"/projects/{PROJECT}/branches", {"branch": {"name": "b"}, "endpoints": []})
     running.wait_for(lambda: "failed=0" in running.output)
     output = running.end()
-    harmless = touch.replace("{{", "{ {") + r"\x1b[31m$ ANSIBLE_VAULT;1.1"
-    assert f"DEBUG {harmless}" in output
+    displayable = touch.replace("{{", "{ {") + r"\x1b[31m$ ANSIBLE_VAULT;1.1"
+    assert f"DEBUG {displayable}" in output
     assert "SHOWN { { lookup('ansible.builtin.pipe'" in output
     assert not (tmp_path / "rendered").exists()
 

@@ -83,7 +83,7 @@ class Account:
         self._older: dict[str, str] = {}
         self.consumers.mkdir()
         with closing(sqlite3.connect(self._database)) as database, database as _transaction:
-            # Ids that no other number in the output looks like.
+            # Ids that differ from all other numbers in the output.
             database.execute("UPDATE sqlite_sequence SET seq = 7000 WHERE name = 'api_keys'")
         sandbox.api("POST", "/api_keys", {"key_name": OTHER_KEY})
         self._observer = sandbox.api("POST", "/api_keys", {"key_name": "observer"})["key"]

@@ -27,7 +27,7 @@ def complete(account: Account) -> bool:
 
 
 def repair(account: Account) -> None:
-    """The next undisturbed run repairs what is left."""
+    """The next undisturbed run completes the rotation."""
     run = account.run(api_key_rotation_max_age="30d")
     assert not unrepaired(account, run), "\n".join([*unrepaired(account, run), run.end()])
 

@@ -193,7 +193,7 @@ def other_process():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder that looks like a sandbox's, without the marker."""
+    """A folder with the files of a sandbox, without the marker."""
     folder = background.Folder(tmp_path / "sandbox")
     folder.server.mkdir(parents=True)
     for path in (folder.bundle, folder.seed, folder.lock, folder.server / "module.py"):

@@ -409,7 +409,7 @@ def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) 
 
 
 def test_many_tasks_create_one_object(sandbox: Sandbox, client: Client) -> None:
-    """All of them look before one of them creates: the others get a 409."""
+    """All tasks find nothing before one of them creates the object, and the others get a 409."""
     sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body={"branches": []}, times=2)
     assert [task(client, "POST", **PREVIEW)["changed"] for _run in range(2)] == [True, False]
     assert branches(sandbox) == ["main", "preview"]

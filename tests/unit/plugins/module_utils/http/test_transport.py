@@ -319,7 +319,7 @@ def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: lis
     ],
     ids=["none", "seconds", "spaces", "maximum", "too long", "far too long", "future date", "past date"],
 )
-def test_retry_after_is_honoured_and_clamped(serve: Serve, status: int, retry_after: str, pause: float) -> None:
+def test_retry_after_is_honored_and_clamped(serve: Serve, status: int, retry_after: str, pause: float) -> None:
     served = serve(reply({}, status, Retry_After=retry_after), OK)
     served.client.get("projects")
     assert served.clock.pauses == [pause]
@@ -359,7 +359,7 @@ def test_a_retry_after_date_is_compared_with_the_date_of_the_response(serve: Ser
         "negative",
         "text",
         "fraction",
-        "very long number",
+        "number of many digits",
         "half a date",
         "year out of range",
         "exponent",
@@ -375,7 +375,7 @@ def test_an_unreadable_retry_after_falls_back_to_backoff(
     assert served.clock.pauses == [0.5]
 
 
-def test_retry_after_is_honoured_for_post(serve: Serve) -> None:
+def test_retry_after_is_honored_for_post(serve: Serve) -> None:
     served = serve(reply({}, 429, Retry_After="9"), OK)
     METHODS["POST"](served.client)
     assert served.clock.pauses == [9]

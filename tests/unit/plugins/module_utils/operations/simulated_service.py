@@ -82,7 +82,7 @@ class Service:
 
 
 def running(name: str, elapsed: float) -> str:
-    """Every operation is running for ever."""
+    """No operation ever ends."""
     return "running"
 
 

@@ -177,7 +177,7 @@ def test_under_a_rate_limit_every_project_is_polled_in_turn(
     assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
 
 
-def test_retry_after_is_honoured_by_the_next_run(
+def test_retry_after_is_honored_by_the_next_run(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(running, projects=10)
