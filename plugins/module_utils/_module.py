@@ -98,6 +98,6 @@ def _exit(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
     if not module._diff:
         result.pop("diff", None)
-    # At exit, the interpreter searches for reference cycles. In a process that ends anyway, that is time lost.
+    # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
     gc.freeze()
     end(**result)

@@ -56,7 +56,7 @@ def send_when_unlocked(
                 since = acted_since.isoformat() if acted_since else None
                 return {**result, "_state": {**lock.to_json(), "locked": True, "acted_since": since}}
             if not lock.operations:
-                # Nothing is known that would end the lock.
+                # Without a project id, its operations cannot be listed.
                 refusals += 1
                 pause = max(poll_interval(refusals, limits.interval), retry_after)
                 client.clock.sleep(min(pause, deadline.remaining()))

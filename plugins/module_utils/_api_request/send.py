@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sends the request of a task unless the object shows that nothing has to be sent, and finds out what a lost response said."""
+"""Sends the request of a task if it is needed. After a lost response, looks up the outcome."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from .transport import Transport
 MAX_WORKERS = MAX_CONNECTIONS
 SUCCESS = range(200, 300)
 NO_CONTENT = 204
-# A Date that is further off than this is no clock's.
+# A Date that differs more than this is not the time of a clock.
 MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 
 

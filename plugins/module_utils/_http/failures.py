@@ -71,7 +71,7 @@ def _about_earlier(request: Request, acted_before: bool) -> str:
 
 
 def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
-    """What happened, without the libraries' wrappings, and what to do."""
+    """What happened, without the errors that the libraries wrap around it, and what to do."""
     from requests.exceptions import InvalidSchema, InvalidURL
     from urllib3.exceptions import HTTPError
 

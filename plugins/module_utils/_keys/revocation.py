@@ -17,7 +17,7 @@ from .evidence import Evidence, RotationRefused
 from .record import COMMITTED, checksum
 from .rotation import Rotation, keys_in_use, remaining_grace_period, surplus
 
-# The Date header has whole seconds only.
+# The Date header has a resolution of one second.
 CLOCK_TOLERANCE = timedelta(seconds=2)
 
 

@@ -108,7 +108,7 @@ class SeenOperations:
             self.remember({**change.operation, "status": change.previous_status})
 
     def complete(self, result: PollResult) -> bool:
-        """End a poll after its changes were remembered, and forget what is no longer needed. Returns whether anything has changed."""
+        """End a poll after its changes were remembered. Returns whether what is remembered has changed."""
         is_first = self.new_since is not None
         if is_first:
             self.new_since, self.forgotten_until = None, result.unread_before

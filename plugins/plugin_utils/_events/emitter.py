@@ -25,14 +25,14 @@ logger = logging.getLogger("clouddb.control.operations")
 
 
 class EventQueue(Protocol):
-    """What a rulebook gives an event source to put its events into."""
+    """The queue that a rulebook passes to an event source."""
 
     async def put(self, event: Any, /) -> None:
         """Put one event into the queue."""
 
 
 class EventEmitter:
-    """Puts events into a queue; C(feedback) brings back each event that the rules confirm, where the rulebook asks for that."""
+    """Puts events into a queue; C(feedback) returns each event that the rules confirm, if the rulebook enables it."""
 
     def __init__(self, queue: EventQueue, feedback: asyncio.Queue[Any] | None):
         self._queue = queue

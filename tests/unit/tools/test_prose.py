@@ -107,8 +107,8 @@ def test_terms_to_avoid_are_found_in_names(tmp_path: Path, source: str) -> None:
 
 
 def test_the_name_of_a_file_is_checked(tmp_path: Path) -> None:
-    (tmp_path / "test_whole_lists.py").touch()
-    assert list(avoided_names(names(tmp_path / "test_whole_lists.py"))) == [(1, "whole ==> complete, all")]
+    (tmp_path / "test_whole_file.py").touch()
+    assert list(avoided_names(names(tmp_path / "test_whole_file.py"))) == [(1, "whole ==> complete, all")]
 
 
 def test_names_of_others_are_not_checked(tmp_path: Path) -> None:

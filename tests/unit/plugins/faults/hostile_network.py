@@ -367,7 +367,7 @@ def seconds_without_processor(process: int) -> float:
 
 
 def run_case(name: str, case: Case, task: Task) -> None:
-    """Run the task and leave this process the way a module does, with all that Python does at its end."""
+    """Run the task and exit as a module does, including Python's finalization."""
     signal.alarm(int(MAX_SECONDS))
     if case.proxy:
         os.environ["HTTPS_PROXY"] = case.proxy

@@ -140,7 +140,7 @@ def test_umask_does_not_restrict_the_owner(path: Path) -> None:
 def test_file_that_is_being_created_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch, is_completed: bool
 ) -> None:
-    """Another task has created it, and its umask has left no rights."""
+    """Another task has created it, with a umask that removes all permissions."""
     path.touch()
     path.chmod(0)
     opened = file_lock.open_regular_file

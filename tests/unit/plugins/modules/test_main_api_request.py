@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""main() of api_request against the sandbox: secrets, wrong options, and the first and the next run of a playbook."""
+"""main() of api_request against the sandbox: secrets, invalid options, and the first and the next run of a playbook."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_created_after_accepts_a_timestamp_and_includes_it(sandbox: Sandbox, cli
 
 
 def test_an_age_is_measured_by_the_clock_of_the_service(sandbox: Sandbox, client: Client) -> None:
-    # The client's own clock is another one altogether: it stands at 2026-11-21.
+    # The client's own clock differs: it is stopped at 2026-11-21.
     sandbox.advance(3600)
     assert ids(task(client, project_id=SHOP, created_after="80m")) == []
     assert ids(task(client, project_id=SHOP, created_after="100m")) == ["shop-4"]

@@ -22,7 +22,7 @@ DAY = 86400
 
 
 def operation(name: str, *timeline: tuple[float, str], age: float = 0, **fields: str) -> dict[str, Any]:
-    """One for the seed: its statuses and when it gets there, in seconds from now."""
+    """An operation for the seed, with its statuses by seconds from now."""
     return {
         "id": name,
         "action": "start_compute",

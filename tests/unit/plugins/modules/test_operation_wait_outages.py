@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operation_wait against the sandbox with a service that is down, with wrong clocks, with many operations, and in several runs."""
+"""operation_wait against the sandbox with a service that is down, with incorrect clocks, with many operations, and in several runs."""
 
 from __future__ import annotations
 

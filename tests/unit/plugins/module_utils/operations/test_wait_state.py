@@ -115,7 +115,7 @@ def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
 ) -> None:
     service = service_of(running)
     saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
-    # The monotonic clock begins anew.
+    # The monotonic clock starts at 0 again.
     clock.elapsed -= 900
     assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
 
