@@ -99,7 +99,7 @@ class Client:
         except UnsupportedJson as error:
             decoded, problem = None, str(error)
         except ValueError:
-            decoded, problem = None, _why_not_json(response.content)
+            decoded, problem = None, _json_problem(response.content)
         result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
         if problem:
             raise result.unexpected(problem)
@@ -120,7 +120,7 @@ def path_of(segments: Sequence[str | int]) -> str:
     return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
-def _why_not_json(content: bytes) -> str:
+def _json_problem(content: bytes) -> str:
     if not content.strip():
         return "its body is empty"
     if content.lstrip()[:1] == b"<":

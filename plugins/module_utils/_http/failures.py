@@ -54,7 +54,7 @@ def error_of(
     message = _message(attempt, name, connection, seconds)
     if attempts > 1:
         message += f" {attempts} attempts were made."
-    message += _about_earlier(request, acted_before and not attempt.was_sent)
+    message += _earlier_attempt_note(request, acted_before and not attempt.was_sent)
     return ServiceUnreachable(
         connection.redact(message),
         request.method,
@@ -66,7 +66,7 @@ def error_of(
     )
 
 
-def _about_earlier(request: Request, acted_before: bool) -> str:
+def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
     return " An earlier attempt may have been carried out." if acted_before and request.method != "GET" else ""
 
 
@@ -189,7 +189,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     if response.attempts > 1:
         message += f" after {response.attempts} attempts"
     message += f": {body['message'].rstrip('.')}." if "message" in body else "."
-    message += _about_earlier(request, response.acted_before)
+    message += _earlier_attempt_note(request, response.acted_before)
     error_class: type[StatusError] = StatusError
     if status == 401:
         error_class = Unauthorized

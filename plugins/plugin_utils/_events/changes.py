@@ -180,9 +180,9 @@ def poll_operations(client: Client, project_id: str, seen: SeenOperations, actio
                 raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
         listed = {operation["id"]: operation for operation in page.items}
         found.update(listed)
-        is_worth_reading_on = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
+        needs_next_page = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
         missing.difference_update(listed)
-        if any(seen.is_reached(operation) for operation in page.items) and not (missing and is_worth_reading_on):
+        if any(seen.is_reached(operation) for operation in page.items) and not (missing and needs_next_page):
             unread_before = parse_timestamp(page.items[-1]["created_at"])
             break
     missing_ids = []
