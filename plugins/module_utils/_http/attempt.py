@@ -59,7 +59,7 @@ class Attempt(threading.Thread):
             self._end()
 
     def _end(self) -> None:
-        """Release the connection, and an outcome that nobody waits for: its traceback would keep sockets open."""
+        """Release the connection, and the outcome if abandoned: its traceback would keep sockets open."""
         with _ownership:
             if self._connection is not None and self._connection.attempt is self:
                 self._connection.attempt = None

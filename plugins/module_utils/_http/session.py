@@ -87,7 +87,7 @@ class FinalResponse(HTTPResponse):
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()
         if self.status == 101:
-            # What follows on this connection would be another protocol, which nobody asked for.
+            # What follows on this connection would be another protocol, which was not requested.
             self.will_close = True
 
     def _close_conn(self) -> None:
