@@ -68,6 +68,6 @@ def target(session: nox.Session, target_python: str) -> None:
     """Run compile and import tests and the modules' unit tests with the Python of a target."""
     if not shutil.which(f"python{target_python}"):
         # nox handles missing interpreters of sessions the same way.
-        leave = session.error if "CI" in os.environ else session.skip
-        leave(f"Python {target_python} was not found.")
+        stop = session.error if "CI" in os.environ else session.skip
+        stop(f"Python {target_python} was not found.")
     check(session, NEWEST, "target", "--", target_python)

@@ -69,7 +69,7 @@ notes:
 
 
 def _for_plugins(documentation: str) -> str:
-    """The same options, with the environment variables as plugins have them: looked up by Ansible itself."""
+    """The same options for plugins, for which Ansible itself reads the environment variables."""
     for option in ENVIRONMENT:
         documentation = documentation.replace(
             f"  {option}:\n", f"  {option}:\n    env: [{{name: CLOUDDB_{option.upper()}}}]\n"

@@ -97,7 +97,7 @@ def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
         with open(descriptor, "wb", buffering=0) as file:
             yield TemporaryFile(path, file, target)
     finally:
-        # It is gone when it was renamed.
+        # It no longer exists after it was renamed.
         with suppress(OSError):
             os.unlink(path)
 
@@ -143,7 +143,7 @@ def _require_changeable(path: str, subject: str) -> None:
 
 
 def _is_mount_point(path: str) -> bool:
-    """Whether something is mounted there, such as a file in a container; False where Linux does not say."""
+    """Whether the path is a mount point, such as a file in a container; False if Linux does not tell."""
     # As proc_pid_mountinfo(5) writes it. The device number does not say it: files of overlay file systems have others.
     escaped = os.fsencode(path)
     for character in b"\\ \t\n":
@@ -168,7 +168,7 @@ def remove_temporary_files(folder: str, prefix: str) -> None:
 def _write(file: FileIO, content: bytes) -> None:
     remaining = content
     while remaining:
-        # A disk that is nearly full takes a part, and reports the error when it is offered the rest.
+        # A disk that is nearly full accepts a part, and reports the error at the next write.
         remaining = remaining[file.write(remaining) :]
     os.fsync(file.fileno())
 

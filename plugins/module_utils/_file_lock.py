@@ -55,7 +55,7 @@ def _open(path: str, deadline: Deadline) -> FileIO:
     while True:
         with suppress(FileExistsError):
             file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "rb+")
-            # The umask may have taken rights from its owner, so that other tasks could not open it.
+            # The umask may have restricted the owner, so that other tasks could not open it.
             os.fchmod(file.fileno(), 0o600)
             return file
         # Its holder may remove it meanwhile.
@@ -75,7 +75,7 @@ def _open(path: str, deadline: Deadline) -> FileIO:
 
 
 def _is_being_created(path: str) -> bool:
-    """Whether it is this user's, and has the rights that the umask has left until they are set."""
+    """Whether this user owns the file, and its mode is one that the umask gives until it is set."""
     status = os.lstat(path)
     return status.st_uid == os.geteuid() and status.st_mode & 0o600 != 0o600
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decodes JSON that others have written."""
+"""Decodes untrusted JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def decode(content: bytes | str) -> Any:
     The names of fields contain no templates: ansible-core up to 2.18 does not keep track of who has written a name.
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-    # Before decoding, because no deadline ends that. To tell those within texts apart would take longer.
+    # Before decoding, because no deadline ends that. To exclude those within strings would take longer.
     if sum(map(text.count, "[{,")) > MAX_VALUES:
         raise UnsupportedJson(f"it has more than {MAX_VALUES:,} values")
     try:
@@ -63,7 +63,7 @@ def _too_deep() -> UnsupportedJson:
 
 
 def _integer(digits: str) -> int:
-    # Converting any number of digits takes any time.
+    # The time to convert digits grows with the square of their number.
     if len(digits) > 20 or not -MAX_INTEGER <= int(digits) < MAX_INTEGER:
         raise UnsupportedJson(f"the number {displayable(digits, 30)} is too large")
     return int(digits)

@@ -62,7 +62,7 @@ def run_module(module: AnsibleModule, run: Run) -> None:
             module.no_log_values.update(encodings(connection.api_key))
         result = run(module.params, Client(connection), module.check_mode)
     except ClouddbError as error:
-        _end(module, module.fail_json, error.as_result())
+        _exit(module, module.fail_json, error.as_result())
     except Exception as error:  # pylint: disable=broad-except
         # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
         unexpected = {"kind": "unexpected", "exception": type(error).__name__}
@@ -72,7 +72,7 @@ def run_module(module: AnsibleModule, run: Run) -> None:
             exception="\n".join(map(displayable, traceback.format_exc().splitlines())),
         )
     else:
-        _end(module, module.exit_json, result)
+        _exit(module, module.exit_json, result)
 
 
 def _refuse_null(module: AnsibleModule) -> None:
@@ -92,12 +92,12 @@ def _refuse_null(module: AnsibleModule) -> None:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
 
 
-def _end(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
+def _exit(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
     if not module._diff:
         result.pop("diff", None)
-    # At exit, the interpreter searches for reference cycles. In a process that ends anyway, that is time lost.
+    # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
     gc.freeze()
     end(**result)

@@ -38,7 +38,7 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
     return value
 
 
-def _from_0(zero: bool) -> str:
+def _lower_bound(zero: bool) -> str:
     return "from 0" if zero else "greater than 0 and up"
 
 
@@ -46,7 +46,7 @@ def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]
     if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
-        raise InvalidOption(option, f"must be a number of seconds {_from_0(zero)} to {MAX_SECONDS}, not {value}")
+        raise InvalidOption(option, f"must be a number of seconds {_lower_bound(zero)} to {MAX_SECONDS}, not {value}")
     return value
 
 
@@ -59,7 +59,7 @@ def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest:
     if not 0 <= value <= largest or (value == 0 and not zero):
         raise InvalidOption(
             option,
-            f"must be a number of seconds {_from_0(zero)} to {largest}, or a duration such as {AGE_EXAMPLES}, not '{params[option]}'",
+            f"must be a number of seconds {_lower_bound(zero)} to {largest}, or a duration such as {AGE_EXAMPLES}, not '{params[option]}'",
         )
     return value
 

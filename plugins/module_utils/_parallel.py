@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calls functions in threads that nobody has to wait for."""
+"""Calls functions in threads that can be abandoned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class AbandonedError(BaseException):
-    """Ends a thread that nobody waits for any more."""
+    """Ends an abandoned thread."""
 
 
 class Worker(threading.Thread):
@@ -36,7 +36,7 @@ class Worker(threading.Thread):
 
 
 def end_if_abandoned() -> None:
-    """To be called before each request. Raises AbandonedError in a worker that nobody waits for any more."""
+    """To be called before each request. Raises AbandonedError in an abandoned worker."""
     thread = threading.current_thread()
     if isinstance(thread, Worker) and thread.is_abandoned:
         raise AbandonedError

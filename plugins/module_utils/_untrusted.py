@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts that others have written: ids are checked, other texts are made harmless for terminals and for templates."""
+"""Untrusted texts: ids are checked, other texts are made displayable and contain no templates."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
         return WaitState(clock, timeout, refs)
     if operation_ids is not None:
         return WaitState(clock, timeout, [OperationRef(project_id, operation_id) for operation_id in operation_ids])
-    return WaitState(clock, timeout, to_list=UnfinishedOperations(project_id, lookback))
+    return WaitState(clock, timeout, unlisted=UnfinishedOperations(project_id, lookback))
 
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:

@@ -35,7 +35,7 @@ def test_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) 
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}
     [refusal] = job.results("Show that the revoked key is refused")
     assert "the service responds with status 401" in refusal["msg"]
-    # The keys were removed with the sandbox, so the test searches for everything that looks like one.
+    # The keys were removed with the sandbox, so the test searches for all texts in the form of a key.
     for path in job.artifacts.rglob("*"):
         assert path.name == WITH_ENVIRONMENT or not path.is_file() or not SECRET.search(path.read_bytes()), path
 

@@ -31,9 +31,7 @@ def row_size(job: Job, task: str) -> int:
     return len(json.dumps(event))
 
 
-def test_a_summary_takes_kilobytes_of_an_event_that_a_list_does_not_fit_into(
-    controller: Controller, tmp_path: Path
-) -> None:
+def test_a_summary_fits_into_an_event_and_a_list_does_not(controller: Controller, tmp_path: Path) -> None:
     tasks = [
         {"name": name, "clouddb.control.operation_info": {"page_size": 1000, **options}}
         for name, options in RESULTS.items()

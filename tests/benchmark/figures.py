@@ -19,8 +19,8 @@ from ansible_collections.clouddb.control.tests.benchmark.report import IMPORTS, 
 
 Results = dict[str, Any]
 
-# Colours of the Okabe-Ito palette, which colour-blind readers can distinguish. Markers and labels differ as well.
-OURS, OTHER, THIRD, GREY = "#0072B2", "#D55E00", "#E69F00", "#767676"
+# Colors of the Okabe-Ito palette, which color-blind readers can distinguish. Markers and labels differ as well.
+OURS, OTHER, THIRD, GRAY = "#0072B2", "#D55E00", "#E69F00", "#767676"
 
 pyplot.rcParams.update(
     {
@@ -47,12 +47,10 @@ def task_cost(results: Results) -> Any:
     complete = [measured["tasks"]["default"][name]["min"] for name in names]
     process = [measured["processes"][name]["wall"] for name in names]
     owners = (("ansible", THIRD), ("requests", OTHER), ("collection", OURS))
-    imported = [sum(imports[name][owner] for owner, _colour in owners) for name in names]
+    imported = [sum(imports[name][owner] for owner, _color in owners) for name in names]
     parts = {
         "Ansible on the controller": ([max(0.0, all_ - own) for all_, own in zip(complete, process)], "#bbbbbb"),
-        **{
-            f"imports: {IMPORTS[owner]}": ([imports[name][owner] for name in names], colour) for owner, colour in owners
-        },
+        **{f"imports: {IMPORTS[owner]}": ([imports[name][owner] for name in names], color) for owner, color in owners},
         "other: start of Python, unpacking, the request": (
             [max(0.0, own - part) for own, part in zip(process, imported)],
             "#e4e4e4",
@@ -61,8 +59,8 @@ def task_cost(results: Results) -> Any:
     figure, axes = pyplot.subplots(figsize=(9, 1.4 + 0.6 * len(names)))
     titles = [TASK_NAMES[name] for name in names]
     left = [0.0] * len(names)
-    for label, (seconds, colour) in parts.items():
-        axes.barh(titles, seconds, left=left, color=colour, label=label, edgecolor="white", height=0.6)
+    for label, (seconds, color) in parts.items():
+        axes.barh(titles, seconds, left=left, color=color, label=label, edgecolor="white", height=0.6)
         left = [begin + part for begin, part in zip(left, seconds)]
     for position, seconds in enumerate(complete):
         axes.text(left[position], position, f" {seconds * 1000:.0f} ms", va="center")
@@ -81,12 +79,12 @@ def scale(results: Results) -> Any:
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.2))
     quantities = {"cpu": ("Processor time", "seconds"), "peak_mib": ("Peak memory", "MiB")}
     for axes, (quantity, (title, unit)) in zip(panels, quantities.items()):
-        for program, label, colour, marker in (
-            ("task", "complete task", GREY, "^"),
+        for program, label, color, marker in (
+            ("task", "complete task", GRAY, "^"),
             ("module", "the module alone", OURS, "o"),
             ("loop", "bare requests loop", OTHER, "s"),
         ):
-            axes.plot(items, [case[program][quantity] for case in cases], color=colour, marker=marker, label=label)
+            axes.plot(items, [case[program][quantity] for case in cases], color=color, marker=marker, label=label)
         axes.set(title=title, xlabel="operations listed, 100 per page", ylabel=unit, xlim=(0, None), ylim=(0, None))
         axes.xaxis.set_major_formatter("{x:,.0f}")
     panels[0].legend()
@@ -107,7 +105,7 @@ def waits(results: Results) -> Any:
         for position, name in enumerate(names):
             values = [each[name][quantity] for each in by_variant.values() if name in each]
             axes.plot(values, [position] * len(values), color="#bbbbbb", linewidth=2, zorder=1)
-        for variant, label, colour, marker in (
+        for variant, label, color, marker in (
             ("operation_wait", "operation_wait", OURS, "o"),
             ("uri", "uri, until, delay: 5", OTHER, "s"),
         ):
@@ -116,7 +114,7 @@ def waits(results: Results) -> Any:
                 for position, name in enumerate(names)
                 if name in by_variant[variant]
             ]
-            axes.scatter(*zip(*found), color=colour, marker=marker, s=55, label=label, zorder=2)
+            axes.scatter(*zip(*found), color=color, marker=marker, s=55, label=label, zorder=2)
         axes.set(xscale="log", title=title)
         axes.xaxis.set_major_formatter("{x:g}")
     panels[0].set_yticks(range(len(names)), [f"{operations} × {duration} s" for operations, duration in names])
@@ -138,7 +136,7 @@ def schedules(results: Results) -> Any:
             kind: [(intervals[band]["requests"], factor * intervals[band][quantity]) for intervals in measured[kind]]
             for kind in ("growing", "fixed", "ours")
         }
-        axes.scatter(*zip(*points["growing"]), color=GREY, marker="x", s=30, label="other growing intervals")
+        axes.scatter(*zip(*points["growing"]), color=GRAY, marker="x", s=30, label="other growing intervals")
         axes.plot(*zip(*points["fixed"]), color=OTHER, marker="s", label="fixed interval")
         axes.scatter(*zip(*points["ours"]), color=OURS, marker="o", s=90, label="operation_wait", zorder=3)
         for intervals, point in zip(measured["fixed"], points["fixed"]):

@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
     """Responds to a GET request with the page of its path."""
 
     protocol_version = "HTTP/1.1"
-    # Headers and body leave in one packet, so that no delayed acknowledgement slows the response.
+    # Headers and body leave in one packet, so that no delayed acknowledgment slows the response.
     wbufsize = -1
 
     def do_GET(self) -> None:

@@ -49,7 +49,7 @@ class SimulatedService:
         self.clock = self._time.clock
         self.requests = 0
 
-    def until(self, deadline: Deadline) -> SimulatedService:
+    def with_deadline(self, deadline: Deadline) -> SimulatedService:
         return self
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:

@@ -83,7 +83,7 @@ class Page:
         return evaluated["result"].get("value")
 
     def emulate(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
-        """Set the size of the window in pixels, the colour scheme, and screen or print."""
+        """Set the size of the window in pixels, the color scheme, and screen or print."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call(
             "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
@@ -136,7 +136,7 @@ def chromium() -> Iterator[Page]:
     """Start a browser with a temporary profile, and stop it in the end."""
     to_browser, from_browser = os.pipe(), os.pipe()
 
-    def as_3_and_4() -> None:
+    def set_up_descriptors() -> None:
         # The protocol requires these file descriptors. Either may be in use by a pipe, so copy the pipes first.
         ends = os.dup(to_browser[0]), os.dup(from_browser[1])
         for number, end in enumerate([os.dup(end) for end in ends], start=3):
@@ -149,7 +149,7 @@ def chromium() -> Iterator[Page]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             close_fds=False,
-            preexec_fn=as_3_and_4,
+            preexec_fn=set_up_descriptors,
         )
         os.close(to_browser[0])
         os.close(from_browser[1])

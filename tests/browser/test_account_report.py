@@ -18,13 +18,13 @@ SCHEMES = ("light", "dark")
 # Contrast of each text with its background, as WCAG 2 defines it.
 CONTRAST = """
 (() => {
-  const parts = colour => colour.match(/[\\d.]+/g).map(Number);
-  const light = colour => parts(colour).slice(0, 3).map(v => v / 255)
+  const parts = color => color.match(/[\\d.]+/g).map(Number);
+  const light = color => parts(color).slice(0, 3).map(v => v / 255)
     .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4).reduce((sum, v, n) => sum + v * [.2126, .7152, .0722][n], 0);
   const ground = element => {
     for (; element; element = element.parentElement) {
-      const colour = getComputedStyle(element).backgroundColor;
-      if (parts(colour)[3] !== 0) return colour;
+      const color = getComputedStyle(element).backgroundColor;
+      if (parts(color)[3] !== 0) return color;
     }
   };
   const low = new Set();
@@ -127,7 +127,7 @@ def test_contrast(opened: Page, scheme: str) -> None:
     assert opened.evaluate(CONTRAST) == []
 
 
-def test_dark_light_and_print_colours(opened: Page) -> None:
+def test_dark_light_and_print_colors(opened: Page) -> None:
     backgrounds = set()
     for scheme in SCHEMES:
         opened.emulate(1280, scheme=scheme)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from blocks import Block, blocks_of, guides
 from conftest import CHECKOUT
+from replacements import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, MESSAGES_GUIDE, NOT_RUN, REPLACED_COMMANDS
 from shell import Shell
-from stand_ins import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, MESSAGES_GUIDE, NOT_RUN, STAND_INS
 from transcript import commands_of
 
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -36,10 +36,12 @@ def test_guide(guide: str, shell: Shell, sandbox: Sandbox) -> None:
             file.write_text(with_account(block.content), encoding="utf-8")
             continue
         assert block.language == "console", (
-            f"{block} is neither a file nor a console block, and is not listed in stand_ins.py."
+            f"{block} is neither a file nor a console block, and is not listed in replacements.py."
         )
         for command in commands_of(block.content):
-            text = STAND_INS[command.text][0] if command.text in STAND_INS else with_account(command.text)
+            text = (
+                REPLACED_COMMANDS[command.text][0] if command.text in REPLACED_COMMANDS else with_account(command.text)
+            )
             status, printed = shell.run(text)
             print(f"$ {command.text}\n{printed}")  # pytest shows it when a test fails
             if (status != 0) != command.must_fail:
@@ -57,4 +59,4 @@ def test_exceptions_exist_in_the_guides() -> None:
         if block.language == "console" and is_run(block)
         for command in commands_of(block.content)
     }
-    assert set(STAND_INS) <= commands
+    assert set(REPLACED_COMMANDS) <= commands

@@ -14,7 +14,7 @@ sys.path.insert(0, str(CHECKOUT / "docs" / "site"))
 
 from links import REPOSITORY, broken_links
 
-GOOD = [
+VALID_LINKS = [
     "",
     "#here",
     "two.html",
@@ -23,11 +23,13 @@ GOOD = [
     f"{REPOSITORY}README.md",
     "https://example.com/anything",
 ]
-BAD = ["#there", "three.html", "two.html#here", "missing.svg", f"{REPOSITORY}no-such-file.md", "/two.html"]
+BROKEN_LINKS = ["#there", "three.html", "two.html#here", "missing.svg", f"{REPOSITORY}no-such-file.md", "/two.html"]
 
 
 def test_broken_links_are_found(tmp_path: Path) -> None:
     (tmp_path / "figure.svg").touch()
     (tmp_path / "two.html").write_text('<p id="there">')
-    (tmp_path / "one.html").write_text('<p id="here">' + "".join(f'<a href="{link}"></a>' for link in GOOD + BAD))
-    assert broken_links(tmp_path, CHECKOUT) == sorted(f"one.html: {link}" for link in BAD)
+    (tmp_path / "one.html").write_text(
+        '<p id="here">' + "".join(f'<a href="{link}"></a>' for link in VALID_LINKS + BROKEN_LINKS)
+    )
+    assert broken_links(tmp_path, CHECKOUT) == sorted(f"one.html: {link}" for link in BROKEN_LINKS)

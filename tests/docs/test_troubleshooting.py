@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from blocks import blocks_of
 from conftest import CHECKOUT, PROJECTS
-from stand_ins import MESSAGES_GUIDE
+from replacements import MESSAGES_GUIDE
 from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run

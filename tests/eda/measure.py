@@ -144,7 +144,7 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         return sum(entry["user_agent"].startswith("clouddb.control/") for entry in log["requests"])
 
     asyncio.run(follow())
-    happened = changes(path / "db", times["since"], times["until"])
+    expected = changes(path / "db", times["since"], times["until"])
     # The last status of each of their operations, which may have come after the time.
     last = changes(path / "db", times["since"], times["end"])
     latest = {name: status for (name, status), _moment in sorted(last.items(), key=lambda item: item[1])}
@@ -152,18 +152,18 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"])
         for _moment, event in recorder.events
     }
-    operations = {name for name, _status in happened}
+    operations = {name for name, _status in expected}
     delays_of: dict[tuple[str, str], list[float]] = {}
     for moment, event in recorder.events:
         operation = event["clouddb"]["operation"]
         updated = datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp()
-        if (operation["id"], operation["status"]) in happened:
+        if (operation["id"], operation["status"]) in expected:
             delays_of.setdefault((operation["id"], operation["status"]), []).append(moment - updated)
     delays = sorted(delay for each in delays_of.values() for delay in each)
-    skipped = [change for change in happened if change not in delays_of]
+    skipped = [change for change in expected if change not in delays_of]
     print(f"requests sent: {times['sent'] - times['sent before']:.0f} in {seconds:.0f} s")
     print(
-        f"changes that happened: {len(happened)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(delays_of)}"
+        f"changes that happened: {len(expected)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(delays_of)}"
     )
     print(f"without an event because a later change came before the next poll: {len(skipped)}")
     print(

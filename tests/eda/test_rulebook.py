@@ -82,8 +82,8 @@ def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start,
     sandbox.api("POST", f"/projects/{PROJECT}/branches", {"branch": {"name": "b"}, "endpoints": []})
     running.wait_for(lambda: "failed=0" in running.output)
     output = running.end()
-    harmless = touch.replace("{{", "{ {") + r"\x1b[31m$ ANSIBLE_VAULT;1.1"
-    assert f"DEBUG {harmless}" in output
+    displayable = touch.replace("{{", "{ {") + r"\x1b[31m$ ANSIBLE_VAULT;1.1"
+    assert f"DEBUG {displayable}" in output
     assert "SHOWN { { lookup('ansible.builtin.pipe'" in output
     assert not (tmp_path / "rendered").exists()
 
@@ -144,7 +144,7 @@ def test_invalid_argument_fails(start: Start) -> None:
     assert "or a duration such as 90s, 5m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
 
 
-def test_arguments_are_taken_from_variables(sandbox: Sandbox, start: Start) -> None:
+def test_arguments_can_be_variables(sandbox: Sandbox, start: Start) -> None:
     args = {name: "{{ settings." + name + " }}" for name in ("project_ids", "statuses", "backfill", "interval")}
     settings = {"project_ids": [PROJECT], "statuses": ["failed"], "backfill": "1d", "interval": 0.5}
     rulebook = start(printing(**args), settings=settings)

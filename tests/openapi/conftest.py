@@ -27,7 +27,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest imp
 
 __all__ = ["no_delays", "plain_environment"]
 
-# The service's own client package has its OpenAPI document. The package has the MIT licence, but the document calls itself
+# The service's own client package has its OpenAPI document. The package has the MIT license, but the document calls itself
 # proprietary, so it is downloaded instead of copied into this repository.
 PACKAGE = "@neondatabase/api-client@2.7.3"
 FILE = "package/public-v2-for-users.gen.yaml"

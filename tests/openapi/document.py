@@ -142,7 +142,7 @@ class Document:
         return {**operation, "parameters": [self.resolve(parameter) for parameter in parameters]}
 
     def _document_discriminators(self) -> None:
-        """Add the properties that tell alternatives apart: the document names them, but the alternatives lack them."""
+        """Add the discriminators of alternatives: the document names them, but the alternatives lack them."""
         for schema in self.content["components"]["schemas"].values():
             if "discriminator" in schema:
                 name, mapping = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]

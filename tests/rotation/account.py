@@ -22,7 +22,7 @@ from typing import Any
 
 import requests
 from sandbox import API_KEY, Sandbox, running_sandbox
-from ways import PLAIN, Way
+from scenarios import PLAIN, Scenario
 
 FOLDER = Path(__file__).resolve().parent
 CHECKOUT = FOLDER.parents[1]
@@ -87,7 +87,7 @@ class Account:
         self._older: dict[str, str] = {}
         self.consumers.mkdir()
         with closing(sqlite3.connect(self._database)) as database, database as _transaction:
-            # Ids that no other number in the output looks like.
+            # Ids that differ from all other numbers in the output.
             database.execute("UPDATE sqlite_sequence SET seq = 7000 WHERE name = 'api_keys'")
         sandbox.api("POST", "/api_keys", {"key_name": OTHER_KEY})
         self._observer = sandbox.api("POST", "/api_keys", {"key_name": "observer"})["key"]
@@ -170,19 +170,19 @@ class Account:
 
     def run(
         self,
-        way: Way = PLAIN,
+        scenario: Scenario = PLAIN,
         *arguments: str,
         tasks: bool = False,
         event: dict[str, Any] | None = None,
         **variables: Any,
     ) -> Run:
-        """Run the role, included in this way."""
+        """Run the role, included in this scenario."""
         if event and event["what"] == "second_rotation":
             second = self.root / "second"
             event["command"] = self.command(second, PLAIN.playbook(self.variables(tasks)))
             event["environment"] = {"ROTATION_TEST": str(second)}
-        playbook = way.playbook({**self.variables(tasks), **variables})
-        return self.play(playbook, *way.arguments, *arguments, event=event)
+        playbook = scenario.playbook({**self.variables(tasks), **variables})
+        return self.play(playbook, *scenario.arguments, *arguments, event=event)
 
     def play(self, playbook: list[dict[str, Any]], *arguments: str, event: dict[str, Any] | None = None) -> Run:
         """Run a playbook until every process of the run has ended."""

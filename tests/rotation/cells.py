@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cells of the matrix, in an order whose beginning covers most pairs of step, event and way."""
+"""The cells of the matrix, in an order whose beginning covers most pairs of step, event and scenario."""
 
 from __future__ import annotations
 
@@ -10,51 +10,53 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ways import WAYS, Way
+from scenarios import SCENARIOS, Scenario
 
 # Each with the hosts that it happens to, if the step uses their connection.
 CONNECTION_EVENTS = ("unreachable", "unreachable_once", "fails", "response_lost")
 RUN_EVENTS = ("killed", "killed_after", "second_rotation")
 STARTED = "--start-at-task"
 EDITS = ("garbage", "older secret", "empty", "removed")
-VICTIMS = ("web1", "web2", "localhost")
+AFFECTED_HOSTS = ("web1", "web2", "localhost")
 
 
 class Cell(NamedTuple):
     """One disturbed run: the event, at which step, and how the role is included."""
 
-    way: str
+    scenario: str
     tasks: bool
     event: str
-    victim: str
+    host: str
     step: tuple[str, int]
 
     def __str__(self) -> str:
         number = f" #{self.step[1]}" if self.step[1] > 1 else ""
-        victim = f" {self.victim}" if self.victim else ""
+        host = f" {self.host}" if self.host else ""
         place = f" at {self.step[0]}{number}" if self.step[0] else ""
-        return f"{self.way}{', tasks' if self.tasks else ''}: {self.event}{victim}{place}"
+        return f"{self.scenario}{', tasks' if self.tasks else ''}: {self.event}{host}{place}"
 
 
-def cells_of(way: Way, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cell]:
-    """The cells of one way to include the role."""
-    yield Cell(way.name, tasks, "undisturbed", "", ("", 1))
+def cells_of(scenario: Scenario, tasks: bool, steps: list[dict[str, Any]]) -> Iterator[Cell]:
+    """The cells of one scenario to include the role."""
+    yield Cell(scenario.name, tasks, "undisturbed", "", ("", 1))
     for step in steps:
         place = (str(step["step"][0]), int(step["step"][1]))
         for event in CONNECTION_EVENTS:
-            for victim in VICTIMS:
-                if victim in step["hosts"]:
-                    yield Cell(way.name, tasks, event, victim, place)
-        for event in (*RUN_EVENTS, *((STARTED,) if way.role == "import_role" else ())):
-            yield Cell(way.name, tasks, event, "", place)
+            for host in AFFECTED_HOSTS:
+                if host in step["hosts"]:
+                    yield Cell(scenario.name, tasks, event, host, place)
+        for event in (*RUN_EVENTS, *((STARTED,) if scenario.role == "import_role" else ())):
+            yield Cell(scenario.name, tasks, event, "", place)
         # A host that is not on the play is no consumer.
-        for content in EDITS if "web2" in way.hosts else ():
-            yield Cell(way.name, tasks, f"edited: {content}", "web2", place)
+        for content in EDITS if "web2" in scenario.hosts else ():
+            yield Cell(scenario.name, tasks, f"edited: {content}", "web2", place)
 
 
 def pairs(cell: Cell) -> set[tuple[Any, ...]]:
-    """What a cell covers: pairs of way, deployment, event with its victim, and step."""
-    return set(combinations((("way", cell.way), ("tasks", cell.tasks), (cell.event, cell.victim), cell.step), 2))
+    """What a cell covers: pairs of scenario, deployment, event with its host, and step."""
+    return set(
+        combinations((("scenario", cell.scenario), ("tasks", cell.tasks), (cell.event, cell.host), cell.step), 2)
+    )
 
 
 def ordered(cells: list[Cell]) -> list[Cell]:
@@ -76,14 +78,14 @@ def ordered(cells: list[Cell]) -> list[Cell]:
 
 
 def all_cells(steps: dict[str, list[dict[str, Any]]]) -> list[Cell]:
-    """The matrix; the ways whose steps are not known have those of the first one."""
+    """The matrix; the scenarios whose steps are not known have those of the first one."""
     found: list[Cell] = []
-    for way in WAYS:
+    for scenario in SCENARIOS:
         for tasks in (False, True):
-            plain = steps[key(WAYS[0], tasks)]
-            found += cells_of(way, tasks, steps.get(key(way, tasks), plain))
+            plain = steps[key(SCENARIOS[0], tasks)]
+            found += cells_of(scenario, tasks, steps.get(key(scenario, tasks), plain))
     return ordered(found)
 
 
-def key(way: Way, tasks: bool) -> str:
-    return f"{way.name}, tasks" if tasks else way.name
+def key(scenario: Scenario, tasks: bool) -> str:
+    return f"{scenario.name}, tasks" if tasks else scenario.name

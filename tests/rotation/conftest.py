@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(CHECKOUT / "tests" / "unit" / "s
 
 from account import Account, running_account  # noqa: E402
 from cells import all_cells, key  # noqa: E402
-from ways import WAYS, Way  # noqa: E402
+from scenarios import SCENARIOS, Scenario  # noqa: E402
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
 FAST = 20
@@ -38,22 +38,22 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         config.stash[STEPS] = json.loads(config.workerinput["steps"])
     else:
-        config.stash[STEPS] = learn_steps(WAYS if config.getoption("--cells") == 0 else WAYS[:1])
+        config.stash[STEPS] = learn_steps(SCENARIOS if config.getoption("--cells") == 0 else SCENARIOS[:1])
 
 
 def pytest_configure_node(node: Any) -> None:
     node.workerinput["steps"] = json.dumps(node.config.stash[STEPS])
 
 
-def learn_steps(ways: tuple[Way, ...]) -> dict[str, list[dict[str, Any]]]:
-    """The steps of an undisturbed run of each way, with and without deployment tasks."""
+def learn_steps(scenarios: tuple[Scenario, ...]) -> dict[str, list[dict[str, Any]]]:
+    """The steps of an undisturbed run of each scenario, with and without deployment tasks."""
 
     def learn(tasks: bool) -> dict[str, list[dict[str, Any]]]:
         found = {}
         with tempfile.TemporaryDirectory() as folder, running_account(Path(folder)) as account:
-            for way in ways:
-                account.restore(way.start, tasks)
-                found[key(way, tasks)] = account.run(way, tasks=tasks).steps()
+            for scenario in scenarios:
+                account.restore(scenario.start, tasks)
+                found[key(scenario, tasks)] = account.run(scenario, tasks=tasks).steps()
         return found
 
     with ThreadPoolExecutor() as pool:

@@ -42,13 +42,13 @@ def serve(path: str) -> None:
             connection, _address = listener.accept()
             if os.fork() == 0:
                 try:
-                    answer(connection)
+                    respond(connection)
                 finally:
                     os._exit(0)
             connection.close()
 
 
-def answer(connection: socket.socket) -> None:
+def respond(connection: socket.socket) -> None:
     """Run one module, and send its exit status, standard output and standard error."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rwb") as stream:

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from ways import WAYS
+from scenarios import SCENARIOS
 
 PAGE = """\
 ..
@@ -73,13 +73,13 @@ COLUMNS = {
 def page(results: list[list[object]]) -> str:
     """The page, from the results of the cells."""
     counts: Counter[tuple[str, str, bool]] = Counter()
-    for way, _tasks, event, _victim, _step, reached, completed, _found in results:
+    for scenario, _tasks, event, _host, _step, reached, completed, _found in results:
         [column] = [name for name, events in COLUMNS.items() if str(event).partition(":")[0] in events]
-        counts[str(way), column, bool(completed)] += bool(reached or column == "none")
+        counts[str(scenario), column, bool(completed)] += bool(reached or column == "none")
     rows = [["How the role is included", *COLUMNS]]
-    for way in WAYS:
-        cells = [(counts[way.name, column, True], counts[way.name, column, False]) for column in COLUMNS]
-        rows.append([way.name, *(f"{completed} / {failed}" for completed, failed in cells)])
+    for scenario in SCENARIOS:
+        cells = [(counts[scenario.name, column, True], counts[scenario.name, column, False]) for column in COLUMNS]
+        rows.append([scenario.name, *(f"{completed} / {failed}" for completed, failed in cells)])
     table = "".join("   * - " + "\n     - ".join(row) + "\n" for row in rows)
     return PAGE.format(runs=counts.total()) + table
 

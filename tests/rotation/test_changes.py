@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from account import Account, Run
-from promises import State, lockouts, observe, secrets, unrepaired, violations
-from ways import PLAIN
+from invariants import State, lockouts, observe, secrets, unrepaired, violations
+from scenarios import PLAIN
 
 
 def check(account: Account, run: Run, before: State, **options: Any) -> None:
-    """A run keeps the promises."""
+    """A run keeps the invariants."""
     found = violations(account, run, before, **options)
     assert not found, "\n".join([*found, run.end()])
 
@@ -27,7 +27,7 @@ def complete(account: Account) -> bool:
 
 
 def repair(account: Account) -> None:
-    """The next undisturbed run repairs what is left."""
+    """The next undisturbed run completes the rotation."""
     run = account.run(api_key_rotation_max_age="30d")
     assert not unrepaired(account, run), "\n".join([*unrepaired(account, run), run.end()])
 

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from account import Account
 from cells import STARTED, Cell
-from promises import observe, unrepaired, violations, without_newest
-from ways import WAYS
+from invariants import observe, unrepaired, violations, without_newest
+from scenarios import SCENARIOS
 
 GARBAGE = "not a key"
 
 
 def test_cell(cell: Cell, account: Account, request: pytest.FixtureRequest) -> None:
-    [way] = [way for way in WAYS if way.name == cell.way]
-    account.restore(way.start, cell.tasks)
+    [scenario] = [scenario for scenario in SCENARIOS if scenario.name == cell.scenario]
+    account.restore(scenario.start, cell.tasks)
     before = observe(account)
-    event: dict[str, Any] = {"step": list(cell.step), "what": cell.event, "host": cell.victim}
+    event: dict[str, Any] = {"step": list(cell.step), "what": cell.event, "host": cell.host}
     if cell.event.startswith("edited"):
         contents = {"garbage": GARBAGE, "older secret": account.older_secret or GARBAGE, "empty": "", "removed": None}
         content = contents[cell.event.removeprefix("edited: ")]
@@ -31,12 +31,12 @@ def test_cell(cell: Cell, account: Account, request: pytest.FixtureRequest) -> N
     # Verbose output is the most likely to show a secret.
     verbose = ["-vvv"] if len(cell.step[0] + cell.event) % 4 == 0 else []
     if cell.event == STARTED:
-        run = account.run(way, STARTED, cell.step[0], *verbose, tasks=cell.tasks)
+        run = account.run(scenario, STARTED, cell.step[0], *verbose, tasks=cell.tasks)
     else:
-        run = account.run(way, *verbose, tasks=cell.tasks, event=event)
-    is_rescued = "rescue" in way.block
-    found = violations(account, run, before, event, way.hosts, may_succeed=is_rescued, is_check=way.is_check)
-    without = without_newest(account, before, observe(account), way.hosts)
+        run = account.run(scenario, *verbose, tasks=cell.tasks, event=event)
+    is_rescued = "rescue" in scenario.block
+    found = violations(account, run, before, event, scenario.hosts, may_succeed=is_rescued, is_check=scenario.is_check)
+    without = without_newest(account, before, observe(account), scenario.hosts)
     repair = account.run(tasks=cell.tasks, api_key_rotation_max_age="30d")
     found += unrepaired(account, repair)
 

@@ -1,21 +1,23 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks spelling and style of the documentation, the messages and the comments: ``prose.py [FILE...]``.
+"""Checks spelling and style of the documentation, the messages, the comments and the names: ``prose.py [FILE...]``.
 
 Code is masked first. codespell finds misspellings and British spellings, proselint finds poor style, and WORDS are terms
-that this collection replaces by those of HTTP, Ansible and the service. Vale is not used: its packages for PyPI and npm
+that this collection replaces by those of HTTP, Ansible and the service. In Python files, the names that are defined are
+split into words and checked, too; NAMES are words that suit a text, but say too little in a name. Vale is not used: its packages for PyPI and npm
 download the program from GitHub.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +26,7 @@ FILES = (
     *("*.md", "*.rst", ".github/**/*.md", "changelogs/fragments/*.yml", "docs/*/*.rst", "docs/docsite/rst/*.rst"),
     *("examples/**/*.md", "examples/**/*.yml", "extensions/**/*.md", "extensions/**/*.py", "extensions/**/*.yml"),
     *("playbooks/*.yml", "plugins/**/*.py", "roles/*/README.md", "roles/*/*/*.yml", "roles/*/*/*.j2", "roles/**/*.py"),
+    *("docs/site/*.py", "noxfile.py", "tests/**/*.py", "tests/integration/**/*.yml"),
 )
 
 # Each term to avoid, as a regular expression, and the term to use.
@@ -50,15 +53,41 @@ WORDS = {
     r"for good": "permanently",
 }
 
+# The same for the words of a name.
+NAMES = {
+    r"whole": "complete, all",
+    r"good|fine": "valid",
+    r"bad(?! (gateway|request))|odd|weird|wrong": "invalid, malformed, special",
+    r"taken|took": "consumed, used, delivered",
+    r"grown": "longer, larger",
+    r"believed|surely": "confirmed",
+    r"trouble": "errors, outages",
+    r"happen(s|ed)?": "the condition itself",
+    r"ways?": "scenario, mode",
+    r"promises?": "guarantee, invariant",
+    r"victims?": "host",
+    r"stand ins?": "replacement",
+    r"stuff": "item, object",
+    r"beside|besides": "further",
+    r"leftovers?|stages?": "remaining, workspace",
+}
+
 CODESPELL = ("--builtin=clear,rare,en-GB_to_en-US", "--ignore-words-list=cancelled,cancelling")
 
 # Files and the terms that are right there.
 INJECTED = "faults? "
+SURVEY = "answers "
 ALLOWED = {
     "roles/sandbox/*": INJECTED,
     "docs/docsite/rst/testing_playbooks.rst": INJECTED,
-    # Those to a survey.
-    "docs/docsite/rst/job_templates.rst": "answers ",
+    "tests/*": INJECTED,
+    "docs/docsite/rst/job_templates.rst": SURVEY,
+    "tests/awx/*": SURVEY,
+    # Misspelled on purpose.
+    "tests/integration/targets/operation_info/tasks/main.yml": "faild ",
+    "tests/unit/plugins/plugin_utils/events/test_options.py": "intervall ",
+    # The terms themselves.
+    "tests/*/*prose.py": "",
 }
 
 # proselint's checks that do not suit technical documentation, and their reason.
@@ -123,6 +152,28 @@ def prose(path: Path) -> str:
     return text
 
 
+def names(path: Path) -> str:
+    """The names that a Python file defines, and its own, split into words; each on its line, C( § ) between them."""
+    source = path.read_text(encoding="utf-8")
+    lines: list[list[str]] = [[] for _line in range(source.count("\n") + 2)]
+    lines[0].append(path.stem)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            lines[node.lineno - 1].append(node.name)
+        elif isinstance(node, ast.arg):
+            lines[node.lineno - 1].append(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            lines[node.lineno - 1].append(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            lines[node.lineno - 1].append(node.attr)
+    return "\n".join(" § ".join(map(words_of, line)) for line in lines)
+
+
+def words_of(name: str) -> str:
+    """The words of a name in snake_case, CamelCase or UPPER_CASE, in lower case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+", " ", name).strip().lower()
+
+
 def misspellings(text: str) -> Iterator[tuple[int, str]]:
     """What codespell finds: line and message."""
     command = (sys.executable, "-m", "codespell_lib", "--stdin-single-line", *CODESPELL, "-")
@@ -154,12 +205,17 @@ def poor_style(text: str) -> Iterator[tuple[int, str]]:
             yield text.count("\n", 0, start - 1) + 1, " ".join(f"{name}: {message}".split())
 
 
-def avoided_words(text: str) -> Iterator[tuple[int, str]]:
-    """Where a term of WORDS is used: line and message."""
-    for pattern, better in WORDS.items():
+def avoided_words(text: str, words: dict[str, str] = WORDS) -> Iterator[tuple[int, str]]:
+    """Where a term of C(words) is used: line and message."""
+    for pattern, better in words.items():
         for match in re.finditer(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), text, re.IGNORECASE):
             found = " ".join(match.group().split())
             yield text.count("\n", 0, match.start()) + 1, f"{found} ==> {better}"
+
+
+def avoided_names(text: str) -> Iterator[tuple[int, str]]:
+    """Where a term of WORDS or NAMES is used in a name: line and message."""
+    return avoided_words(text, {**WORDS, **NAMES})
 
 
 def is_allowed(finding: Finding) -> bool:
@@ -170,12 +226,12 @@ def is_allowed(finding: Finding) -> bool:
     )
 
 
-def findings(texts: dict[str, str]) -> Iterator[Finding]:
-    """What is wrong in these texts, by file."""
+def findings(texts: dict[str, str], checks: Iterable[Check]) -> Iterator[Finding]:
+    """What these checks find in these texts, by file."""
     # All texts at once: codespell reads its dictionaries whenever it starts.
     lines = [(file, number) for file, text in texts.items() for number in range(1, text.count("\n") + 2)]
     together = "\n".join(texts.values())
-    for check in CHECKS:
+    for check in checks:
         for line, message in check(together):
             finding = Finding(*lines[line - 1], message)
             if not is_allowed(finding):
@@ -183,17 +239,24 @@ def findings(texts: dict[str, str]) -> Iterator[Finding]:
 
 
 # Each check, and a text that it must complain about.
-CHECKS = {misspellings: "A seperate file", poor_style: "A very unique file", avoided_words: "The answer of the service"}
+Check = Callable[[str], Iterator[tuple[int, str]]]
+CHECKS: dict[Check, str] = {
+    misspellings: "A seperate file",
+    poor_style: "A very unique file",
+    avoided_words: "The answer of the service",
+}
+NAME_CHECKS: dict[Check, str] = {misspellings: words_of("seperateFile"), avoided_names: words_of("test_whole_list")}
 
 
 def main() -> int:
     """Check the files named on the command line, or all; print the findings."""
-    for check, mistake in CHECKS.items():
+    for check, mistake in (*CHECKS.items(), *NAME_CHECKS.items()):
         if not any(check(mistake)):
             sys.exit(f"{check.__name__} does not find the mistake in {mistake!r}.")
-    paths = map(Path, sys.argv[1:]) if sys.argv[1:] else sorted({path for name in FILES for path in Path().glob(name)})
+    paths = [Path(name) for name in sys.argv[1:]] or sorted({path for name in FILES for path in Path().glob(name)})
     texts = {str(path): prose(path) for path in paths}
-    found = sorted(set(findings(texts)))
+    identifiers = {str(path): names(path) for path in paths if path.suffix == ".py"}
+    found = sorted({*findings(texts, CHECKS), *findings(identifiers, NAME_CHECKS)})
     for finding in found:
         print(f"{finding.file}:{finding.line}: {finding.message}")
     print(f"{len(texts)} files checked, {len(found)} findings")

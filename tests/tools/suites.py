@@ -70,13 +70,13 @@ class SuiteRun:
     seconds: float = 0.0
 
     def write(self, line: str) -> None:
-        """Add a line to the log, without colours; show it if the run is verbose."""
+        """Add a line to the log, without colors; show it if the run is verbose."""
         print(COLOR.sub("", line), file=self.log, flush=True)
         if self.verbose:
             print(line, flush=True)
 
     def execute(self, program: str, *arguments: str) -> tuple[int, list[str]]:
-        """Run a program, log its output as it comes, return its exit status and its lines without colours."""
+        """Run a program, log its output as it comes, return its exit status and its lines without colors."""
         lines = []
         with self.workspace.start(program, *arguments, piped=True) as process:
             for line in process.stdout or ():

@@ -137,7 +137,7 @@ def terminate_all(number: int) -> None:
 def exit_on_signals() -> None:
     """On SIGHUP, SIGINT and SIGTERM, end the programs and exit, so that the workspaces are removed."""
 
-    def leave(number: int, frame: types.FrameType | None) -> None:
+    def exit_on_signal(number: int, frame: types.FrameType | None) -> None:
         interrupted.set()
         terminate_all(number)
         # ansible-test can hang while it handles SIGINT.
@@ -147,7 +147,7 @@ def exit_on_signals() -> None:
         raise SystemExit(128 + number)
 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
+        signal.signal(number, exit_on_signal)
 
 
 def main() -> int:

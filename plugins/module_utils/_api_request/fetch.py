@@ -11,7 +11,7 @@ from .._http.client import Client
 from .._http.pagination import pages
 from .._http.response import Response
 from .compare import contains
-from .lookup import find_object, incomplete, no_match, object_in, only, unavailable_in
+from .lookup import find_object, incomplete, no_match, object_in, single_object, unavailable_in
 from .outcome import Outcome
 from .path import fill, has_placeholder
 from .plan import Object, Plan
@@ -49,7 +49,7 @@ def fetch(client: Client, plan: Plan) -> Outcome:
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     found = None
     if plan.find and plan.find.match:
-        found = only([item for item in items if contains(item, plan.find.match)], plan)
+        found = single_object([item for item in items if contains(item, plan.find.match)], plan)
         if found is None and unavailable:
             raise incomplete(plan.find, unavailable)
     return Outcome(False, {**rest, field: items} if field else items, first.status, found)

@@ -56,7 +56,7 @@ def send_when_unlocked(
                 since = acted_since.isoformat() if acted_since else None
                 return {**result, "_state": {**lock.to_json(), "locked": True, "acted_since": since}}
             if not lock.operations:
-                # Nothing is known that would end the lock.
+                # Without a project id, its operations cannot be listed.
                 refusals += 1
                 pause = max(poll_interval(refusals, limits.interval), retry_after)
                 client.clock.sleep(min(pause, deadline.remaining()))
@@ -74,9 +74,9 @@ def send_when_unlocked(
         if deadline.remaining() <= 0:
             raise _locked(lock_timeout, lock, refusal)
         project_id = project_of(refusal.details["path"].strip("/").split("/"))
-        to_list = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
+        unlisted = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
         elapsed = lock_timeout - deadline.remaining()
-        lock = WaitState(client.clock, lock_timeout, (), to_list, elapsed, accepts_failure=True)
+        lock = WaitState(client.clock, lock_timeout, (), unlisted, elapsed, accepts_failure=True)
 
 
 def _wait_for_operations(client: Client, limits: Limits, lock: WaitState, stop_when: StopWhen | None) -> dict[str, Any]:

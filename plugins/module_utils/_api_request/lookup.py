@@ -86,13 +86,13 @@ def find_object(client: Client, plan: Plan) -> Object | None:
         changed = {field: fields[field] for field in plan.find.match if field in fields}
         if changed:
             found = find_objects(client, plan.find, {**plan.find.match, **changed})
-    return _detailed(client, plan, only(found, plan))
+    return _detailed(client, plan, single_object(found, plan))
 
 
 def find_again(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
     if plan.find and found and found.get("id") is not None:
-        return _detailed(client, plan, only(find_objects(client, plan.find, {"id": found["id"]}), plan))
+        return _detailed(client, plan, single_object(find_objects(client, plan.find, {"id": found["id"]}), plan))
     return find_object(client, plan)
 
 
@@ -120,7 +120,7 @@ def object_in(response: Response, plan: Plan) -> Object | None:
     return response.json if "id" in response.json else None
 
 
-def only(found: list[Object], plan: Plan) -> Object | None:
+def single_object(found: list[Object], plan: Plan) -> Object | None:
     """The only one of the objects, or None if there is none. Raises AmbiguousMatch."""
     if len(found) < 2:
         return found[0] if found else None

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of a request."""
+"""The outcome of a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .plan import Object
 
 
 class Outcome(NamedTuple):
-    """What became of a request: C(before) and C(object) are the object before and after, C(operations) those to wait for."""
+    """The outcome: C(before) and C(object) are the object before and after, C(operations) those to wait for."""
 
     changed: bool
     json: Any = None

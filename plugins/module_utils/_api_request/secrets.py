@@ -11,7 +11,7 @@ from typing import Any
 
 MASK = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
 SECRET_FIELDS = frozenset({"key", "password", "connection_uri"})
-# The id of a secret is none.
+# The id of a secret is not secret.
 _SECRET_NAME = re.compile(r"(password|passwd|secret|token|private_key|api_key)(?!.*_ids?(_|\Z))", re.IGNORECASE)
 # An address with a password, and one that is signed.
 _SECRET_ADDRESS = re.compile(
@@ -37,7 +37,7 @@ def secret_texts(value: Any, secret_fields: Collection[str], min_length: int = M
 
 
 def without_addresses(text: str) -> str:
-    """A text of a person or of the service, with the mask in place of each address that contains a secret."""
+    """The text, with the mask in place of each address that contains a secret."""
     return _ADDRESS.sub(lambda found: MASK if _SECRET_ADDRESS.search(found[0]) else found[0], text)
 
 

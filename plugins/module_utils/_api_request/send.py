@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sends the request of a task unless the object shows that nothing has to be sent, and finds out what a lost response said."""
+"""Sends the request of a task if it is needed. After a lost response, looks up the outcome."""
 
 from __future__ import annotations
 
@@ -59,24 +59,24 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise no_match(plan)
     try:
-        return _sent(client, plan, found, started)
+        return _send(client, plan, found, started)
     except RequestFailed as error:
         if isinstance(error, StatusError):
             if error.status == LOCKED or error.status in SUCCESS:
                 raise
-            settled = _settled(client, plan, found, error, started, acted_since is not None)
-            if settled:
-                return settled
+            outcome = _outcome_of_refusal(client, plan, found, error, started, acted_since is not None)
+            if outcome:
+                return outcome
         if not error.may_have_acted:
             raise
-        return _resolved(client, plan, found, error, started)
+        return _outcome_by_lookup(client, plan, found, error, started)
 
 
 def _unchanged(client: Client, plan: Plan, found: Object | None) -> Outcome:
     return Outcome(False, object=found, before=found, operations=unfinished_about(client, plan, found))
 
 
-def _settled(
+def _outcome_of_refusal(
     client: Client, plan: Plan, found: Object | None, error: StatusError, started: datetime, acted_before: bool
 ) -> Outcome | None:
     """The outcome of a request whose object was created or deleted already, by another client or an earlier attempt."""
@@ -91,7 +91,7 @@ def _settled(
     return None
 
 
-def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> Outcome:
+def _send(client: Client, plan: Plan, found: Object | None, since: datetime) -> Outcome:
     segments = fill(plan.segments, found or {})
     response = client.request(
         plan.method, segments, plan.query, plan.body, accept=plan.accept, retry_locked=False, may_be_empty=True
@@ -107,12 +107,12 @@ def _sent(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
             if after is None and shown and plan.method == "POST":
                 raise _other_object(response, shown)
             if after is None:
-                raise response.unexpected(f"{_lack(response)}, and no object matches find")
+                raise response.unexpected(f"{_missing_content(response)}, and no object matches find")
     elif response.attempts > 1 and not started:
         # An earlier attempt has deleted it, so that this response has no operations.
         return _after_lost_response(client, plan, None, found, since)
     elif not started and response.status != NO_CONTENT and find_again(client, plan, found):
-        raise response.unexpected(f"{_lack(response)}, and the object is still there")
+        raise response.unexpected(f"{_missing_content(response)}, and the object is still there")
     return Outcome(True, response.json, response.status, after, found, started)
 
 
@@ -122,7 +122,7 @@ def _other_object(response: Response, shown: Object) -> OtherObject:
     return OtherObject(str(message), response.method, response.path, response.attempts, response.request_id)
 
 
-def _lack(response: Response) -> str:
+def _missing_content(response: Response) -> str:
     return "its body is empty" if response.json is None else "it does not show what was done"
 
 
@@ -140,7 +140,9 @@ def started_operations(response: Response) -> list[Operation]:
     return response.items("operations", id=str, project_id=str, status=str)
 
 
-def _resolved(client: Client, plan: Plan, found: Object | None, error: RequestFailed, started: datetime) -> Outcome:
+def _outcome_by_lookup(
+    client: Client, plan: Plan, found: Object | None, error: RequestFailed, started: datetime
+) -> Outcome:
     """The outcome of a request whose response is missing, by what is there now. Raises UnknownOutcome."""
     advice = "Check whether it was, before you run the task again."
     if plan.find:

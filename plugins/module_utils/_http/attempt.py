@@ -23,7 +23,7 @@ _ownership = threading.Lock()
 class AttemptError(Exception):
     """An attempt without a response.
 
-    C(cause) is the library's error, or None if the time was up. C(was_sent) tells whether the service may have received
+    C(cause) is the library's error, or None if the time was up. C(was_sent) is set if the service may have received
     the request.
     """
 
@@ -59,7 +59,7 @@ class Attempt(threading.Thread):
             self._end()
 
     def _end(self) -> None:
-        """Release the connection, and an outcome that nobody waits for: its traceback would keep sockets open."""
+        """Release the connection, and the outcome if abandoned: its traceback would keep sockets open."""
         with _ownership:
             if self._connection is not None and self._connection.attempt is self:
                 self._connection.attempt = None
@@ -113,7 +113,7 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         attempt.join(seconds)
         is_late = attempt.is_alive()
     except RuntimeError as error:
-        # The system has no room for another thread.
+        # The system cannot start another thread.
         raise AttemptError(error, was_sent=False) from None
     finally:
         # Also when a signal ends the wait for the thread.

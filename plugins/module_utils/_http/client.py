@@ -26,7 +26,7 @@ from .transport import Transport
 MAX_WORKERS = MAX_CONNECTIONS
 SUCCESS = range(200, 300)
 NO_CONTENT = 204
-# A Date that is further off than this is no clock's.
+# A Date that differs more than this is not the time of a clock.
 MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 
 
@@ -59,7 +59,7 @@ class Client:
         """A client of the same service with another key."""
         return Client(self.connection._replace(api_key=api_key), self.clock)
 
-    def until(self, deadline: Deadline) -> Client:
+    def with_deadline(self, deadline: Deadline) -> Client:
         """The same client for a caller that polls until a deadline.
 
         Each request is attempted once, and ends by the deadline.
@@ -99,7 +99,7 @@ class Client:
         except UnsupportedJson as error:
             decoded, problem = None, str(error)
         except ValueError:
-            decoded, problem = None, _why_not_json(response.content)
+            decoded, problem = None, _json_problem(response.content)
         result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
         if problem:
             raise result.unexpected(problem)
@@ -120,7 +120,7 @@ def path_of(segments: Sequence[str | int]) -> str:
     return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
-def _why_not_json(content: bytes) -> str:
+def _json_problem(content: bytes) -> str:
     if not content.strip():
         return "its body is empty"
     if content.lstrip()[:1] == b"<":

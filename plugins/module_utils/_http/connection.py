@@ -134,7 +134,7 @@ def _checked_api_key(api_key: str) -> str:
 
 
 def encodings(api_key: str) -> set[str]:
-    """The key as texts of programs may spell it: as it is, in JSON, in an address, in Python's notation."""
+    """The encodings in which a text may contain the key: plain, JSON, percent-encoded, and Python's repr()."""
     return {api_key, json.dumps(api_key)[1:-1], quote(api_key), quote(api_key, safe=""), repr(api_key)[1:-1]}
 
 

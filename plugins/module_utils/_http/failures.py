@@ -29,7 +29,7 @@ from .session import RawResponse, Request
 MAX_SERVICE_TEXT = 500  # characters
 MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
-INVALID_WHOEVER_SIGNED = frozenset({9, 10, 62, 64})
+INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64})
 
 
 def error_of(
@@ -54,7 +54,7 @@ def error_of(
     message = _message(attempt, name, connection, seconds)
     if attempts > 1:
         message += f" {attempts} attempts were made."
-    message += _about_earlier(request, acted_before and not attempt.was_sent)
+    message += _earlier_attempt_note(request, acted_before and not attempt.was_sent)
     return ServiceUnreachable(
         connection.redact(message),
         request.method,
@@ -66,12 +66,12 @@ def error_of(
     )
 
 
-def _about_earlier(request: Request, acted_before: bool) -> str:
+def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
     return " An earlier attempt may have been carried out." if acted_before and request.method != "GET" else ""
 
 
 def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
-    """What happened, without the libraries' wrappings, and what to do."""
+    """What happened, without the errors that the libraries wrap around it, and what to do."""
     from requests.exceptions import InvalidSchema, InvalidURL
     from urllib3.exceptions import HTTPError
 
@@ -136,7 +136,7 @@ def _is_untrusted_certificate(error: BaseException) -> bool:
 def _is_invalid_certificate(error: BaseException) -> bool:
     """Whether the certificate is expired or another host's, so that no CA bundle would make it valid."""
     return any(
-        getattr(reason, "verify_code", None) in INVALID_WHOEVER_SIGNED or type(reason).__name__ == "CertificateError"
+        getattr(reason, "verify_code", None) in INVALID_WITH_ANY_BUNDLE or type(reason).__name__ == "CertificateError"
         for reason in _tls_reasons(error)
     )
 
@@ -189,7 +189,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     if response.attempts > 1:
         message += f" after {response.attempts} attempts"
     message += f": {body['message'].rstrip('.')}." if "message" in body else "."
-    message += _about_earlier(request, response.acted_before)
+    message += _earlier_attempt_note(request, response.acted_before)
     error_class: type[StatusError] = StatusError
     if status == 401:
         error_class = Unauthorized

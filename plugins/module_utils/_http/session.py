@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The requests session: what is sent with every request, and how one exchange with the service goes.
+"""The requests session: what is sent with every request, and one exchange with the service.
 
 Works with urllib3 1.25 to 2.
 """
@@ -35,7 +35,7 @@ try:
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
-        # Stand-ins, so that this file can be imported and the module can name what is missing.
+        # Placeholders, so that this file can be imported and the module can name the missing library.
         HTTPAdapter = HTTPConnection = HTTPSConnection = HTTPConnectionPool = HTTPSConnectionPool = Session = object
 
 MAX_CONNECTIONS = 32
@@ -87,7 +87,7 @@ class FinalResponse(HTTPResponse):
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()
         if self.status == 101:
-            # What follows on this connection would be another protocol, which nobody asked for.
+            # What follows on this connection would be another protocol, which was not requested.
             self.will_close = True
 
     def _close_conn(self) -> None:
@@ -120,7 +120,7 @@ def _is_readable(sock: Any) -> bool:
 
 
 class AttemptConnection:
-    """Tells the attempt that it works for when it begins to connect, and when it begins to send."""
+    """Notifies its attempt when it begins to connect, and when it begins to send."""
 
     response_class: Any = FinalResponse
     attempt: Attempt | None = None
@@ -191,7 +191,7 @@ class AttemptAdapter(HTTPAdapter):
 
 
 class NoRedirectSession(Session):
-    """A session for one origin: it follows no redirect, nor parses where one leads."""
+    """A session for one origin: it neither follows redirects nor parses their addresses."""
 
     def get_redirect_target(self, resp: Any) -> None:
         return None

@@ -32,7 +32,7 @@ class Transport:
 
         Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,
         there is a single attempt, which also ends by the deadline: its caller polls again by itself. GET, PUT and DELETE
-        are attempted again after every transient error, POST and PATCH only if the service surely did not act. Without
+        are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
         C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable, or UnexpectedResponse for a
         response that is too large.
         """

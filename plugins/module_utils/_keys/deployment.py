@@ -255,7 +255,7 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
 def _restore_file(
     client: Client, consumer: Consumer, key: NewKey, before: Previous | None, previous: str | None
 ) -> bool:
-    """Bring the file to the state before; whether it is there."""
+    """Restore the file; returns whether it was restored."""
     if consumer.file is None:
         return True
     if before is None or before.sha256 is None:
@@ -266,7 +266,7 @@ def _restore_file(
     consumer.write_secret(previous, before.attributes)
     if is_valid_secret(client.with_api_key(previous)):
         return True
-    # It was revoked in this moment.
+    # It was revoked since the check.
     consumer.write_secret(key.secret)
     return False
 

@@ -37,7 +37,7 @@ class SecretUnavailable(ClouddbError):
     kind = "secret_unavailable"
 
 
-class SeveralKeys(ClouddbError):
+class MultipleKeys(ClouddbError):
     """Several keys have the name of the one to revoke."""
 
     kind = "several_keys"
@@ -94,11 +94,11 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
-    Returns the result of the module api_key. Raises SeveralKeys, OrphanedKey and what Client raises.
+    Returns the result of the module api_key. Raises MultipleKeys, OrphanedKey and what Client raises.
     """
     keys = [key for key in list_keys(client) if key["id"] == key_id] if name is None else keys_named(client, name)
     if len(keys) > 1 and not allow_multiple:
-        raise SeveralKeys(
+        raise MultipleKeys(
             f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}). "
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
@@ -110,13 +110,13 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
 def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
     if regenerate == "always" or dest is None:
         return regenerate == "always"
-    reason = _why_unavailable(client, dest)
+    reason = _reason_unavailable(client, dest)
     if reason and regenerate == "never":
         raise SecretUnavailable(_secret_unavailable(existing, reason), {"key_ids": [key["id"] for key in existing]})
     return reason is not None
 
 
-def _why_unavailable(client: Client, dest: SecretFile) -> str | None:
+def _reason_unavailable(client: Client, dest: SecretFile) -> str | None:
     """The sentence that says why the secret in this file is of no use; None when the service accepts it."""
     secret = dest.read()
     if secret is None:

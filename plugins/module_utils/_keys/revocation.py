@@ -17,7 +17,7 @@ from .evidence import Evidence, RotationRefused
 from .record import COMMITTED, checksum
 from .rotation import Rotation, keys_in_use, remaining_grace_period, surplus
 
-# The Date header has whole seconds only.
+# The Date header has a resolution of one second.
 CLOCK_TOLERANCE = timedelta(seconds=2)
 
 
@@ -42,13 +42,13 @@ def revoke(
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older = surplus(keys if key_id is None else keys[:-1], keep)
-    in_use, own_is_known = keys_in_use(client, rotation) if older else (set(), True)
-    revocable = [key for key in older if own_is_known and key["id"] not in in_use]
+    in_use, is_own_key_known = keys_in_use(client, rotation) if older else (set(), True)
+    revocable = [key for key in older if is_own_key_known and key["id"] not in in_use]
     result: Result = {
         "changed": bool(revocable),
         "api_key": keys[-1] if keys else None,
         "left": [key["id"] for key in older if key not in revocable],
-        "warnings": _warnings(older, in_use, own_is_known),
+        "warnings": _warnings(older, in_use, is_own_key_known),
     }
     if check_mode:
         return {**result, "revoked": [{**key, "revoked": True} for key in revocable]}
@@ -64,7 +64,7 @@ def withdraw(
     C(errors) are the errors of the consumers, by name.
     """
     consumers = rotation.expected()
-    holding = [name for name in consumers if not _is_free_of(rotation.evidence.get(name), key_id, secret)]
+    holding = [name for name in consumers if not _cannot_hold(rotation.evidence.get(name), key_id, secret)]
     failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
     texts = [f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items()]
     restored = [name for name in consumers if name not in failed and name not in holding]
@@ -103,7 +103,7 @@ def _require_newest(client: Client, rotation: Rotation, key_id: int, grace_perio
             "was interrupted. Run the role again, and only once at a time.",
             {"key_ids": [key_id]},
         )
-    problems = {name: _why_not(rotation.evidence.get(name), key_id) for name in rotation.expected()}
+    problems = {name: _reason_to_refuse(rotation.evidence.get(name), key_id) for name in rotation.expected()}
     refused = {name: problem for name, problem in problems.items() if problem}
     if refused:
         texts = " ".join(f"{name} {problem}." for name, problem in refused.items())
@@ -119,7 +119,7 @@ def _require_newest(client: Client, rotation: Rotation, key_id: int, grace_perio
         )
 
 
-def _why_not(evidence: Evidence | None, key_id: int) -> str:
+def _reason_to_refuse(evidence: Evidence | None, key_id: int) -> str:
     """Why this evidence does not show that the consumer holds the key; empty if it does."""
     if evidence is None:
         return "has given no evidence in this run"
@@ -130,7 +130,7 @@ def _why_not(evidence: Evidence | None, key_id: int) -> str:
     return "" if evidence.state == COMMITTED else "may still be rolled back"
 
 
-def _is_free_of(evidence: Evidence | None, key_id: int, secret: str) -> bool:
+def _cannot_hold(evidence: Evidence | None, key_id: int, secret: str) -> bool:
     """Whether the consumer does not hold this secret, nor may return to it."""
     return (
         evidence is not None
@@ -140,10 +140,10 @@ def _is_free_of(evidence: Evidence | None, key_id: int, secret: str) -> bool:
     )
 
 
-def _warnings(older: Sequence[Key], in_use: set[int], own_is_known: bool) -> list[str]:
+def _warnings(older: Sequence[Key], in_use: set[int], is_own_key_known: bool) -> list[str]:
     """Why older keys are not revoked."""
     left = [key["id"] for key in older]
-    if older and not own_is_known:
+    if older and not is_own_key_known:
         return [
             "No key was revoked, because the service does not show which key this task authenticates with. "
             f"{numbered(left)} remain valid. Check that none of them is the key you authenticate with, then revoke them "

@@ -112,7 +112,7 @@ def plan(
             "revoked. Set the consumers of the key explicitly, or a path for the record."
         )
     older = surplus(keys[:-1], keep)
-    reason = _why_new(client, rotation, consumers, older, max_age)
+    reason = _reason_for_new_key(client, rotation, consumers, older, max_age)
     # Only a file shows which key a consumer holds, other than in the run that deploys it.
     waiting = [] if reason or rotation.show_files() else older
     return {
@@ -142,7 +142,7 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
         raise RotationRefused(
-            f"There is no evidence of this run from {', '.join(missing)}. {_who_records(rotation, missing)}No key was created or revoked. The role requires "
+            f"There is no evidence of this run from {', '.join(missing)}. {_recording_consumers(rotation, missing)}No key was created or revoked. The role requires "
             "all consumers of the key at the same time: check that they are reachable, that the strategy is linear, and "
             "that none is excluded by serial, limit or job slices. Name those that no longer use the key in "
             "former_consumers.",
@@ -150,7 +150,7 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
         )
 
 
-def _who_records(rotation: Rotation, missing: Sequence[str]) -> str:
+def _recording_consumers(rotation: Rotation, missing: Sequence[str]) -> str:
     """A sentence that names those whose records name the missing consumers; empty if no record does."""
     recording = sorted(
         name
@@ -160,7 +160,7 @@ def _who_records(rotation: Rotation, missing: Sequence[str]) -> str:
     return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 
 
-def _why_new(
+def _reason_for_new_key(
     client: Client,
     rotation: Rotation,
     consumers: Sequence[str],
@@ -186,9 +186,9 @@ def _why_new(
     # One of several places may have used the key before the others had it. If it is the key that this task authenticates
     # with, and the only one in use, it is deployed.
     if older:
-        in_use, own_is_known = keys_in_use(client, rotation)
+        in_use, is_own_key_known = keys_in_use(client, rotation)
         others = [key for key in older if key["id"] not in in_use]
-        if own_is_known and others and in_use != {newest["id"]}:
+        if is_own_key_known and others and in_use != {newest["id"]}:
             return f"older keys are still valid, so the deployment of key {newest['id']} may be incomplete"
     return ""
 

@@ -186,7 +186,7 @@ class SecretFile(NamedTuple):
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
         are removed. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
         """
-        # Each user has a lock of his own: one that several could open could be held by any of them forever.
+        # Each user has a separate lock: any user who can open a lock could hold it forever.
         path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:
             try:

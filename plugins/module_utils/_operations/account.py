@@ -44,7 +44,7 @@ def list_account_operations(
     def operations_of(project_id: str) -> list[Operation]:
         return list_operations(client, project_id, selection, page_size, fields)
 
-    lists, warnings = _of_each_project(client, operations_of, workers)
+    lists, warnings = _results_by_project(client, operations_of, workers)
     return AccountOperations(newest_first(chain.from_iterable(lists), selection.max_results), warnings)
 
 
@@ -57,11 +57,13 @@ def count_account_operations(client: Client, selection: Selection, page_size: in
     def summary_of(project_id: str) -> Summary:
         return count_operations(client, project_id, selection, page_size)
 
-    summaries, warnings = _of_each_project(client, summary_of, workers)
+    summaries, warnings = _results_by_project(client, summary_of, workers)
     return AccountSummary(total(summaries), warnings)
 
 
-def _of_each_project(client: Client, function: Callable[[str], Result], workers: int) -> tuple[list[Result], list[str]]:
+def _results_by_project(
+    client: Client, function: Callable[[str], Result], workers: int
+) -> tuple[list[Result], list[str]]:
     """The function's results for the ids of all projects, without those that are deleted meanwhile; and the warnings."""
     found = list_projects(client, fields=Fields(["id"]))
     ids = [project["id"] for project in found.projects]

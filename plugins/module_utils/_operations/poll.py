@@ -68,20 +68,20 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
                 if not found or not missing:
                     break
         except StatusError as error:
-            if not _is_worth_another_request(error):
+            if not _allows_other_requests(error):
                 raise
             transient_error = error
     for operation_id in missing:
         try:
             yield get_operation(client, project_id, operation_id)
         except StatusError as error:
-            if not _is_worth_another_request(error):
+            if not _allows_other_requests(error):
                 raise
             transient_error = transient_error or error
     if transient_error:
         raise transient_error
 
 
-def _is_worth_another_request(error: StatusError) -> bool:
+def _allows_other_requests(error: StatusError) -> bool:
     """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
     return error.transient and error.status not in REFUSED_STATUSES

@@ -85,7 +85,7 @@ class Wait:
         state, clock = self._state, self._client.clock
         started = state.elapsed()
         # The next poll is the retry, whatever api_retries says, so that the deadline holds.
-        client = self._client.until(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - started))
+        client = self._client.with_deadline(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - started))
         while not state.has_succeeded():
             pause = state.next_poll_at - state.elapsed()
             if pause > 0:
@@ -110,7 +110,7 @@ class Wait:
         self._state.polls += 1
         fetches: list[Callable[[], None]] = (
             [partial(self._list_unfinished, client)]
-            if self._state.to_list
+            if self._state.unlisted
             else [partial(self._poll_project, client, *project) for project in self._state.to_poll()]
         )
         errors: list[RequestFailed] = []
@@ -136,13 +136,13 @@ class Wait:
             (errors if error.transient or is_passing else permanent).append(error)
 
     def _list_unfinished(self, client: Client) -> None:
-        if self._state.to_list:
-            project_id, lookback = self._state.to_list
+        if self._state.unlisted:
+            project_id, lookback = self._state.unlisted
             # If the first attempt failed, what has failed since then was unfinished at the call.
             failed_within = self._state.elapsed() if self._state.polls > 1 else None
             for operation in unfinished_operations(client, project_id, lookback, failed_within):
                 self._state.record(OperationRef(project_id, operation["id"]), operation)
-            self._state.to_list = None
+            self._state.unlisted = None
 
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in poll_operations(client, project_id, operation_ids):

@@ -30,8 +30,8 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
     failed = state.failed(grace=0)
     unfinished = [ref for ref in state.not_succeeded() if ref not in failed]
     after = f"Timed out after {state.timeout:g} s"
-    if state.to_list:
-        message = f"{after} before the unfinished operations of {state.to_list.project_id} could be listed."
+    if state.unlisted:
+        message = f"{after} before the unfinished operations of {state.unlisted.project_id} could be listed."
     elif not unfinished:
         message = f"{after}, within failed_grace, with {_count(failed, state)} failed: {_describe(failed, state)}."
     elif not failed:

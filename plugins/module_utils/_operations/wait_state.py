@@ -35,7 +35,7 @@ class WaitState:
     """All that a wait knows and that changes while it lasts. Times are seconds since the wait began.
 
     - C(operations): the last known state of each operation, in the order asked for; None until it has been polled.
-    - C(to_list): the unfinished operations that have still to be listed; None once they have been.
+    - C(unlisted): the unfinished operations that have still to be listed; None once they have been.
     - C(failed_since): when an operation was first seen C(failed).
     - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
     - C(polled_at): when a project was last polled completely.
@@ -48,14 +48,14 @@ class WaitState:
         clock: Clock,
         timeout: float,
         operations: Iterable[OperationRef] = (),
-        to_list: UnfinishedOperations | None = None,
+        unlisted: UnfinishedOperations | None = None,
         elapsed: float = 0.0,
         accepts_failure: bool = False,
     ):
         self.timeout = timeout
         self.accepts_failure = accepts_failure
         self.operations: dict[OperationRef, Operation | None] = dict.fromkeys(operations)
-        self.to_list = to_list
+        self.unlisted = unlisted
         self.failed_since: dict[OperationRef, float] = {}
         self.polled_at: dict[str, float] = {}
         self.unknown_statuses: set[str] = set()
@@ -91,7 +91,7 @@ class WaitState:
 
     def has_succeeded(self) -> bool:
         """Whether all operations are known and have succeeded."""
-        return self.to_list is None and not self.not_succeeded()
+        return self.unlisted is None and not self.not_succeeded()
 
     def has_polled_any(self) -> bool:
         """Whether the state of any operation has been fetched."""
@@ -145,7 +145,7 @@ class WaitState:
             "remaining": self.remaining(),
             "saved_at": self._clock.monotonic(),
             "operations": [[*ref, operation] for ref, operation in self.operations.items()],
-            "to_list": self.to_list,
+            "unlisted": self.unlisted,
             "failed_since": [[*ref, since] for ref, since in self.failed_since.items()],
             "polled_at": self.polled_at,
             "unknown_statuses": sorted(self.unknown_statuses),
@@ -159,17 +159,17 @@ class WaitState:
         try:
             # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
             elapsed = float(saved["elapsed"]) + max(0.0, clock.monotonic() - float(saved["saved_at"]))
-            to_list = UnfinishedOperations(*saved["to_list"]) if saved["to_list"] else None
+            unlisted = UnfinishedOperations(*saved["unlisted"]) if saved["unlisted"] else None
             accepts_failure = bool(saved["accepts_failure"])
-            state = cls(clock, float(saved["timeout"]), (), to_list, elapsed, accepts_failure)
+            state = cls(clock, float(saved["timeout"]), (), unlisted, elapsed, accepts_failure)
             state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
             state.failed_since = {_ref(*ref): float(since) for *ref, since in saved["failed_since"]}
             state.polled_at = {project_id: float(moment) for project_id, moment in saved["polled_at"].items()}
             state.unknown_statuses = set(map(str, saved["unknown_statuses"]))
             state.polls = int(saved["polls"])
             state.next_poll_at = float(saved["next_poll_at"])
-            if to_list:
-                _ref(to_list.project_id, "any")
+            if unlisted:
+                _ref(unlisted.project_id, "any")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise InvalidOption("_state", "is not what an earlier run of the module returned") from None
         return state

@@ -4,7 +4,7 @@
 """What has changed about a project's operations since they were last polled.
 
 The operation list is newest first. The operations that have been seen reach down from the newest without a gap, so a poll
-reads pages until it meets one of them. That is why changes are reported, and noted, oldest first.
+reads pages until it meets one of them. Changes are therefore reported and remembered oldest first.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ class SeenOperations:
             if seen.status not in SUCCEEDED | FAILED and (not actions or seen.action in actions)
         ]
 
-    def note_past(self, result: PollResult) -> None:
+    def remember_past(self, result: PollResult) -> None:
         """In the first poll, remember the operations that are not new, of which nothing is reported."""
         if self.new_since:
             for operation in result.operations:
                 if operation["id"] not in self.remembered and self._is_past(operation):
-                    self.note(operation)
+                    self.remember(operation)
 
     def changes(self, result: PollResult) -> list[Change]:
-        """The changes that a poll has found, oldest first; each is to be noted in this order, once it is reported."""
+        """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported."""
         changes = []
         for operation in result.operations:
             seen = self.remembered.get(operation["id"])
@@ -95,20 +95,20 @@ class SeenOperations:
                 changes.append(Change(operation, seen.status))
         return changes
 
-    def note(self, operation: Mapping[str, Any]) -> None:
+    def remember(self, operation: Mapping[str, Any]) -> None:
         """Remember the operation's status."""
         seen = SeenOperation(operation["status"], str(operation.get("action")), operation["created_at"])
         self.remembered[operation["id"]] = seen
 
     def revert(self, change: Change) -> None:
-        """Undo note() for the latest change, so that the next poll finds it again."""
+        """Undo remember() for the latest change, so that the next poll finds it again."""
         if change.previous_status is None:
             self.remembered.pop(change.operation["id"], None)
         else:
-            self.note({**change.operation, "status": change.previous_status})
+            self.remember({**change.operation, "status": change.previous_status})
 
     def complete(self, result: PollResult) -> bool:
-        """End a poll whose changes are all noted: forget what is no longer needed; returns whether anything has changed."""
+        """End a poll after its changes were remembered. Returns whether what is remembered has changed."""
         is_first = self.new_since is not None
         if is_first:
             self.new_since, self.forgotten_until = None, result.unread_before
@@ -180,9 +180,9 @@ def poll_operations(client: Client, project_id: str, seen: SeenOperations, actio
                 raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
         listed = {operation["id"]: operation for operation in page.items}
         found.update(listed)
-        is_worth_reading_on = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
+        needs_next_page = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
         missing.difference_update(listed)
-        if any(seen.is_reached(operation) for operation in page.items) and not (missing and is_worth_reading_on):
+        if any(seen.is_reached(operation) for operation in page.items) and not (missing and needs_next_page):
             unread_before = parse_timestamp(page.items[-1]["created_at"])
             break
     missing_ids = []

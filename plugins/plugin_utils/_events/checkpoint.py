@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What outlives a restart of the event source, and when it is saved."""
+"""The state that is kept over restarts of the event source, and when it is saved."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Checkpoint:
         return None
 
     def _note(self, error: OSError | None) -> None:
-        """Note the outcome of an attempt, and log it if the one before was another."""
+        """Record the outcome of an attempt, and log it if it differs from the previous one."""
         now = self._clock.monotonic()
         self._attempted_at = now
         self._is_saved = self._is_saved and error is None

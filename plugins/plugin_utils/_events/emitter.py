@@ -17,7 +17,7 @@ from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, without_templates
 from .changes import Change
 
-# How long the rules may take to take or confirm an event, in seconds.
+# Maximum time for the rules to receive or confirm an event, in seconds.
 RULES_TIMEOUT = 60.0
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
 
@@ -25,14 +25,14 @@ logger = logging.getLogger("clouddb.control.operations")
 
 
 class EventQueue(Protocol):
-    """What a rulebook gives an event source to put its events into."""
+    """The queue that a rulebook passes to an event source."""
 
     async def put(self, event: Any, /) -> None:
         """Put one event into the queue."""
 
 
 class EventEmitter:
-    """Puts events into a queue; C(feedback) brings back each event that the rules confirm, where the rulebook asks for that."""
+    """Puts events into a queue; C(feedback) returns each event that the rules confirm, if the rulebook enables it."""
 
     def __init__(self, queue: EventQueue, feedback: asyncio.Queue[Any] | None):
         self._queue = queue
@@ -51,21 +51,21 @@ class EventEmitter:
                 "The rules have not confirmed an event within %g s. The event source continues without.", RULES_TIMEOUT
             )
 
-    def is_taken(self) -> bool:
-        """Whether the rules have surely taken every event that was emitted."""
+    def is_delivered(self) -> bool:
+        """Whether the queue no longer holds any emitted event. Without a way to find out, it is assumed."""
         # ansible-rulebook gives a queue with filters around the one that holds events, a single one.
         empty = getattr(getattr(self._queue, "queue", self._queue), "empty", None)
         return self._feedback is not None or empty is None or empty()
 
-    async def wait_until_taken(self) -> None:
-        """Wait until is_taken(), at most RULES_TIMEOUT."""
+    async def wait_until_delivered(self) -> None:
+        """Wait until is_delivered(), at most RULES_TIMEOUT."""
 
-        async def taken() -> None:
-            while not self.is_taken():
+        async def poll() -> None:
+            while not self.is_delivered():
                 await asyncio.sleep(0.02)
 
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(taken(), RULES_TIMEOUT)
+            await asyncio.wait_for(poll(), RULES_TIMEOUT)
 
 
 async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
@@ -94,15 +94,15 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": _seconds(operation),
     }
     event_id = uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity))
-    return {"clouddb": _harmless(content), "meta": {"uuid": str(event_id)}}
+    return {"clouddb": _displayable(content), "meta": {"uuid": str(event_id)}}
 
 
-def _harmless(value: Any) -> Any:
+def _displayable(value: Any) -> Any:
     if isinstance(value, str):
         return without_templates(displayable(value, MAX_MESSAGE_LENGTH))
     if isinstance(value, dict):
-        return {_harmless(field): _harmless(item) for field, item in value.items()}
-    return [_harmless(item) for item in value] if isinstance(value, list) else value
+        return {_displayable(field): _displayable(item) for field, item in value.items()}
+    return [_displayable(item) for item in value] if isinstance(value, list) else value
 
 
 def _seconds(operation: Mapping[str, Any]) -> float | None:

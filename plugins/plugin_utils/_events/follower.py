@@ -175,17 +175,17 @@ class Follower:
     # Emit
 
     async def _report(self, followed: FollowedProject, result: PollResult) -> bool:
-        """Emit an event for each wanted change, and note it as soon as it is emitted; returns whether there were changes."""
+        """Emit an event for each wanted change, and remember it. Returns whether there were changes."""
         has_changed = False
         seen = followed.seen
-        seen.note_past(result)
+        seen.remember_past(result)
         for change in seen.changes(result):
             if self._options.wants_action(change.operation.get("action")):
                 has_changed = True
                 if self._options.wants_status(change.operation["status"]):
                     await self._emitter.emit(event_of(change, followed.project))
                     self._latest = seen, change
-            seen.note(change.operation)
+            seen.remember(change.operation)
             self._checkpoint.mark_changed()
             await self._save(is_idle=False)
         if seen.complete(result):
@@ -195,9 +195,9 @@ class Follower:
     # Save
 
     async def _save(self, is_idle: bool) -> None:
-        """Save the state if it is time, once the rules have taken every event that it counts as reported."""
+        """Save the state if it is due, after every event that it counts as reported was delivered."""
         if self._checkpoint.is_due(is_idle):
-            await self._emitter.wait_until_taken()
+            await self._emitter.wait_until_delivered()
             await self._checkpoint.save(self._state())
 
     async def _pause(self, seconds: float) -> None:
@@ -209,8 +209,8 @@ class Follower:
         await self._sleep(seconds)
 
     def _save_finally(self) -> None:
-        """Save the state; if the rules have not taken the latest event by now, it counts as not emitted."""
-        if self._latest and not self._emitter.is_taken():
+        """Save the state; the latest event counts as not emitted if it was not delivered."""
+        if self._latest and not self._emitter.is_delivered():
             seen, change = self._latest
             seen.revert(change)
         self._checkpoint.save_now(self._state())

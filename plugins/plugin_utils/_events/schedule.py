@@ -64,8 +64,8 @@ class Schedule:
 
     def polled(self, name: str, has_changed: bool) -> None:
         """Set the next poll of this name."""
-        grown = min(self._polls[name].interval * GROWTH, self._max_interval)
-        interval = self._interval if has_changed else grown
+        longer = min(self._polls[name].interval * GROWTH, self._max_interval)
+        interval = self._interval if has_changed else longer
         self._polls[name] = _Poll(self._clock.monotonic() + interval, interval)
 
     def end_round(self, is_service_down: bool, retry_after: float) -> None:

@@ -47,11 +47,11 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
         found = decode(previous)
         earlier = parse_timestamp(found["generated_at"])
         is_unchanged = earlier <= moment and found["fingerprint"] == facts["fingerprint"]
-        facts_then = _facts(account, options, earlier) if is_unchanged else facts
+        earlier_facts = _facts(account, options, earlier) if is_unchanged else facts
     except INVALID_INPUT:
         # It is no report.
         return facts
-    return facts_then if facts_then["fingerprint"] == facts["fingerprint"] else facts
+    return earlier_facts if earlier_facts["fingerprint"] == facts["fingerprint"] else facts
 
 
 def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) -> dict[str, Any]:

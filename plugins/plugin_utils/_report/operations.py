@@ -94,10 +94,10 @@ def _duration(operation: Mapping[str, Any]) -> float | None:
 
 
 def _by_action(operations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    of_actions = grouped(operations, "action")
+    operations_by_action = grouped(operations, "action")
     return [
-        _action(action, of_actions[action])
-        for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name))
+        _action(action, operations_by_action[action])
+        for action in sorted(operations_by_action, key=lambda name: (-len(operations_by_action[name]), name))
     ]
 
 
@@ -125,6 +125,6 @@ def grouped(operations: Iterable[Mapping[str, Any]], field: str) -> dict[str, li
 def by_project(operations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """The operations grouped by project id, sorted by number of errors, then by number of operations."""
     projects = grouped(operations, "project_id")
-    errors = {project_id: by_label(of_project)[ERROR] for project_id, of_project in projects.items()}
+    errors = {project_id: by_label(project_operations)[ERROR] for project_id, project_operations in projects.items()}
     order = sorted(projects, key=lambda project_id: (-errors[project_id], -len(projects[project_id]), project_id))
     return {project_id: projects[project_id] for project_id in order}

@@ -140,13 +140,13 @@ def _attention(facts: Mapping[str, Any]) -> list[Row]:
 
 def _table(rows: Sequence[Any], limits: PageLimits, to_row: Callable[[Any], Row], unfolded: int = UNFOLDED_ROWS) -> Row:
     """The first rows, the folded rows, and the number of omitted rows. A few more than UNFOLDED_ROWS are not folded."""
-    taken = [to_row(row) for row in rows[: limits.max_rows]]
-    unfolded = len(taken) if 0 < len(taken) - unfolded <= MAX_EXTRA_ROWS and unfolded else unfolded
+    shown = [to_row(row) for row in rows[: limits.max_rows]]
+    unfolded = len(shown) if 0 < len(shown) - unfolded <= MAX_EXTRA_ROWS and unfolded else unfolded
     return {
-        "rows": taken[:unfolded],
-        "folded": taken[unfolded:],
-        "folded_count": number_text(len(taken[unfolded:])),
-        "omitted": number_text(len(rows) - len(taken)) if len(rows) > len(taken) else "",
+        "rows": shown[:unfolded],
+        "folded": shown[unfolded:],
+        "folded_count": number_text(len(shown[unfolded:])),
+        "omitted": number_text(len(rows) - len(shown)) if len(rows) > len(shown) else "",
     }
 
 

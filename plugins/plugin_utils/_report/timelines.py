@@ -65,11 +65,11 @@ def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Windo
     """A timeline for each project id, all with the same cell width, which is chosen so that at most MAX_BARS are drawn if possible."""
     for cells in CELLS:
         lanes = {project_id: _lanes(operations, window, cells) for project_id, operations in projects.items()}
-        if sum(len(bars) for of_project in lanes.values() for bars in of_project.values()) <= MAX_BARS:
+        if sum(len(bars) for project_lanes in lanes.values() for bars in project_lanes.values()) <= MAX_BARS:
             break
     return {
-        project_id: _timeline(of_project, projects[project_id], window, cells)
-        for project_id, of_project in lanes.items()
+        project_id: _timeline(project_lanes, projects[project_id], window, cells)
+        for project_id, project_lanes in lanes.items()
     }
 
 
@@ -92,15 +92,15 @@ def sparkline(operations: Sequence[Mapping[str, Any]], window: Window) -> list[d
     """The number of operations over time as SVG paths, errors apart, in a viewBox of SPARKLINE_WIDTH by SPARKLINE_HEIGHT."""
     counts: dict[bool, dict[int, int]] = {False: {}, True: {}}
     for operation in operations:
-        of_kind = counts[operation["label"] == ERROR]
+        count_by_cell = counts[operation["label"] == ERROR]
         cell = window.cell(parse_timestamp(operation["created_at"]), SPARKLINE_WIDTH)
-        of_kind[cell] = of_kind.get(cell, 0) + 1
-    highest = max((number for of_kind in counts.values() for number in of_kind.values()), default=1)
+        count_by_cell[cell] = count_by_cell.get(cell, 0) + 1
+    highest = max((number for count_by_cell in counts.values() for number in count_by_cell.values()), default=1)
     paths = []
-    for is_error, of_kind in counts.items():
+    for is_error, count_by_cell in counts.items():
         columns = [
             f"M{cell} {SPARKLINE_HEIGHT}v-{max(2, round(SPARKLINE_HEIGHT * number / highest))}h.8V{SPARKLINE_HEIGHT}z"
-            for cell, number in sorted(of_kind.items())
+            for cell, number in sorted(count_by_cell.items())
         ]
         if columns:
             paths.append({"kind": "error" if is_error else "other", "d": "".join(columns)})
@@ -109,11 +109,11 @@ def sparkline(operations: Sequence[Mapping[str, Any]], window: Window) -> list[d
 
 def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) -> dict[str, list[Bar]]:
     """The bars of each action, the most frequent action first. Errors are last, so that they are drawn on top."""
-    of_actions = grouped(operations, "action")
+    operations_by_action = grouped(operations, "action")
     lanes = {}
-    for action in sorted(of_actions, key=lambda name: (-len(of_actions[name]), name)):
+    for action in sorted(operations_by_action, key=lambda name: (-len(operations_by_action[name]), name)):
         bars: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
-        for operation in of_actions[action]:
+        for operation in operations_by_action[action]:
             cell = window.cell(parse_timestamp(operation["created_at"]), cells)
             bars.setdefault((LABELS.index(operation["label"]), cell), []).append(operation)
         lanes[action] = [Bar(LABELS[label], cell, bars[label, cell]) for label, cell in sorted(bars)]
@@ -150,8 +150,8 @@ def _bar(group: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
         "x": _percent(start),
         "width": _percent(min(end, 1.0) - start),
         "middle": _percent(start + 0.375 / cells),
-        "what": _what(group, action),
-        "when": _when(group),
+        "what": _bar_title(group, action),
+        "when": _bar_times(group),
     }
 
 
@@ -162,7 +162,7 @@ def _end(operation: Mapping[str, Any], window: Window) -> datetime:
     return updated_at if ended and updated_at else parse_timestamp(operation["created_at"]) if ended else window.end
 
 
-def _what(group: Bar, action: str) -> str:
+def _bar_title(group: Bar, action: str) -> str:
     name = truncated(action, MAX_NAME_LENGTH)
     seconds = [
         operation["duration_seconds"] for operation in group.operations if operation["duration_seconds"] is not None
@@ -175,7 +175,7 @@ def _what(group: Bar, action: str) -> str:
     return " · ".join([name, group.label, count_text(len(group.operations), "operation"), *longest])
 
 
-def _when(group: Bar) -> str:
+def _bar_times(group: Bar) -> str:
     """The start of the first and of the last operation, and the latest error text."""
     times = sorted(parse_timestamp(operation["created_at"]) for operation in group.operations)
     texts = list(dict.fromkeys(time_text(moment) for moment in (times[0], times[-1])))
@@ -187,10 +187,10 @@ def _when(group: Bar) -> str:
 
 def status_text(operation: Mapping[str, Any]) -> str:
     """The label, followed by the status for statuses that are not in api.md."""
-    usual = {"finished", "scheduling", "running", "failed"}
+    documented = {"finished", "scheduling", "running", "failed"}
     return (
         operation["label"]
-        if operation["status"] in usual
+        if operation["status"] in documented
         else f"{operation['label']} ({truncated(operation['status'], 40)})"
     )
 

@@ -68,7 +68,7 @@ class Connection(LocalConnection):
         return json.loads(switch.read_text()).get(host, "") if switch.exists() else ""
 
     def run_module(self, cmd: str, script: bytes) -> tuple[int, bytes, bytes]:
-        """Have a module run by the module server."""
+        """Run a module on the module server."""
         _shell, _option, line = shlex.split(cmd)
         words = shlex.split(line)
         assignments = dict(word.split("=", 1) for word in words[: words.index("&&") - 1])

@@ -193,7 +193,7 @@ def other_process():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder that looks like a sandbox's, without the marker."""
+    """A folder with the files of a sandbox, without the marker."""
     folder = background.Folder(tmp_path / "sandbox")
     folder.server.mkdir(parents=True)
     for path in (folder.bundle, folder.seed, folder.lock, folder.server / "module.py"):
@@ -311,7 +311,7 @@ class TestFolder:
             status = json.loads(capsys.readouterr().out)
             assert (status["problem"], status["is_reached"]) == (None, True)
 
-    def test_full_disk_leaves_nothing(self, tmp_path, capsys, monkeypatch):
+    def test_full_disk_creates_no_files(self, tmp_path, capsys, monkeypatch):
         with monkeypatch.context() as full:
             full.setattr(background.Path, "rename", failing(errno.ENOSPC))
             assert background.main(["create", str(tmp_path)]) == 1

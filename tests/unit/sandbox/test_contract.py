@@ -456,9 +456,9 @@ class TestPaging:
         """api.md: "It is URL-encoded when sent." A cursor that is invalid or not encoded gets 400."""
         cursor = many.ok("GET", f"projects/{PROJECT}/operations")["pagination"]["cursor"]
         assert "+" in cursor
-        for wrong in (cursor, "x", "", "2026-01-01T00:00:00Z", quote("9" * 4 + cursor[4:], safe="")[:-1]):
-            response = many.get(f"projects/{PROJECT}/operations?cursor={wrong}")
-            assert response.status_code == 400, wrong
+        for invalid in (cursor, "x", "", "2026-01-01T00:00:00Z", quote("9" * 4 + cursor[4:], safe="")[:-1]):
+            response = many.get(f"projects/{PROJECT}/operations?cursor={invalid}")
+            assert response.status_code == 400, invalid
             assert "cursor" in response.json()["message"]
 
     def test_limit_is_optional_and_validated(self, many):
@@ -467,8 +467,8 @@ class TestPaging:
         assert len(many.operations(limit=4)) == 4
         for path, maximum in ((f"projects/{PROJECT}/operations", 1000), ("projects", 400)):
             assert many.get(path, limit=maximum).status_code == 200
-            for wrong in (0, -1, maximum + 1, "many", "1.5", ""):
-                response = many.get(path, limit=wrong)
+            for invalid in (0, -1, maximum + 1, "many", "1.5", ""):
+                response = many.get(path, limit=invalid)
                 assert response.status_code == 400
                 assert "limit" in response.json()["message"]
 

@@ -32,7 +32,7 @@ def limiter(monotonic):
 
 
 def count_allowed(limiter, requests):
-    return sum(limiter.take() == 0 for _request in range(requests))
+    return sum(limiter.consume() == 0 for _request in range(requests))
 
 
 class TestRateLimiter:
@@ -56,12 +56,12 @@ class TestRateLimiter:
 
     def test_returned_seconds_lead_to_the_next_token(self, limiter, monotonic):
         count_allowed(limiter, 40)
-        seconds = limiter.take()
+        seconds = limiter.consume()
         assert seconds == pytest.approx(60 / 700)
         monotonic.now += seconds / 2
-        assert limiter.take() == pytest.approx(seconds / 2)
+        assert limiter.consume() == pytest.approx(seconds / 2)
         monotonic.now += seconds
-        assert limiter.take() == 0
+        assert limiter.consume() == 0
 
 
 class TestResponses:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lets the time of an attempt pass once something has happened, so that the outcome is the same on a busy machine."""
+"""Lets the time of an attempt pass on a condition, so that the outcome is the same on a busy machine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService
 
 
-def time_out_when(monkeypatch: pytest.MonkeyPatch, has_happened: Callable[[Attempt], bool]) -> None:
-    """Let C(api_timeout) of each attempt pass as soon as C(has_happened), and not before."""
+def time_out_when(monkeypatch: pytest.MonkeyPatch, is_time_up: Callable[[Attempt], bool]) -> None:
+    """Let C(api_timeout) of each attempt pass as soon as C(is_time_up), and not before."""
     join = Attempt.join
 
     def join_until(attempt: Attempt, timeout: float | None = None) -> None:
         until = time.monotonic() + (timeout or 0)
-        while attempt.is_alive() and not has_happened(attempt) and time.monotonic() < until:
+        while attempt.is_alive() and not is_time_up(attempt) and time.monotonic() < until:
             join(attempt, 0.01)
 
     monkeypatch.setattr(Attempt, "join", join_until)

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlsplit
 # Key and self-signed certificate of 127.0.0.1, valid until 2120.
 CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
-PAUSE_BETWEEN_BYTES = 0.02  # seconds
+BYTE_INTERVAL = 0.02  # seconds
 
 
 class Request(NamedTuple):
@@ -116,7 +116,7 @@ class ScriptedService:
         if next_reply.raw is not None:
             connection.sendall(next_reply.raw[: next_reply.slow_from])
             for byte in next_reply.raw[next_reply.slow_from :] if next_reply.slow_from is not None else b"":
-                time.sleep(PAUSE_BETWEEN_BYTES)
+                time.sleep(BYTE_INTERVAL)
                 connection.sendall(bytes([byte]))
         if next_reply.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -42,7 +42,7 @@ class FaultInjectionMiddleware:
         if scope["type"] == "http" and is_below(BASE_PATH, scope["path"]):
             state = scope["state"]
             state.update(page_limit=None, unavailable_ids=[])
-            for fault in self.sandbox.faults.take(scope["method"], scope["path"].removeprefix(BASE_PATH)):
+            for fault in self.sandbox.faults.consume(scope["method"], scope["path"].removeprefix(BASE_PATH)):
                 match fault:
                     case DelayFault():
                         receive = await buffer_request(receive)

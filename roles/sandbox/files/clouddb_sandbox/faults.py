@@ -141,20 +141,20 @@ class FaultRegistry:
     def clear(self) -> None:
         self._faults.clear()
 
-    def take(self, method: str, path: str) -> list[Fault]:
+    def consume(self, method: str, path: str) -> list[Fault]:
         """Return the faults for this request, and count it: any number of request faults, then at most one response fault."""
-        taken: list[Fault] = []
+        applied: list[Fault] = []
         for fault_id, fault in list(self._faults.items()):
             if not fault.matches(method, path):
                 continue
             if fault.skip:
                 fault.skip -= 1
                 continue
-            taken.append(fault)
+            applied.append(fault)
             if fault.times is not None:
                 fault.times -= 1
                 if not fault.times:
                     del self._faults[fault_id]
             if isinstance(fault, ResponseFault):
                 break
-        return taken
+        return applied

@@ -117,7 +117,7 @@ class RateLimitMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_limited = scope["type"] == "http" and is_below(BASE_PATH, scope["path"])
-        if is_limited and (seconds := self.sandbox.rate_limiter.take()):
+        if is_limited and (seconds := self.sandbox.rate_limiter.consume()):
             message = "the account has sent too many requests"
             response = error_response(scope, 429, message, {"Retry-After": str(math.ceil(seconds))})
             await response(scope, receive, send)

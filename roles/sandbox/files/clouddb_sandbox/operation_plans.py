@@ -58,7 +58,7 @@ def clear(tx: Transaction) -> None:
     tx.db.execute("DELETE FROM operation_plans")
 
 
-def take(tx: Transaction, action: str, project_id: str, by_platform: bool) -> sqlite3.Row | None:
+def consume(tx: Transaction, action: str, project_id: str, by_platform: bool) -> sqlite3.Row | None:
     """Return the oldest matching plan, and count its use.
 
     The platform's own operations follow only plans that name their action.

@@ -65,7 +65,7 @@ def start(
 ) -> Operation:
     """Start an operation: now, for a request, or at `platform_time` in the past, for the platform itself."""
     by_platform = platform_time is not None
-    plan = operation_plans.take(tx, action, project_id, by_platform)
+    plan = operation_plans.consume(tx, action, project_id, by_platform)
     operation_id = insert(
         tx,
         project_id=project_id,

@@ -33,8 +33,8 @@ class RateLimiter:
         self._tokens = float(limit.burst) if limit else 0.0
         self._filled_at = self._monotonic()
 
-    def take(self) -> float:
-        """Take a token. Returns 0, or the seconds until the next token if there is none; then nothing is taken."""
+    def consume(self) -> float:
+        """Consume a token and return 0; without a token, return the seconds until the next one."""
         if self.limit is None:
             return 0.0
         now, per_second = self._monotonic(), self.limit.per_minute / 60

@@ -28,7 +28,7 @@ collect_ignore = [] if are_namespaces_permitted() else ["test_hostile_network.py
 
 @pytest.fixture(autouse=True)
 def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that stands still, the seconds that are left for the last poll of a wait are real: leave enough of them."""
+    """The fake clock is stopped, so LAST_POLL_SECONDS is real time; make it long enough."""
     monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
 
 

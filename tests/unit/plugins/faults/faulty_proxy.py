@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proxy in front of the sandbox that forwards requests over real sockets, and injects errors where a test asks for them."""
+"""A proxy in front of the sandbox that forwards requests over real sockets, and injects the errors of a test."""
 
 from __future__ import annotations
 

@@ -180,16 +180,16 @@ def dropping_port() -> int:
     """A port at which every unused address drops packets: its queue of connections is full."""
     port = 443
     for address in UNUSED_ADDRESSES:
-        open_for_ever.append(socket.create_server((address, port), backlog=0))
+        open_sockets.append(socket.create_server((address, port), backlog=0))
         for _connection in range(3):
             filler = socket.socket()
             filler.setblocking(False)
             filler.connect_ex((address, port))
-            open_for_ever.append(filler)
+            open_sockets.append(filler)
     return port
 
 
-open_for_ever: list[socket.socket] = []
+open_sockets: list[socket.socket] = []
 
 
 class Case(NamedTuple):
@@ -215,7 +215,7 @@ def start_services() -> tuple[int, dict[str, Case]]:
     }
     dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     dns.bind(("127.0.0.1", 53))
-    open_for_ever.append(dns)
+    open_sockets.append(dns)
     listeners = {name: listening() for name in SERVICES}
     for name, listener in listeners.items():
         address = f"127.0.0.1:{port_of(listener)}"
@@ -367,7 +367,7 @@ def seconds_without_processor(process: int) -> float:
 
 
 def run_case(name: str, case: Case, task: Task) -> None:
-    """Run the task and leave this process the way a module does, with all that Python does at its end."""
+    """Run the task and exit as a module does, including Python's finalization."""
     signal.alarm(int(MAX_SECONDS))
     if case.proxy:
         os.environ["HTTPS_PROXY"] = case.proxy

@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import
 
 # A client that does not time out is disconnected after this time, so that its test fails instead of hanging.
 MAX_SECONDS = 60.0
-PAUSE_BETWEEN_BYTES = 0.02
+BYTE_INTERVAL = 0.02
 MEBIBYTE = 1 << 20
 HUNDRED_YEARS = 100 * 365 * 86400
 
@@ -66,7 +66,7 @@ def endless_bytes(start: bytes) -> Handler:
         exchange.connection.sendall(start)
         exchange.time_out()
         until = time.monotonic() + MAX_SECONDS
-        while time.monotonic() < until and not _disconnects(exchange.connection, PAUSE_BETWEEN_BYTES):
+        while time.monotonic() < until and not _disconnects(exchange.connection, BYTE_INTERVAL):
             exchange.connection.sendall(b" ")
 
     return handler

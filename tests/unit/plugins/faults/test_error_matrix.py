@@ -207,7 +207,7 @@ def test_outcome_of_each_error_matches_the_matrix(
             assert_readable_failure(observed.outcome, row, expected.kind, sandbox.api_key)
         assert_attempts(observed, column, expected, is_permanent, error)
         if expected.is_retried:
-            assert_retry_after_is_honoured(observed, column, error)
+            assert_retry_after_is_honored(observed, column, error)
         if column.expected in ("create", "delete"):
             assert_project_is_as_reported(sandbox, observed.outcome, name, error)
         elif column.method != "GET":
@@ -251,7 +251,7 @@ def assert_attempts(observed: Observed, column: Column, expected: Expected, is_p
         assert attempts == (2 if "failure" in observed.outcome.result else 1)
 
 
-def assert_retry_after_is_honoured(observed: Observed, column: Column, error: str) -> None:
+def assert_retry_after_is_honored(observed: Observed, column: Column, error: str) -> None:
     _status, _comma, how = error.partition(", Retry-After ")
     pause = observed.pauses[column.skip]
     if how in ("in seconds", "of 100 years"):

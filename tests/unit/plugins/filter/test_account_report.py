@@ -61,9 +61,9 @@ class TestKeys:
         keys = [key(1, "ci", ago(days=10))]
         assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
 
-    @pytest.mark.parametrize("odd", [None, "", "soon", 5])
-    def test_malformed_timestamps(self, odd):
-        (found,) = report(api_keys=[key(1, "ci", odd, created_at=odd)])["api_keys"]["list"]
+    @pytest.mark.parametrize("malformed", [None, "", "soon", 5])
+    def test_malformed_timestamps(self, malformed):
+        (found,) = report(api_keys=[key(1, "ci", malformed, created_at=malformed)])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
 
     def test_last_use_after_now(self):
@@ -87,9 +87,9 @@ class TestProjects:
         assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
         assert projects["unavailable_ids"] == ["p8", "p9"]
 
-    @pytest.mark.parametrize("odd", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
-    def test_sums_are_json(self, odd):
-        facts = report(projects=[project(f"p{n}", cpu_used_sec=odd) for n in range(20)])
+    @pytest.mark.parametrize("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
+    def test_sums_are_json(self, malformed):
+        facts = report(projects=[project(f"p{n}", cpu_used_sec=malformed) for n in range(20)])
         json.dumps(facts, allow_nan=False)
         assert abs(facts["projects"]["cpu_used_sec"]) <= 20 * 2**63
         account_report_page(facts)
@@ -244,7 +244,7 @@ class TestPrevious:
         assert report(previous=json.dumps({**first, "generated_at": generated_at}), **self.SOURCE) == first
 
 
-class TestBadInput:
+class TestInvalidInput:
     @pytest.mark.parametrize("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
     def test_account(self, source):
         with pytest.raises(AnsibleFilterError, match="api_keys, projects and operations"):

@@ -263,7 +263,7 @@ class TestTimelines:
         assert sparkline([], WEEK) == []
 
 
-class TestBadInput:
+class TestInvalidInput:
     @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, "facts"])
     def test_invalid_facts(self, facts):
         with pytest.raises(AnsibleFilterError, match="must be the result of the filter account_report"):

@@ -59,7 +59,7 @@ def test_file_is_removed_after_an_error(path: Path) -> None:
     assert not path.exists()
 
 
-def test_file_of_a_killed_process_is_taken_over(path: Path) -> None:
+def test_file_of_a_killed_process_is_reused(path: Path) -> None:
     path.touch(mode=0o600)
     with exclusive_lock(str(path), deadline()):
         assert path.exists()
@@ -127,7 +127,7 @@ def test_file_of_another_user_is_refused(path: Path) -> None:
     assert path.exists()
 
 
-def test_umask_takes_no_rights_from_the_owner(path: Path) -> None:
+def test_umask_does_not_restrict_the_owner(path: Path) -> None:
     before = os.umask(0o777)
     try:
         with exclusive_lock(str(path), deadline()):
@@ -140,7 +140,7 @@ def test_umask_takes_no_rights_from_the_owner(path: Path) -> None:
 def test_file_that_is_being_created_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch, is_completed: bool
 ) -> None:
-    """Another task has created it, and its umask has left no rights."""
+    """Another task has created it, with a umask that removes all permissions."""
     path.touch()
     path.chmod(0)
     opened = file_lock.open_regular_file

@@ -161,7 +161,7 @@ def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[st
     assert not run_main(module, {**OPTIONS, **options}).failed
 
 
-def test_invalid_module_option_fails_the_same_way() -> None:
+def test_invalid_module_option_fails_like_a_connection_option() -> None:
     assert outcome_of(raising(InvalidOption("color", "must be blue"))).failure == {
         "kind": "invalid_option",
         "option": "color",

@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 @pytest.fixture(autouse=True)
 def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that stands still, the seconds that are left for the last poll of a wait are real: leave enough of them."""
+    """The fake clock is stopped, so LAST_POLL_SECONDS is real time; make it long enough."""
     monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 60.0)
 
 

@@ -14,7 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Una
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import SecretUnavailable, SeveralKeys
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import MultipleKeys, SecretUnavailable
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,
@@ -145,7 +145,7 @@ def test_absent_does_not_change_anything_without_such_a_key(
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_absent_with_several_keys_fails_and_lists_their_ids(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     later, earlier = ids(sandbox.keys("deploy"))
-    with pytest.raises(SeveralKeys, match=rf"ids {earlier}, {later}.*allow_multiple: true") as error:
+    with pytest.raises(MultipleKeys, match=rf"ids {earlier}, {later}.*allow_multiple: true") as error:
         task(client, check_mode, state="absent", name="deploy")
     assert error.value.details["key_ids"] == [earlier, later]
     assert len(sandbox.keys("deploy")) == 2

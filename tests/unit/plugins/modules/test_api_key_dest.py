@@ -77,13 +77,13 @@ def test_lock_is_held_from_the_first_request_until_the_secret_is_written(
     before(monkeypatch, client, "get", lambda: steps.append("listed"))
 
     @contextmanager
-    def noted(file: SecretFile) -> Iterator[None]:
+    def recording_held(file: SecretFile) -> Iterator[None]:
         with held(file):
             steps.append("locked")
             yield
             steps.append("written" if Path(file.path).exists() else "not written")
 
-    monkeypatch.setattr(SecretFile, "held", noted)
+    monkeypatch.setattr(SecretFile, "held", recording_held)
     task(client, name="deploy", dest=tmp_path / "deploy.key")
     assert steps == ["locked", "listed", "written"]
     task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")

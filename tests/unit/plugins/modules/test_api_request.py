@@ -95,7 +95,7 @@ def test_waits_for_what_an_interrupted_run_has_started(sandbox: Sandbox, client:
     assert len(result["operations"]) == 2
 
 
-def test_does_not_wait_when_it_is_told_not_to(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+def test_does_not_wait_if_wait_is_false(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     result = task(client, "POST", wait=False, **PREVIEW)
     assert clock.pauses == []
     assert {operation["status"] for operation in result["operations"]} <= {"scheduling", "running"}
@@ -130,7 +130,7 @@ def test_fails_when_the_project_stays_locked(sandbox: Sandbox, client: Client, c
 
 
 @pytest.mark.parametrize("fault", ["lost_answer", "truncate", "malformed"])
-def test_looks_up_what_became_of_a_lost_response(sandbox: Sandbox, client: Client, fault: str) -> None:
+def test_looks_up_the_object_after_a_lost_response(sandbox: Sandbox, client: Client, fault: str) -> None:
     sandbox.fault(fault, method="POST")
     result = task(client, "POST", **PREVIEW)
     assert (result["changed"], result["json"], result["object"]["name"]) == (True, None, "preview")
@@ -140,7 +140,7 @@ def test_looks_up_what_became_of_a_lost_response(sandbox: Sandbox, client: Clien
     assert branches(sandbox) == ["main", "preview"]
 
 
-def test_says_that_a_lost_request_was_not_carried_out(sandbox: Sandbox, client: Client) -> None:
+def test_lost_request_is_reported_as_not_carried_out(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("reset", method="POST")
     result = failing(client, "POST", **PREVIEW)
     assert result["failure"]["kind"] == "unknown_outcome"
@@ -218,7 +218,7 @@ def test_deletes_once(sandbox: Sandbox, client: Client) -> None:
     assert [line for line in sandbox.sent() if line.startswith("DELETE")] == [f"DELETE /projects/{BLOG}"]
 
 
-def test_a_deletion_whose_response_was_lost_is_a_change(sandbox: Sandbox, client: Client) -> None:
+def test_a_deletion_with_a_lost_response_is_a_change(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("lost_answer", method="DELETE")
     options: dict[str, Any] = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "blog"}}}
     result = task(client, "DELETE", **options)
@@ -326,9 +326,9 @@ def test_an_object_that_is_still_there_was_not_deleted(
 
 def test_an_object_that_another_client_deletes_is_gone(sandbox: Sandbox, client: Client) -> None:
     task(client, "POST", **PREVIEW)
-    answers = [{"branches": [{"id": "br-other-1", "name": "other"}]}, {"branches": []}]
-    for answer in answers:
-        sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=answer)
+    pages = [{"branches": [{"id": "br-other-1", "name": "other"}]}, {"branches": []}]
+    for page in pages:
+        sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=page)
     sandbox.fault("status", status=404, method="DELETE")
     find = {"list": "branches", "match": {"name": "other"}}
     result = task(client, "DELETE", path=f"{BRANCHES}/{{id}}", find=find)
@@ -409,7 +409,7 @@ def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) 
 
 
 def test_many_tasks_create_one_object(sandbox: Sandbox, client: Client) -> None:
-    """All of them look before one of them creates: the others get a 409."""
+    """All tasks find nothing before one of them creates the object, and the others get a 409."""
     sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body={"branches": []}, times=2)
     assert [task(client, "POST", **PREVIEW)["changed"] for _run in range(2)] == [True, False]
     assert branches(sandbox) == ["main", "preview"]
@@ -441,7 +441,7 @@ def test_a_wait_for_a_locked_project_is_resumed_and_sends_the_request(sandbox: S
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 2
 
 
-def test_through_a_lost_response_a_lock_and_an_outage(sandbox: Sandbox, client: Client) -> None:
+def test_lost_response_lock_and_outage_in_one_task(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (20, "finished"), action="apply_storage_config")
     sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 3600}})
     sandbox.fault("status", status=503, method="POST")

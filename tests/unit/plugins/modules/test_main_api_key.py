@@ -82,12 +82,12 @@ def test_owner_and_group_are_set(options: dict[str, Any], dest: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "very private"}], ids=str
+    "invalid", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "private"}], ids=str
 )
 def test_invalid_owner_group_or_mode_fails_before_the_key_is_created(
-    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, wrong: dict[str, str]
+    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, invalid: dict[str, str]
 ) -> None:
-    ended = run_main(api_key, {**options, **wrong})
+    ended = run_main(api_key, {**options, **invalid})
     assert ended.failed
     assert writes(sandbox) == []
     assert os.listdir(tmp_path) == []

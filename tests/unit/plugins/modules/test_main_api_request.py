@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""main() of api_request against the sandbox: secrets, wrong options, and the first and the next run of a playbook."""
+"""main() of api_request against the sandbox: secrets, invalid options, and the first and the next run of a playbook."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_wrong_options_are_named_and_nothing_is_sent(sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_named_and_nothing_is_sent(sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
     outcome = run(sandbox, **options)
     assert outcome.failure["kind"] == "invalid_option"
     assert outcome.result["msg"].startswith(message)
     assert sandbox.sent() == []
 
 
-def test_a_wrong_list_is_named_with_the_ones_there_are(sandbox: Sandbox) -> None:
+def test_an_unknown_list_is_named_with_the_existing_ones(sandbox: Sandbox) -> None:
     for field in ("things", None):
         outcome = run(sandbox, find={"list": field, "match": {"name": "main"}})
         assert outcome.failure["kind"] == "unexpected_response"

@@ -142,7 +142,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("options", "expected"), FILTERS, ids=str)
-def test_selects_in_the_whole_account(client: Client, options: dict[str, Any], expected: list[str]) -> None:
+def test_selects_in_all_projects(client: Client, options: dict[str, Any], expected: list[str]) -> None:
     result = task(client, **options)
     assert ids(result) == expected
     assert result["summary"]["total"] == len(expected)
@@ -167,7 +167,7 @@ def test_created_after_accepts_a_timestamp_and_includes_it(sandbox: Sandbox, cli
 
 
 def test_an_age_is_measured_by_the_clock_of_the_service(sandbox: Sandbox, client: Client) -> None:
-    # The client's own clock is another one altogether: it stands at 2026-11-21.
+    # The client's own clock differs: it is stopped at 2026-11-21.
     sandbox.advance(3600)
     assert ids(task(client, project_id=SHOP, created_after="80m")) == []
     assert ids(task(client, project_id=SHOP, created_after="100m")) == ["shop-4"]
@@ -377,15 +377,15 @@ several_projects = pytest.mark.parametrize(
 
 @several_projects
 def test_as_many_projects_as_workers_are_listed_in_parallel(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = Barrier(4)
+    barrier = Barrier(4)
     get = client.get
 
-    def meeting(*segments: str | int, **kwargs: Any) -> Any:
+    def get_at_barrier(*segments: str | int, **kwargs: Any) -> Any:
         if segments[-1] == "operations" and not kwargs["query"].get("cursor"):
-            together.wait(60)
+            barrier.wait(60)
         return get(*segments, **kwargs)
 
-    monkeypatch.setattr(client, "get", meeting)
+    monkeypatch.setattr(client, "get", get_at_barrier)
     assert len(ids(task(client, workers=4))) == 24
 
 
@@ -395,20 +395,20 @@ def test_no_more_projects_than_workers_are_listed_in_parallel(
     client: Client, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     lock = Lock()
-    under_way, most = 0, 0
+    running, maximum = 0, 0
     get = client.get
 
     def counting(*segments: str | int, **kwargs: Any) -> Any:
-        nonlocal under_way, most
+        nonlocal running, maximum
         with lock:
-            under_way += 1
-            most = max(most, under_way)
+            running += 1
+            maximum = max(maximum, running)
         try:
             return get(*segments, **kwargs)
         finally:
             with lock:
-                under_way -= 1
+                running -= 1
 
     monkeypatch.setattr(client, "get", counting)
     assert len(ids(task(client, workers=workers))) == 24
-    assert most <= workers
+    assert maximum <= workers

@@ -22,7 +22,7 @@ DAY = 86400
 
 
 def operation(name: str, *timeline: tuple[float, str], age: float = 0, **fields: str) -> dict[str, Any]:
-    """One for the seed: its statuses and when it gets there, in seconds from now."""
+    """An operation for the seed, with its statuses by seconds from now."""
     return {
         "id": name,
         "action": "start_compute",
@@ -162,7 +162,7 @@ def test_lookback_limits_the_age(client: Client) -> None:
     assert statuses(task(client, project_id=BLOG, lookback=150.0)) == {"young": "finished"}
 
 
-def test_lookback_0_includes_the_whole_history(sandbox: Sandbox, client: Client) -> None:
+def test_lookback_0_includes_all_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=1, times=None)
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
 
@@ -448,27 +448,27 @@ def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) 
 
 
 def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:
-    dreaming = {"operation": {"id": "quick", "project_id": SHOP, "status": "dreaming"}}
-    sandbox.fault("status", status=200, body=dreaming, times=4)
+    unknown = {"operation": {"id": "quick", "project_id": SHOP, "status": "pausing"}}
+    sandbox.fault("status", status=200, body=unknown, times=4)
     result = task(client, names=["quick"])
     assert statuses(result) == {"quick": "finished"}
     assert result["polls"] >= 5
     assert result["warnings"] == [
-        "The operation status 'dreaming' is unknown to this collection. It is treated as unfinished."
+        "The operation status 'pausing' is unknown to this collection. It is treated as unfinished."
     ]
 
 
 def test_a_timeout_message_has_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", status=200, body={"operation": {"id": "quick", "status": "dreaming"}}, times=None)
+    sandbox.fault("status", status=200, body={"operation": {"id": "quick", "status": "pausing"}}, times=None)
     failure = failing(client, names=["quick"], timeout=10.0)
-    assert "quick of wispy-lake-12345678 is dreaming" in failure["msg"]
+    assert "quick of wispy-lake-12345678 is pausing" in failure["msg"]
     assert len(failure["warnings"]) == 1
 
 
 def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
     created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/quick")["operation"]["created_at"]
-    dreaming = {"id": "quick", "status": "dreaming", "created_at": created_at}
-    sandbox.fault("status", status=200, body={"operations": [dreaming]})
+    unknown = {"id": "quick", "status": "pausing", "created_at": created_at}
+    sandbox.fault("status", status=200, body={"operations": [unknown]})
     assert statuses(task(client, project_id=SHOP)) == {"quick": "finished"}
 
 
@@ -497,7 +497,7 @@ def test_an_error_of_one_operation_does_not_affect_the_others(sandbox: Sandbox, 
     assert "The last poll met an error: " in result["msg"]
 
 
-def test_a_timeout_message_says_that_a_project_could_not_be_listed(sandbox: Sandbox, client: Client) -> None:
+def test_a_timeout_message_names_a_project_that_could_not_be_listed(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=503, times=None)
     assert (
         "before the unfinished operations of shop could be listed. The last poll met an error: "

@@ -122,7 +122,7 @@ def test_certificate_is_validated_behind_a_proxy(
 @pytest.mark.parametrize(
     "no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"]
 )
-def test_no_proxy_is_honoured(
+def test_no_proxy_is_honored(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, no_proxy: str
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")

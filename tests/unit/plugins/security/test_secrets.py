@@ -29,7 +29,7 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import r
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, reply
 
-ODD_KEY = """odd"key\\with%all+kinds/of='signs'-0123456789"""
+SPECIAL_KEY = """odd"key\\with%all+kinds/of='signs'-0123456789"""
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
@@ -41,7 +41,7 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
 
 
 def assert_no_key(text: str) -> None:
-    assert not [encoding for encoding in encodings(ODD_KEY) if encoding in text]
+    assert not [encoding for encoding in encodings(SPECIAL_KEY) if encoding in text]
     assert "0123456789" not in text
 
 
@@ -49,7 +49,7 @@ def fail_quoting_the_request(*args: Any, **kwargs: Any) -> Any:
     """Fail as an unexpected error of a library would, with a message that quotes the request."""
     request: requests.PreparedRequest = args[1]
     raise RuntimeError(
-        f"can't send {request.headers} {json.dumps(dict(request.headers))} to {request.url}?{requests.compat.quote(ODD_KEY)}"
+        f"can't send {request.headers} {json.dumps(dict(request.headers))} to {request.url}?{requests.compat.quote(SPECIAL_KEY)}"
     )
 
 
@@ -58,7 +58,7 @@ def test_unexpected_library_errors_are_redacted(serve: Serve, monkeypatch: pytes
     with pytest.raises(
         ServiceUnreachable, match=r"GET /projects failed with an unexpected RuntimeError: can't send .*Bearer \*\*\*"
     ) as error:
-        serve(api_key=ODD_KEY).client.get("projects")
+        serve(api_key=SPECIAL_KEY).client.get("projects")
     assert_no_key(str(error.value.as_result()))
     # It is not retried, and no connection was used.
     assert (error.value.transient, error.value.may_have_acted) == (False, False)
@@ -80,8 +80,8 @@ def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
 
 
 def test_repr_of_a_response_has_no_secret(serve: Serve) -> None:
-    response = serve(reply({"id": 7, "key": ODD_KEY})).client.post("api_keys", body={})
-    assert_no_key(repr(response) + repr(RawResponse(200, {}, ODD_KEY.encode(), 1)))
+    response = serve(reply({"id": 7, "key": SPECIAL_KEY})).client.post("api_keys", body={})
+    assert_no_key(repr(response) + repr(RawResponse(200, {}, SPECIAL_KEY.encode(), 1)))
 
 
 def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
@@ -91,17 +91,19 @@ def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
     assert error.value.__context__ is None
 
 
-@pytest.mark.parametrize("encoding", sorted(encodings(ODD_KEY)))
+@pytest.mark.parametrize("encoding", sorted(encodings(SPECIAL_KEY)))
 @pytest.mark.parametrize("status", [400, 401, 503])
 def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> None:
-    served = serve(reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=ODD_KEY, api_retries=0)
+    served = serve(
+        reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=SPECIAL_KEY, api_retries=0
+    )
     with pytest.raises(StatusError, match=r"what is \*{8}\?") as error:
         served.client.get("projects")
     assert_no_key(str(error.value.as_result()))
 
 
 def test_repr_of_a_created_key_has_no_secret() -> None:
-    created = CreatedKey(ODD_KEY, {"id": 7, "name": "deploy"})
+    created = CreatedKey(SPECIAL_KEY, {"id": 7, "name": "deploy"})
     assert repr(created) == "CreatedKey({'id': 7, 'name': 'deploy'})"
     assert_no_key(f"{created} {[created]}")
 
@@ -124,9 +126,9 @@ def test_syslog_has_options_but_not_the_key(
     monkeypatch.setattr(basic.syslog, "syslog", lambda *message: logged.append(message))
     served = serve(reply({"message": "no"}, 403))
 
-    run_main(module, {"base_url": served.service.base_url, "api_key": ODD_KEY, **options})
+    run_main(module, {"base_url": served.service.base_url, "api_key": SPECIAL_KEY, **options})
 
-    assert served.requests[0].headers["Authorization"] == f"Bearer {ODD_KEY}"
+    assert served.requests[0].headers["Authorization"] == f"Bearer {SPECIAL_KEY}"
     assert "api_key=NOT_LOGGING_PARAMETER" in str(logged)
     assert_no_key(str(logged))
     assert_no_key(json.dumps(str(logged)))

@@ -224,7 +224,7 @@ def test_abandoning_shuts_the_socket_down(
     assert peer.recv(1) == b""
 
 
-def test_an_abandoned_attempt_leaves_the_connection_of_another_attempt_alone(
+def test_an_abandoned_attempt_does_not_close_the_connection_of_another_attempt(
     sockets: tuple[TlsSocket, socket.socket],
 ) -> None:
     ours, peer = sockets

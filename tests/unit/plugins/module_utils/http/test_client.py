@@ -484,7 +484,7 @@ def test_a_deadline_bounds_each_request(
 ) -> None:
     timeouts = record_setting(monkeypatch, "timeout")
     served = serve(reply({}), api_timeout=12.5)
-    served.client.until(Deadline.after(served.clock.clock, remaining)).get("projects")
+    served.client.with_deadline(Deadline.after(served.clock.clock, remaining)).get("projects")
     assert timeouts == [timeout]
 
 
@@ -492,21 +492,21 @@ def test_a_deadline_bounds_each_request(
 def test_nothing_is_sent_after_the_deadline(serve: Serve, remaining: float) -> None:
     served = serve()
     with pytest.raises(ServiceUnreachable, match="GET /projects was not sent: .* within the remaining 0 s") as error:
-        served.client.until(Deadline.after(served.clock.clock, remaining)).get("projects")
+        served.client.with_deadline(Deadline.after(served.clock.clock, remaining)).get("projects")
     assert (error.value.transient, error.value.may_have_acted) == (True, False)
     assert served.requests == []
 
 
 def test_a_deadline_does_not_change_the_original_client(serve: Serve) -> None:
     served = serve(reply({}, 503), reply({}))
-    served.client.until(Deadline.after(served.clock.clock, 0.0))
+    served.client.with_deadline(Deadline.after(served.clock.clock, 0.0))
     assert served.client.get("projects").attempts == 2
 
 
 def test_a_request_with_a_deadline_is_attempted_once(serve: Serve) -> None:
     served = serve(reply({}, 503))
     with pytest.raises(StatusError):
-        served.client.until(Deadline.after(served.clock.clock, 30.0)).get("projects")
+        served.client.with_deadline(Deadline.after(served.clock.clock, 30.0)).get("projects")
     assert served.clock.pauses == []
 
 

@@ -29,7 +29,7 @@ MAX_WAIT = 30.0  # seconds; enough for a busy machine
 INTERIM = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
 
 # The bytes to send after a request with this X-Request-ID; each item in a packet of its own.
-Answer = Callable[[str], list[bytes]]
+ResponsePackets = Callable[[str], list[bytes]]
 
 
 def response(number: int, request_id: str | None = None, chunked: bool = False) -> bytes:
@@ -42,7 +42,7 @@ def response(number: int, request_id: str | None = None, chunked: bool = False) 
     return f"HTTP/1.1 200 OK\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def one(number: int, **options: Any) -> Answer:
+def one(number: int, **options: Any) -> ResponsePackets:
     return lambda request_id: [response(number, **options)]
 
 
@@ -52,12 +52,12 @@ class KeepAlive(NamedTuple):
     client: Client
     clock: FakeClock
     connections: list[list[str]]
-    answered: threading.Semaphore
+    responded: threading.Semaphore
 
     def number(self, method: str = "GET") -> int:
         """The number in the response to a request; all that the service sends after it has arrived."""
         number: int = METHODS[method](self.client).json["number"]
-        assert self.answered.acquire(timeout=MAX_WAIT)
+        assert self.responded.acquire(timeout=MAX_WAIT)
         return number
 
     @property
@@ -67,9 +67,9 @@ class KeepAlive(NamedTuple):
 
 
 @contextmanager
-def keep_alive(*script: Answer, tls: bool = False) -> Iterator[KeepAlive]:
-    """A service that sends one answer after another, however many connections the client opens."""
-    answers, connections, answered = list(script), list[list[str]](), threading.Semaphore(0)
+def keep_alive(*script: ResponsePackets, tls: bool = False) -> Iterator[KeepAlive]:
+    """A service that sends one response after another, however many connections the client opens."""
+    responses, connections, responded = list(script), list[list[str]](), threading.Semaphore(0)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
 
@@ -83,9 +83,9 @@ def keep_alive(*script: Answer, tls: bool = False) -> Iterator[KeepAlive]:
                     headers = http.client.parse_headers(stream)
                     stream.read(int(headers.get("Content-Length", 0)))
                     request_ids.append(headers["X-Request-ID"])
-                    for packet in answers.pop(0)(headers["X-Request-ID"]):
+                    for packet in responses.pop(0)(headers["X-Request-ID"]):
                         connection.sendall(packet)
-                    answered.release()
+                    responded.release()
 
     def serve(listener: socket.socket) -> None:
         with suppress(OSError):
@@ -101,10 +101,10 @@ def keep_alive(*script: Answer, tls: bool = False) -> Iterator[KeepAlive]:
         base_url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
         clock = FakeClock()
         connection = Connection(base_url, API_KEY, validate_certs=False, api_retries=1)
-        yield KeepAlive(Client(connection, clock.clock), clock, connections, answered)
+        yield KeepAlive(Client(connection, clock.clock), clock, connections, responded)
         listener.shutdown(socket.SHUT_RDWR)
         thread.join(MAX_WAIT)
-    assert not answers
+    assert not responses
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ Running = Callable[..., KeepAlive]
 @over_tls
 @as_chunks
 def test_interim_responses_leave_the_connection_usable(running: Running, method: str, tls: bool, chunked: bool) -> None:
-    def after_interim(number: int) -> Answer:
+    def after_interim(number: int) -> ResponsePackets:
         return lambda request_id: [INTERIM, INTERIM + response(number, chunked=chunked)]
 
     service = running(after_interim(1), after_interim(2), after_interim(3), tls=tls)

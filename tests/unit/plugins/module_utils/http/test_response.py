@@ -35,7 +35,7 @@ JSON_TYPES: list[tuple[Any, str]] = [
     ([], "an array"),
     ({}, "an object"),
 ]
-each_type_but = {
+each_type_except = {
     wanted: pytest.mark.parametrize(
         "value, named", [(value, name) for value, name in JSON_TYPES if name != wanted], ids=str
     )
@@ -48,7 +48,7 @@ def test_object_returns_the_object() -> None:
     assert response({"operation": {"id": "o"}}).object("operation") == {"id": "o"}
 
 
-@each_type_but["an object"]
+@each_type_except["an object"]
 def test_object_rejects_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(value).object()
@@ -68,7 +68,7 @@ def test_items_keeps_all_fields() -> None:
     assert response({"projects": []}).items("projects", id=str) == []
 
 
-@each_type_but["an array"]
+@each_type_except["an array"]
 def test_items_rejects_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(value).items(None)
@@ -83,21 +83,21 @@ def test_items_rejects_an_array_instead_of_an_object() -> None:
         response([{"id": "p"}]).items("projects")
 
 
-@each_type_but["an object"]
+@each_type_except["an object"]
 def test_items_rejects_items_that_are_not_objects(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response([{}, value]).items(None)
     assert problem(error) == f"an object was expected, not {named}"
 
 
-@each_type_but["an integer"]
+@each_type_except["an integer"]
 def test_items_rejects_fields_of_other_types(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response([{"id": 1}, {"id": value}]).items(None, id=int)
     assert problem(error) == f"the field 'id' should be an integer, not {named}"
 
 
-@each_type_but["a string"]
+@each_type_except["a string"]
 def test_require_rejects_fields_that_are_not_strings(value: Any, named: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         response(None).require({"id": value}, id=str)

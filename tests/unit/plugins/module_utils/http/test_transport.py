@@ -41,16 +41,16 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_service imp
 OK = reply({"done": True})
 TRUNCATED = reply(b'{"done": ', Content_Length="100")
 BROKEN_CHUNKS = Reply(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"don\r\n')
-BAD_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
-NO_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
+INVALID_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
+NOT_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
 BROKEN = {
     "hang up": HANG_UP,
     "reset": RESET,
     "truncated body": TRUNCATED,
     "truncated error": reply(b'{"mess', 500, Content_Length="100"),
     "chunks that end early": BROKEN_CHUNKS,
-    "a chunk without a size": BAD_CHUNK,
-    "no http": NO_HTTP,
+    "a chunk without a size": INVALID_CHUNK,
+    "no http": NOT_HTTP,
 }
 each_broken = pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 idempotent = pytest.mark.parametrize("method", ["GET", "DELETE"])
@@ -319,7 +319,7 @@ def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: lis
     ],
     ids=["none", "seconds", "spaces", "maximum", "too long", "far too long", "future date", "past date"],
 )
-def test_retry_after_is_honoured_and_clamped(serve: Serve, status: int, retry_after: str, pause: float) -> None:
+def test_retry_after_is_honored_and_clamped(serve: Serve, status: int, retry_after: str, pause: float) -> None:
     served = serve(reply({}, status, Retry_After=retry_after), OK)
     served.client.get("projects")
     assert served.clock.pauses == [pause]
@@ -359,7 +359,7 @@ def test_a_retry_after_date_is_compared_with_the_date_of_the_response(serve: Ser
         "negative",
         "text",
         "fraction",
-        "very long number",
+        "number of many digits",
         "half a date",
         "year out of range",
         "exponent",
@@ -375,7 +375,7 @@ def test_an_unreadable_retry_after_falls_back_to_backoff(
     assert served.clock.pauses == [0.5]
 
 
-def test_retry_after_is_honoured_for_post(serve: Serve) -> None:
+def test_retry_after_is_honored_for_post(serve: Serve) -> None:
     served = serve(reply({}, 429, Retry_After="9"), OK)
     METHODS["POST"](served.client)
     assert served.clock.pauses == [9]

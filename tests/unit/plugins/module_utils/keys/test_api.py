@@ -102,7 +102,7 @@ def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: C
     ],
     ids=lambda body: f"{body['id']} {body['key'][:10]!r}",
 )
-def test_a_creation_result_that_is_no_new_key_is_not_believed(serve: Serve, body: dict[str, Any]) -> None:
+def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: dict[str, Any]) -> None:
     served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
     with pytest.raises(OrphanedKey, match="not what the API describes") as error:
         create_key(served.client, "deploy", known_ids=[5])
@@ -153,7 +153,7 @@ def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve)
     ],
     ids=["429", "401"],
 )
-def test_a_refused_retry_is_not_taken_for_a_refused_revocation(
+def test_a_refused_retry_is_not_reported_as_a_refused_revocation(
     serve: Serve, refusals: list[Reply], problem: str
 ) -> None:
     with pytest.raises(RequestFailed) as error:

@@ -159,7 +159,7 @@ def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, New
     with pytest.raises(DeploymentRefused, match=f"The service does not accept the new key {new.id} from web1"):
         host.deploy(new)
     assert (host.secret, inspect(host.client, host.consumer).key_id) == (key.secret, key.id)
-    # The service has had time to get to know the key.
+    # The service accepts the key by now.
     assert host.account.clock.pauses == [2.0, 2.0]
 
 
@@ -224,7 +224,7 @@ def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tupl
     assert evidence.withdrawn is None
 
 
-def test_rollback_returns_to_the_new_key_if_the_previous_one_is_revoked_meanwhile(
+def test_rollback_restores_the_new_key_if_the_previous_one_is_revoked_meanwhile(
     rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, old = rotated

@@ -334,7 +334,7 @@ def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: p
     assert "the service does not show which key this task authenticates with" in result["warnings"][0]
 
 
-def test_keys_of_unknown_consumers_are_left_alone(keys: Keys) -> None:
+def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
     account, ids = keys
     recorded = known(account, ids[1:])
     plan = run(account, "plan", *inspected(account, ids[-1], keys=recorded))
@@ -421,7 +421,7 @@ def test_new_key_that_a_consumer_may_hold_stays_valid(keys: Keys, fields: dict[s
 
 
 @pytest.mark.parametrize("field", ["sha256", "return_sha256"])
-def test_new_key_that_a_consumer_holds_or_returns_to_stays_valid(keys: Keys, field: str) -> None:
+def test_new_key_that_a_consumer_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
     account, ids = keys
     one, other = rolled_back(account, ids)
     withdraw(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)

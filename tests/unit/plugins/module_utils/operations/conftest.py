@@ -37,12 +37,12 @@ def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     def make(status: Callable[[str, float], str], **details: Any) -> Service:
         service = Service(clock, status, **details)
 
-        def until(client: Client, deadline: Deadline) -> Client:
+        def with_deadline(client: Client, deadline: Deadline) -> Client:
             service.remaining = deadline.remaining
             return client
 
         monkeypatch.setattr(Client, "get", lambda client, *segments, query=None: service.get(*segments, query=query))
-        monkeypatch.setattr(Client, "until", until)
+        monkeypatch.setattr(Client, "with_deadline", with_deadline)
         return service
 
     return make

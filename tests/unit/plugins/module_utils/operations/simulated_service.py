@@ -60,7 +60,7 @@ class Service:
         limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
         if self._seconds > limit:
             self._clock.elapsed += limit
-            raise ServiceUnreachable("no answer within api_timeout", "GET", path, 1, "", sent=True, transient=True)
+            raise ServiceUnreachable("no response within api_timeout", "GET", path, 1, "", sent=True, transient=True)
         self._clock.elapsed += self._seconds
         operations = [
             self._operation(ref) for ref in self.refs if ref.project_id == segments[1] and ref.id not in self.deleted
@@ -68,7 +68,7 @@ class Service:
         if segments[-1] != "operations":
             operation = next((operation for operation in operations if operation["id"] == segments[-1]), None)
             if operation is None:
-                raise NotFound(f"the service answered 404 Not Found to GET {path}", "GET", path, 1, "", 404, {})
+                raise NotFound(f"the service responded 404 Not Found to GET {path}", "GET", path, 1, "", 404, {})
             return Response({"operation": operation}, "GET", path, 1, "")
         begin = int((query or {}).get("cursor") or 0)
         end = begin + int((query or {})["limit"])
@@ -82,7 +82,7 @@ class Service:
 
 
 def running(name: str, elapsed: float) -> str:
-    """Every operation is running for ever."""
+    """No operation ever ends."""
     return "running"
 
 
@@ -106,7 +106,7 @@ def wait_for(
 def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations, timeout: float = TIMEOUT) -> WaitState:
     """The state of a wait that begins now."""
     if isinstance(wanted, UnfinishedOperations):
-        return WaitState(client.clock, timeout, to_list=wanted)
+        return WaitState(client.clock, timeout, unlisted=wanted)
     return WaitState(client.clock, timeout, wanted)
 
 
@@ -123,7 +123,7 @@ def rate_limited(service: Service, clock: FakeClock, requests: int) -> None:
         since_pause[len(clock.pauses)] += 1
         if since_pause[len(clock.pauses)] > requests:
             refusal = StatusError(
-                f"the service answered 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {}
+                f"the service responded 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {}
             )
             refusal.retry_after = 1.0
             raise refusal

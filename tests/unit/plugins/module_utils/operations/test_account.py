@@ -23,8 +23,8 @@ from ansible_collections.clouddb.control.tests.unit.support.scripted_client impo
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
 
-def projects(*ids: str, **beside: Any) -> Reply:
-    return reply({"projects": [{"id": project_id} for project_id in ids], **beside})
+def projects(*ids: str, **fields: Any) -> Reply:
+    return reply({"projects": [{"id": project_id} for project_id in ids], **fields})
 
 
 def operations(*ids_by_hour: str, cursor: str | None = None) -> Reply:
@@ -91,7 +91,7 @@ def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) ->
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 503])
-def test_any_other_error_fails_the_whole_list(serve: Serve, status: int) -> None:
+def test_any_other_error_fails_the_list(serve: Serve, status: int) -> None:
     served = serve(projects("a", "b"), operations("a-01"), reply({}, status), api_retries=0)
     with pytest.raises(StatusError):
         listed(served.client)

@@ -124,7 +124,7 @@ def test_filters_do_not_end_the_paging(serve: Serve) -> None:
 
 
 def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
-    # The script has no third page: the service would answer 599 to a third request.
+    # The script has no third page: the service would respond 599 to a third request.
     assert listed(serve, operations(1, 2, cursor="1"), operations(3, 4, cursor="2"), max_results=3) == [
         "1h",
         "2h",

@@ -118,7 +118,7 @@ def test_the_first_poll_intervals_are_well_under_a_second() -> None:
     assert [poll_interval(polls, 5) for polls in (1, 2, 3)] == pytest.approx([0.2, 0.3, 0.45])
 
 
-def test_poll_intervals_grow_to_the_longest_and_stay_there() -> None:
+def test_poll_intervals_grow_to_interval() -> None:
     intervals = [poll_interval(polls, 5) for polls in range(1, 100_000)]
     assert intervals == sorted(intervals)
     assert intervals.index(5) == 8

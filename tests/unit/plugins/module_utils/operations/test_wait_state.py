@@ -42,9 +42,9 @@ def in_runs(
     clock: FakeClock,
     wanted: list[OperationRef] | UnfinishedOperations,
     limits: Limits = LIMITS,
-    start_up: float = 0.0,
+    startup_seconds: float = 0.0,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Wait in several runs, each as if by a process that takes C(start_up) seconds to start; all changes and the last result."""
+    """Wait in several runs, each as if by a process that takes C(startup_seconds) seconds to start; all changes and the last result."""
     changes: list[dict[str, Any]] = []
     state = new_state(client, wanted)
     while True:
@@ -53,7 +53,7 @@ def in_runs(
         saved = result.pop("_state", None)
         if saved is None:
             return changes, result
-        clock.elapsed += start_up
+        clock.elapsed += startup_seconds
         state = WaitState.from_json(client.clock, json.loads(json.dumps(saved)))
 
 
@@ -85,17 +85,17 @@ def test_runs_share_the_deadline_and_failed_grace(
     assert 30 <= clock.elapsed <= 36
 
 
-@pytest.mark.parametrize("start_up", [0.0, 1.0, 4.9])
+@pytest.mark.parametrize("startup_seconds", [0.0, 1.0, 4.9])
 def test_the_time_between_runs_counts_and_the_last_poll_is_at_the_deadline(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], start_up: float
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], startup_seconds: float
 ) -> None:
     service = service_of(finished_after(59.5))
-    _changes, result = in_runs(client, clock, service.refs, start_up=start_up)
+    _changes, result = in_runs(client, clock, service.refs, startup_seconds=startup_seconds)
     assert statuses(result) == {"finished": 1}
     service_of(running)
     clock.elapsed = 0.0
     with pytest.raises(WaitFailed, match="^Timed out after 60 s with 1 of 1 operation unfinished") as error:
-        in_runs(client, clock, service.refs, start_up=start_up)
+        in_runs(client, clock, service.refs, startup_seconds=startup_seconds)
     assert error.value.result["elapsed"] == pytest.approx(60)
     assert clock.elapsed == pytest.approx(60)
 
@@ -105,17 +105,17 @@ def test_a_state_that_is_resumed_after_the_deadline_times_out(
 ) -> None:
     service = service_of(running, seconds=0.1)
     with pytest.raises(WaitFailed, match="^Timed out after 60 s") as error:
-        in_runs(client, clock, service.refs, start_up=3600.0)
+        in_runs(client, clock, service.refs, startup_seconds=3600.0)
     assert error.value.result["elapsed"] > 3600
     assert statuses(error.value.result) == {"running": 1}
 
 
-def test_a_restart_of_the_machine_between_runs_does_not_turn_back_time(
+def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(running)
     saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
-    # The monotonic clock begins anew.
+    # The monotonic clock starts at 0 again.
     clock.elapsed -= 900
     assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
 
@@ -177,7 +177,7 @@ def test_under_a_rate_limit_every_project_is_polled_in_turn(
     assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
 
 
-def test_retry_after_is_honoured_by_the_next_run(
+def test_retry_after_is_honored_by_the_next_run(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(running, projects=10)
@@ -191,7 +191,7 @@ def test_retry_after_is_honoured_by_the_next_run(
 
 
 @pytest.mark.parametrize(
-    "course",
+    "statuses_over_time",
     [
         ["running", "scheduling", "running", "finished"],
         ["scheduling", "finished", "running", "failed"],
@@ -203,10 +203,14 @@ def test_retry_after_is_honoured_by_the_next_run(
 )
 @pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
 def test_statuses_may_change_in_any_order(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], course: list[str], several_runs: bool
+    client: Client,
+    clock: FakeClock,
+    service_of: Callable[..., Service],
+    statuses_over_time: list[str],
+    several_runs: bool,
 ) -> None:
     """An operation has succeeded once a poll says so; each step takes longer than a poll interval."""
-    service = service_of(lambda name, elapsed: course[min(int(elapsed / 6), len(course) - 1)])
+    service = service_of(lambda name, elapsed: statuses_over_time[min(int(elapsed / 6), len(statuses_over_time) - 1)])
     limits = LIMITS._replace(failed_grace=8.0)
     result = (
         in_runs(client, clock, service.refs, limits)[1]
@@ -214,7 +218,7 @@ def test_statuses_may_change_in_any_order(
         else wait_for(client, service.refs, limits).run()
     )
     assert [operation["status"] for operation in result["operations"]] == [
-        next(status for status in course if status in ("finished", "skipped"))
+        next(status for status in statuses_over_time if status in ("finished", "skipped"))
     ]
 
 
@@ -226,8 +230,8 @@ def test_statuses_may_change_in_any_order(
         {"operations": [["p", "a", {"status": ["x"]}]]},
         {"operations": [["p", "a", {}]]},
         {"operations": 5},
-        {"to_list": ["p/q", 0]},
-        {"to_list": ["p"]},
+        {"unlisted": ["p/q", 0]},
+        {"unlisted": ["p"]},
         {"failed_since": [["p", ["a"], 1]]},
         {"polled_at": []},
         {"timeout": "soon"},

@@ -34,7 +34,7 @@ def seen_operations(*operations: dict[str, Any]) -> SeenOperations:
     """As they are after a first poll that has read these operations."""
     seen = SeenOperations(None)
     for each in operations:
-        seen.note(each)
+        seen.remember(each)
     return seen
 
 
@@ -43,10 +43,10 @@ def report(
 ) -> list[tuple[str, str | None, str]]:
     """Report all changes of a poll that has read these; id, previous status and status of each."""
     result = PollResult(list(operations), [], unread_before)
-    seen.note_past(result)
+    seen.remember_past(result)
     changes = seen.changes(result)
     for change in changes:
-        seen.note(change.operation)
+        seen.remember(change.operation)
     seen.complete(result)
     return [(change.operation["id"], change.previous_status, change.operation["status"]) for change in changes]
 
@@ -157,10 +157,10 @@ def test_complete_returns_whether_anything_has_changed() -> None:
     seen = SeenOperations(EPOCH)
     assert seen.complete(PollResult([], [], None))
     assert not seen.complete(PollResult([], [], None))
-    seen.note(operation(1, "running"))
+    seen.remember(operation(1, "running"))
     assert seen.complete(PollResult([], ["o1"], None))
     for number in range(MAX_REMEMBERED + 1):
-        seen.note(operation(number))
+        seen.remember(operation(number))
     assert seen.complete(PollResult([], [], None))
     assert not seen.complete(PollResult([], [], None))
 
@@ -170,7 +170,7 @@ def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
     result = PollResult([operation(1, "failed")], [], None)
     (change,) = seen.changes(result)
-    seen.note(change.operation)
+    seen.remember(change.operation)
     assert seen.changes(result) == []
     seen.revert(change)
     assert seen.changes(result) == [change] == [Change(operation(1, "failed"), "running" if before else None)]

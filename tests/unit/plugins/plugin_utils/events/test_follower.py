@@ -231,22 +231,22 @@ def test_event_that_was_not_put_is_emitted_after_a_restart(
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
     branches(source, 80)
-    taken: list[str] = []
+    delivered: list[str] = []
 
     async def put(event: dict[str, Any], /) -> None:
-        if len(taken) == 5:
+        if len(delivered) == 5:
             raise asyncio.CancelledError
-        taken.append(event["meta"]["uuid"])
+        delivered.append(event["meta"]["uuid"])
 
     with monkeypatch.context() as busy:
         busy.setattr(source, "put", put)
         source.run(20, **state)
     source.run(20, **state)
-    taken += [event["meta"]["uuid"] for event in source.events]
-    assert len(taken) == len(set(taken)) == 80
+    delivered += [event["meta"]["uuid"] for event in source.events]
+    assert len(delivered) == len(set(delivered)) == 80
 
 
-def test_event_left_in_the_queue_is_emitted_after_a_restart(source: EventSource) -> None:
+def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> None:
     """As when a rulebook ends: the source is cancelled after the rules have stopped taking events."""
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
@@ -255,18 +255,18 @@ def test_event_left_in_the_queue_is_emitted_after_a_restart(source: EventSource)
     async def main() -> list[str]:
         queue: asyncio.Queue[Any] = asyncio.Queue(1)
         running = asyncio.create_task(source.follower(40, {}, queue, **state).run())
-        taken = [(await queue.get())["meta"]["uuid"]]
+        delivered = [(await queue.get())["meta"]["uuid"]]
         while not queue.full():
             await asyncio.sleep(0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        return taken
+        return delivered
 
-    taken = asyncio.run(main())
+    delivered = asyncio.run(main())
     source.run(20, **state)
-    taken += [event["meta"]["uuid"] for event in source.events]
-    assert len(taken) == len(set(taken)) == 3
+    delivered += [event["meta"]["uuid"] for event in source.events]
+    assert len(delivered) == len(set(delivered)) == 3
 
 
 def test_feedback_is_awaited_with_a_timeout(
@@ -425,7 +425,7 @@ def test_failing_project_does_not_delay_the_others(source: EventSource, caplog: 
     assert len(caplog.messages) == 1
 
 
-def test_retry_after_is_honoured(source: EventSource) -> None:
+def test_retry_after_is_honored(source: EventSource) -> None:
     source.sandbox.fault("status", status=429, retry_after="55", skip=1)
     began = source.clock.elapsed
     source.run(50)
@@ -441,7 +441,7 @@ def test_refused_key_fails(source: EventSource, skip: int) -> None:
         source.run(100)
 
 
-def test_wrong_address_fails(source: EventSource) -> None:
+def test_base_url_without_the_api_fails(source: EventSource) -> None:
     with pytest.raises(NotFound):
         source.run(100, base_url=source.sandbox.base_url + "/nowhere")
 

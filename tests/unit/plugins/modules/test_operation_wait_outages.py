@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operation_wait against the sandbox with a service that is down, with wrong clocks, with many operations, and in several runs."""
+"""operation_wait against the sandbox with a service that is down, with incorrect clocks, with many operations, and in several runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def statuses(result: dict[str, Any]) -> Counter[str]:
     return Counter(operation["status"] for operation in result["operations"])
 
 
-def course(name: str, *timeline: tuple[float, str], age: float = 0) -> dict[str, Any]:
+def operation_seed(name: str, *timeline: tuple[float, str], age: float = 0) -> dict[str, Any]:
     return {"id": name, "action": "start_compute", "age": float(age), "timeline": [(0, "scheduling"), *timeline]}
 
 
@@ -49,12 +49,12 @@ def course(name: str, *timeline: tuple[float, str], age: float = 0) -> dict[str,
 def seed() -> dict[str, Any]:
     return {
         "projects": [
-            {"id": SHOP, "compute": False, "operations": [course("going", (90, "running"), (100, "finished"))]}
+            {"id": SHOP, "compute": False, "operations": [operation_seed("slow", (90, "running"), (100, "finished"))]}
         ]
     }
 
 
-AN_OPERATION = {"project_id": SHOP, "operation_id": ["going"]}
+AN_OPERATION = {"project_id": SHOP, "operation_id": ["slow"]}
 A_PROJECT = {"project_id": SHOP}
 
 
@@ -70,12 +70,12 @@ A_PROJECT = {"project_id": SHOP}
     ids=["reset", "reset after a while", "503", "502 after a while", "truncated"],
 )
 def test_an_outage_of_a_minute_is_retried(sandbox: Sandbox, fault: dict[str, Any], options: dict[str, Any]) -> None:
-    def go_on(seconds: float) -> None:
+    def sleep(seconds: float) -> None:
         sandbox.advance(seconds)
         if clock.elapsed >= SECONDS_DOWN:
             sandbox.control("DELETE", "/faults")
 
-    clock = FakeClock(on_sleep=go_on)
+    clock = FakeClock(on_sleep=sleep)
     sandbox.fault(**fault, times=None)
 
     result = task(Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock), **options)
@@ -93,7 +93,7 @@ FAILING = {
         {
             "id": SHOP,
             "compute": False,
-            "operations": [course("before", (30, "failed"), age=90), course("during", (0.1, "failed"))],
+            "operations": [operation_seed("before", (30, "failed"), age=90), operation_seed("during", (0.1, "failed"))],
         }
     ]
 }
@@ -132,22 +132,25 @@ def test_a_run_returns_the_state_from_which_the_next_one_resumes(
     assert last["polls"] > second["polls"] > first["polls"]
 
 
-def off_by(clock: FakeClock, hours: Callable[[], float]) -> Clock:
+def shifted_clock(clock: FakeClock, hours: Callable[[], float]) -> Clock:
     """The same clock on a machine whose time of day is wrong."""
     return clock.clock._replace(utcnow=lambda: clock.clock.utcnow() + timedelta(hours=hours()))
 
 
 @pytest.mark.parametrize("hours", [-30, 7])
-class TestControllerWhoseClockIsOff:
+class TestIncorrectControllerClock:
     @pytest.fixture
     def seed(self) -> dict[str, Any]:
-        operations = [course("old", (10_000, "finished"), age=7200), course("young", (110, "finished"), age=100)]
+        operations = [
+            operation_seed("old", (10_000, "finished"), age=7200),
+            operation_seed("young", (110, "finished"), age=100),
+        ]
         return {"projects": [{"id": SHOP, "compute": False, "operations": operations}]}
 
     def test_lookback_is_measured_by_the_clock_of_the_service(
         self, sandbox: Sandbox, clock: FakeClock, hours: float
     ) -> None:
-        client = Client(Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours))
+        client = Client(Connection(sandbox.base_url, sandbox.api_key), shifted_clock(clock, lambda: hours))
         result = task(client, project_id=SHOP, lookback=3600.0)
         assert [operation["id"] for operation in result["operations"]] == ["young"]
 
@@ -155,7 +158,8 @@ class TestControllerWhoseClockIsOff:
         self, sandbox: Sandbox, clock: FakeClock, hours: float
     ) -> None:
         client = Client(
-            Connection(sandbox.base_url, sandbox.api_key), off_by(clock, lambda: hours if len(clock.pauses) > 2 else 0)
+            Connection(sandbox.base_url, sandbox.api_key),
+            shifted_clock(clock, lambda: hours if len(clock.pauses) > 2 else 0),
         )
         result = task(client, project_id=SHOP, lookback=3600.0)
         assert statuses(result) == {"finished": 1}
@@ -172,7 +176,7 @@ class TestFiveHundredOperations:
                     "id": f"project-{p}",
                     "compute": False,
                     "operations": [
-                        course(f"p{p}-{number}", (10, "running"), (20 + number, "finished"))
+                        operation_seed(f"p{p}-{number}", (10, "running"), (20 + number, "finished"))
                         for number in range(OPERATIONS)
                     ],
                 }

@@ -214,7 +214,7 @@ REQUIRED_OPTIONS: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key_deployment, {"step": "inspect", "run": "r", "consumer": "web1"}),
     (api_key_rotation, {"step": "plan", "name": "deploy-{timestamp}", "run": "r", "evidence": []}),
 ]
-# Null is as good as an omitted option where that can mean nothing else.
+# Null means an omitted option where it can mean nothing else.
 MAY_BE_NULL = {"ca_path", *FILE_COMMON_ARGUMENTS}
 
 
@@ -237,8 +237,8 @@ def is_refused_by_ansible(spec: dict[str, Any], value: Any) -> bool:
     return value is None and bool(has_value and typed)
 
 
-# The options that are needed beside an option, or that contradict it.
-BESIDE: dict[str, dict[str, Any]] = {
+# Options that another option requires, or that contradict it.
+FURTHER_OPTIONS: dict[str, dict[str, Any]] = {
     "id": {"state": "absent", "name": OMITTED},
     "operation_id": {"project_id": "p"},
     "operations": {"project_id": OMITTED},
@@ -261,7 +261,7 @@ NULLS = [
     ],
 )
 def test_null_is_named(module: ModuleType, options: dict[str, Any], option: str, is_null: bool) -> None:
-    given = {**VALID, **options, **BESIDE.get(option, {}), option: options[option]}
+    given = {**VALID, **options, **FURTHER_OPTIONS.get(option, {}), option: options[option]}
     outcome = run_main(module, {name: value for name, value in given.items() if value is not OMITTED})
     if outcome.result["msg"].startswith("Elements value for option"):
         # Ansible refuses null among dictionaries itself, with a message that names the option.

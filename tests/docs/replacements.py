@@ -10,7 +10,7 @@ EXAMPLE_BASE_URL = "https://control.example.com/api/v2"
 EXAMPLE_API_KEY = "9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3"
 
 # Commands that are replaced: the replacement and the reason.
-STAND_INS = {
+REPLACED_COMMANDS = {
     "ansible-galaxy collection install clouddb.control": (
         'ansible-galaxy collection install "$COLLECTION_TARBALL"',
         "The tests run before the collection is published, so they install the tarball built from this checkout.",
