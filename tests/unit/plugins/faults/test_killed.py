@@ -21,7 +21,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 
 # The task is killed at each line of the files that write the secret, and at one line in STRIDE of the others.
 SECRET_FILE_CODE = ("_atomic_file.py", "secret_file.py")
-STRIDE = 16
+STRIDE = 40
 
 
 @pytest.fixture
