@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_", "MOLECULE_", "PYTEST_")
 PROGRAMS = ("ansible", "check-jsonschema", "molecule", "pytest")
 
@@ -23,11 +25,11 @@ PROGRAMS = ("ansible", "check-jsonschema", "molecule", "pytest")
 class Project:
     """A copy of the example project; its Molecule scenario has a port of its own."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
-        self.folder = folder
-        shutil.copytree(home / ".ansible/collections/ansible_collections/clouddb/control/examples/project", folder)
-        # All copies share what the role installs.
-        (folder / ".sandbox").symlink_to(home / "virtualenv")
+    def __init__(self, home: Path) -> None:
+        # The folder is the same for all tests, so that the requirements of the sandbox are installed once.
+        self.folder = home / "preview"
+        example = home / ".ansible/collections/ansible_collections/clouddb/control/examples/project"
+        shutil.copytree(example, self.folder, dirs_exist_ok=True)
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.env = {
@@ -39,7 +41,7 @@ class Project:
         }
 
     def run(self, command: str) -> tuple[int, str]:
-        """Run a shell command in the folder, and return its exit code and its output."""
+        """Run a shell command in the folder, and return its exit code and its output without colors."""
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -49,8 +51,9 @@ class Project:
             text=True,
             check=False,
         )
-        print(f"$ {command}\n{done.stdout}")
-        return done.returncode, done.stdout
+        output = COLOR.sub("", done.stdout)
+        print(f"$ {command}\n{output}")
+        return done.returncode, output
 
     def replace(self, file: str, old: str, new: str) -> None:
         """Replace a text that the file contains."""
@@ -86,7 +89,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home folder of a user who installed the collection."""
     folder = tmp_path_factory.mktemp("user")
     (folder / "bin").mkdir()
-    (folder / "virtualenv").mkdir()
     for program in Path(sys.executable).parent.glob("*"):
         if program.name.startswith(PROGRAMS):
             # A script's first line names the Python in the checkout, whose path may contain spaces.
@@ -102,8 +104,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path, home: Path) -> Iterator[Project]:
-    copied = Project(tmp_path / "preview", home)
+def project(home: Path) -> Iterator[Project]:
+    copied = Project(home)
     yield copied
     if copied.is_sandbox_running():
         copied.run("molecule destroy")

@@ -35,22 +35,24 @@ def test_steps_of_the_workflow_pass_and_leave_nothing(project: Project) -> None:
 
     # Converge changed two objects, and the second run nothing.
     assert re.findall(r"localhost +: ok=3 +changed=(\d)", outputs["molecule test"]) == ["2", "0"]
-    assert re.search(r"default +: actions=7 +successful=7 +disabled=0 +skipped=0 +missing=0 +failed=0", outputs["molecule test"])
+    assert re.search(
+        r"default +: actions=7 +successful=7 +disabled=0 +skipped=0 +missing=0 +failed=0", outputs["molecule test"]
+    )
     assert re.search(r"^=+ 2 passed in ", outputs["pytest"], re.MULTILINE)
     assert files(project.folder) == before
     assert not project.is_sandbox_running()
 
 
 BREAKAGES = {
-    "another name": ("name: pr-{{ pull_request }}\n        timeout", "name: preview-{{ pull_request }}\n        timeout"),
+    "another name": ("name: pr-{{ pull_request }}", "name: preview-{{ pull_request }}"),
     "not idempotent": (
         "        find:\n          list: branches\n          match:\n            name: pr-{{ pull_request }}\n",
         "",
     ),
 }
 REASONS = {
-    ("molecule test", "another name"): "Task failed: Action failed: Assertion failed",
-    ("molecule test", "not idempotent"): "Idempotence test failed",
+    ("molecule test", "another name"): "[default > verify] Executed: Failed",
+    ("molecule test", "not idempotent"): "[default > idempotence] Executed: Failed",
     ("pytest", "another name"): "FAILED tests/test_preview.py::test_branch_and_key_are_created_once",
     ("pytest", "not idempotent"): "FAILED tests/test_preview.py::test_branch_and_key_are_created_once",
 }
@@ -60,7 +62,7 @@ REASONS = {
 def test_broken_playbook_is_detected(project: Project, command: str, breakage: str) -> None:
     project.replace("preview.yml", *BREAKAGES[breakage])
     code, output = project.run(command)
-    assert code == 1
+    assert code != 0
     assert REASONS[command, breakage] in output
     assert not project.is_sandbox_running()
 

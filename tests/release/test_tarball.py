@@ -35,7 +35,9 @@ def test_content_without_development_files(tarball: Path) -> None:
 
 def test_examples_are_complete(tarball: Path, released: Repository) -> None:
     with tarfile.open(tarball) as archive:
-        names = {member.name for member in archive.getmembers() if member.isfile() and member.name.startswith("examples/")}
+        names = {
+            member.name for member in archive.getmembers() if member.isfile() and member.name.startswith("examples/")
+        }
     assert names == set(released.git("ls-files", "examples").splitlines())
 
 
