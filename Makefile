@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -8,6 +8,7 @@ REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
 READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
+PROJECT_READY := $(subst .venv/,.venv-project/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 OPENAPI_READY := $(subst .venv/,.venv-openapi/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
@@ -21,6 +22,8 @@ CHECK := .venv/bin/python tests/tools/check.py
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '  make %-15s %s\n' "$$target" "$$text"; done
+
+setup: $(READY) ## Create the virtual environment of the tests
 
 quickstart: $(READY) ## Run the quickstart playbook against a local sandbox
 	@$(WORKSPACE) ansible-playbook clouddb.control.quickstart $(ARGS)
@@ -69,6 +72,9 @@ test-eda: java $(EDA_READY) ## Test the event source with ansible-rulebook; need
 test-awx: $(AWX_READY) ## Test the AWX files and the examples as jobs of ansible-runner
 	@.venv-awx/bin/python -m pytest -q -p no:cacheprovider --numprocesses 2 tests/awx $(ARGS)
 
+test-project: $(PROJECT_READY) ## Test the example project with Molecule, pytest and ansible-navigator
+	@.venv-project/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider --numprocesses 2 tests/project $(ARGS)
+
 test-openapi: $(OPENAPI_READY) ## Test plugins and sandbox with the OpenAPI document of the public service
 	@.venv-openapi/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider -o pythonpath=../../.. tests/openapi $(ARGS)
 
@@ -99,7 +105,7 @@ release: $(READY) ## Build the tarball of a release if tag, metadata and changel
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove the files that the other targets created
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-openapi .venv-release .nox .build
+	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-openapi .venv-project .venv-release .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
@@ -108,9 +114,10 @@ $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
 $(MUTANTS_READY): tests/mutants/requirements.txt tests/unit/requirements.txt
 $(OPENAPI_READY): tests/openapi/requirements.txt tests/unit/requirements.txt
+$(PROJECT_READY): tests/project/requirements.txt examples/project/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(RELEASE_READY) $(MATRIX_READY):
+$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) (once, about a minute)…"

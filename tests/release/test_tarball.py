@@ -24,11 +24,21 @@ def test_content_without_development_files(tarball: Path) -> None:
     with tarfile.open(tarball) as archive:
         paths = [Path(name) for name in archive.getnames()]
     assert {path.parts[0] for path in paths} == CONTENTS
-    assert [path for path in paths if any(part.startswith(".") or part == "__pycache__" for part in path.parts)] == []
+    hidden = {str(path) for path in paths if path.name.startswith(".") or path.name == "__pycache__"}
+    # What a project like the example has.
+    assert hidden == {"examples/project/.github", "examples/project/.gitignore"}
     assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
     # The page Performance needs its figures, but not the measurements that they were drawn from.
     performance = [path for path in paths if path.match("docs/docsite/rst/performance/*")]
     assert performance and {path.suffix for path in performance} == {".svg"}
+
+
+def test_examples_are_complete(tarball: Path, released: Repository) -> None:
+    with tarfile.open(tarball) as archive:
+        names = {
+            member.name for member in archive.getmembers() if member.isfile() and member.name.startswith("examples/")
+        }
+    assert names == set(released.git("ls-files", "examples").splitlines())
 
 
 def test_files_that_documents_link_to_are_included(tarball: Path) -> None:

@@ -1,0 +1,111 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A user who installed the collection from its tarball and copied the example project to an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_", "MOLECULE_", "PYTEST_")
+PROGRAMS = ("ansible", "check-jsonschema", "molecule", "pytest")
+
+
+class Project:
+    """A copy of the example project; its Molecule scenario has a port of its own."""
+
+    def __init__(self, home: Path) -> None:
+        # The folder is the same for all tests, so that the requirements of the sandbox are installed once.
+        self.folder = home / "preview"
+        example = home / ".ansible/collections/ansible_collections/clouddb/control/examples/project"
+        shutil.copytree(example, self.folder, dirs_exist_ok=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.env = {
+            **user_environment(home),
+            # Those of an account, which no test may use.
+            "CLOUDDB_API_KEY": "key-of-the-account",
+            "CLOUDDB_BASE_URL": "http://127.0.0.1:1/api/v2",
+            "SANDBOX_PORT": str(self.port),
+        }
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Run a shell command in the folder, and return its exit code and its output without colors."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        output = COLOR.sub("", done.stdout)
+        print(f"$ {command}\n{output}")
+        return done.returncode, output
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        """Replace a text that the file contains."""
+        path = self.folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def is_sandbox_running(self) -> bool:
+        """Whether a process listens on the port of the Molecule scenario."""
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def user_environment(home: Path) -> dict[str, str]:
+    """The environment of a user with this home folder, and with the programs of this virtual environment."""
+    real = os.environ
+    return {
+        **{name: value for name, value in real.items() if not name.startswith(REMOVED_PREFIXES)},
+        "ANSIBLE_NOCOLOR": "true",
+        "COLUMNS": "160",
+        "HOME": str(home),
+        "NO_COLOR": "true",
+        "PATH": os.pathsep.join([str(home / "bin"), str(Path(sys.executable).parent), real["PATH"]]),
+        # pip uses the package index and the cache of the user who runs the tests.
+        "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+        "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
+    }
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home folder of a user who installed the collection."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "bin").mkdir()
+    for program in Path(sys.executable).parent.glob("*"):
+        if program.name.startswith(PROGRAMS):
+            # A script's first line names the Python in the checkout, whose path may contain spaces.
+            (folder / "bin" / program.name).write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+            (folder / "bin" / program.name).chmod(0o755)
+    env = user_environment(folder)
+    galaxy = ("ansible-galaxy", "collection")
+    build = (*galaxy, "build", "--output-path", str(folder), str(CHECKOUT))
+    subprocess.run(build, env=env, check=True, stdout=subprocess.DEVNULL)
+    [tarball] = folder.glob("*.tar.gz")
+    subprocess.run((*galaxy, "install", "--offline", str(tarball)), env=env, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture
+def project(home: Path) -> Iterator[Project]:
+    copied = Project(home)
+    yield copied
+    if copied.is_sandbox_running():
+        copied.run("molecule destroy")

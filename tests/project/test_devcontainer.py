@@ -1,0 +1,47 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The devcontainer's image, commands and programs fit the checkout. No package registry has its JSON schema."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+from conftest import CHECKOUT
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return (CHECKOUT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def devcontainer(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_image_has_the_python_of_the_tests(devcontainer: Any) -> None:
+    workflow = yaml.safe_load((CHECKOUT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    [setup] = [step for step in workflow["jobs"]["checks"]["steps"] if "setup-python" in step.get("uses", "")]
+    major_of_image, python, _distribution = devcontainer["image"].partition(":")[2].split("-")
+    assert major_of_image.isdigit()
+    assert python == setup["with"]["python-version"]
+
+
+def test_command_runs_a_target_of_make(devcontainer: Any) -> None:
+    [target] = re.findall(r"\bmake (\S+)", devcontainer["postCreateCommand"])
+    done = subprocess.run(["make", "--dry-run", target], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    assert "--requirement tests/requirements.txt" in done.stdout
+
+
+def test_programs_are_installed(text: str) -> None:
+    requirements = (CHECKOUT / "tests" / "requirements.txt").read_text(encoding="utf-8")
+    packages = set(re.findall(r"^[a-z][a-z-]*", requirements, re.MULTILINE))
+    programs = set(re.findall(r"\.venv/bin/([\w-]+)", text))
+    assert {"python", "ansible-lint"} <= programs <= {"python", *packages}
