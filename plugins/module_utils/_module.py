@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import traceback
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from ansible.module_utils.basic import (
     FILE_COMMON_ARGUMENTS,
     AnsibleModule,
     _load_params,
-    env_fallback,
     missing_required_lib,
 )
 from ansible.module_utils.common.parameters import remove_values
@@ -34,8 +34,28 @@ def connection_argument_spec(**options: Any) -> dict[str, Any]:
     for name, option in CONNECTION_OPTIONS.items():
         spec[name] = {field: value for field, value in option.items() if field != "env"}
         if "env" in option:
-            spec[name]["fallback"] = (env_fallback, [option["env"]])
+            spec[name]["fallback"] = (env_or_empty, [option["env"]])
     return {**spec, **options}
+
+
+def env_or_empty(variable: str) -> str:
+    """The environment variable, or an empty value: connection_from() then says what to set, which Ansible's own message does not."""
+    return os.environ.get(variable, "")
+
+
+class ControlModule(AnsibleModule):
+    """A module whose every failure has RV(failure), also one that Ansible itself finds in its options or files."""
+
+    def fail_json(self, msg: str, **result: Any) -> NoReturn:
+        """End the task as failed; an option that is null, which Ansible has its own words for, comes first."""
+        if "failure" not in result:
+            # Only what Ansible says about a file names its path.
+            result["failure"] = {"kind": "secret_file" if "path" in result else "invalid_option"}
+            try:
+                _refuse_null(self)
+            except InvalidOption as error:
+                msg, result["failure"] = str(error), error.as_result()["failure"]
+        super().fail_json(msg=msg, **result)
 
 
 def set_file_attributes(module: AnsibleModule, path: str) -> bool:
@@ -51,7 +71,8 @@ def set_file_attributes(module: AnsibleModule, path: str) -> bool:
 def run_module(module: AnsibleModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if REQUESTS_IMPORT_ERROR:
-        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
+        missing = {"kind": "missing_library"}
+        module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
     # A blank key is no secret, and would be censored wherever there is white space.
     module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
