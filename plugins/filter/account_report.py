@@ -159,6 +159,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils._errors import sentence
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 
@@ -171,12 +172,13 @@ def account_report(
         raise AnsibleFilterError(
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
-    if days < 1 or stale_days < 1:
-        raise AnsibleFilterError("account_report: days and stale_days must be 1 or more.")
+    for option, number in (("days", days), ("stale_days", stale_days)):
+        if number < 1:
+            raise AnsibleFilterError(f"account_report: {option} must be 1 or more, not {number}.")
     try:
         return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
     except INVALID_INPUT as error:
-        raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
+        raise AnsibleFilterError(f"account_report: {sentence(displayable(error))}") from error
 
 
 class FilterModule:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidOption
@@ -135,10 +134,10 @@ def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str
 
 def _is_misspelt(text: str, word: str) -> bool:
     """Whether one character is missing, added or replaced, or two are swapped. More similar words can be opposites."""
-    start = len(commonprefix([text, word]))
-    text, word = text[start:], word[start:]
-    end = len(commonprefix([text[::-1], word[::-1]]))
-    text, word = text[: len(text) - end], word[: len(word) - end]
+    while text and text[:1] == word[:1]:
+        text, word = text[1:], word[1:]
+    while text and text[-1:] == word[-1:]:
+        text, word = text[:-1], word[:-1]
     return max(len(text), len(word)) <= 1 or (len(text) == 2 and text == word[::-1])
 
 
