@@ -192,11 +192,13 @@ def test_known_values_cause_no_warning(values: list[str] | None) -> None:
     ("value", "rest"),
     [
         ("faild", "Did you mean failed? Known values are failed, finished, running."),
-        ("FINISHED", "Did you mean finished? Known values are finished, failed, running."),
+        ("FINISHED", "Did you mean finished? Known values are failed, finished, running."),
+        ("fialed", "Did you mean failed? Known values are failed, finished, running."),
+        ("unfinished", "Known values are failed, finished, running."),
         ("dreaming", "Known values are failed, finished, running."),
     ],
 )
-def test_unknown_value_causes_a_warning_with_the_known_ones_similar_ones_first(value: str, rest: str) -> None:
+def test_unknown_value_causes_a_warning_with_the_known_ones_and_the_misspelt_one(value: str, rest: str) -> None:
     assert options.unknown_values({"it": ["running", value]}, "it", KNOWN) == [
         f"it: '{value}' is unknown to this collection, and may never occur. {rest}"
     ]

@@ -69,38 +69,37 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
 @pytest.mark.parametrize(
     "base_url, part",
     [
-        ("", "the scheme must be https"),
         ("control.example.com/api/v2", "the scheme must be https"),
         ("ftp://control.example.com/api/v2", "not 'ftp'"),
         ("file:///etc/passwd", "not 'file'"),
         ("//control.example.com/api/v2", "the scheme must be https"),
-        ("https:///api/v2", "names no host"),
-        ("https:control.example.com", "names no host"),
-        ("https://:8443/api/v2", "names no host"),
-        ("https://control example.com/api/v2", "no white space"),
-        ("https://control.example.com\\.evil.example.com", "names no host"),
-        ("https://control.example.com:0/api/v2", "names no host"),
+        ("https:///api/v2", "the address has no valid host"),
+        ("https:control.example.com", "the address has no valid host"),
+        ("https://:8443/api/v2", "the address has no valid host"),
+        ("https://control example.com/api/v2", "contains no white space"),
+        ("https://control.example.com\\.evil.example.com", "the address has no valid host"),
+        ("https://control.example.com:0/api/v2", "the address has no valid host"),
         ("https://control.example.com:port/api/v2", "this is not an address"),
         ("https://control.example.com:65536/api/v2", "this is not an address"),
         ("https://[::1/api/v2", "this is not an address"),
-        ("https://control.example.com/api v2", "no white space"),
-        ("https://control.exam\nple.com/api/v2", "no white space"),
-        ("https://*.example.com/api/v2", "names no host"),
-        ("https://a..b/api/v2", "names no host"),
-        ("https://.example.com/api/v2", "names no host"),
-        (f"https://{'a' * 64}.example.com/api/v2", "names no host"),
-        ("https://control.example.com/api/../v2", "plain path"),
-        ("https://control.example.com/api/./v2", "plain path"),
-        ("https://control.example.com/api\\v2", "plain path"),
-        ("https://control.example.com/api/v2?org=1", "nothing after it"),
-        ("https://control.example.com/api/v2#top", "nothing after it"),
+        ("https://control.example.com/api v2", "contains no white space"),
+        ("https://control.exam\nple.com/api/v2", "contains no white space"),
+        ("https://*.example.com/api/v2", "the address has no valid host"),
+        ("https://a..b/api/v2", "the address has no valid host"),
+        ("https://.example.com/api/v2", "the address has no valid host"),
+        (f"https://{'a' * 64}.example.com/api/v2", "the address has no valid host"),
+        ("https://control.example.com/api/../v2", "must not contain '?', '#', backslashes or dot segments"),
+        ("https://control.example.com/api/./v2", "must not contain '?', '#', backslashes or dot segments"),
+        ("https://control.example.com/api\\v2", "must not contain '?', '#', backslashes or dot segments"),
+        ("https://control.example.com/api/v2?org=1", "must not contain '?', '#', backslashes or dot segments"),
+        ("https://control.example.com/api/v2#top", "must not contain '?', '#', backslashes or dot segments"),
     ],
 )
 def test_invalid_base_url_is_refused(base_url: str, part: str) -> None:
     message = refused("base_url", base_url=base_url)
     assert part in message
     assert message.endswith(
-        "; give the service's https address with its version segment, for example https://control.example.com/api/v2"
+        ". Set the service's https address with its version segment, for example https://control.example.com/api/v2."
     )
 
 
@@ -111,7 +110,7 @@ def test_invalid_base_url_is_refused(base_url: str, part: str) -> None:
 )
 def test_credentials_in_base_url_are_refused_and_not_quoted(credentials: str) -> None:
     message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
-    assert message == "base_url: an address must not hold a user or a password; the key belongs in api_key"
+    assert message == "base_url: must not contain a user or a password. Set the key in api_key."
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_http_is_accepted_for_loopback_addresses(host: str) -> None:
     ],
 )
 def test_http_needs_allow_http_for_other_hosts(host: str) -> None:
-    assert "use https, or set allow_http: true" in refused("base_url", base_url=f"http://{host}/api/v2")
+    assert "Use https, or set allow_http: true." in refused("base_url", base_url=f"http://{host}/api/v2")
     assert checked(base_url=f"http://{host}/api/v2", allow_http=True).base_url == f"http://{host}/api/v2"
 
 
@@ -154,8 +153,17 @@ def test_white_space_around_the_key_is_stripped(around: str) -> None:
 
 @pytest.mark.parametrize("empty", ["", " ", "\n"])
 def test_empty_key_is_refused(empty: str) -> None:
-    assert "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY" in refused(
-        "api_key", api_key=empty
+    assert refused("api_key", api_key=empty) == (
+        "api_key: no value is given. "
+        "Set api_key, or the environment variable CLOUDDB_API_KEY on the machine that sends the requests."
+    )
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_empty_options_are_named_together(empty: str) -> None:
+    assert refused("base_url, api_key", base_url=empty, api_key=empty) == (
+        "base_url, api_key: no value is given. Set base_url and api_key, or the environment variables CLOUDDB_BASE_URL "
+        "and CLOUDDB_API_KEY on the machine that sends the requests."
     )
 
 
