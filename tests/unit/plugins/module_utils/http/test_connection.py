@@ -171,9 +171,8 @@ def test_empty_options_are_named_together(empty: str) -> None:
 def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
-    assert (
-        message == "api_key: a key has only visible ASCII characters and no white space inside; this value has others"
-    )
+    assert message.startswith("api_key: the value contains white space or characters other than visible ASCII. Check ")
+    assert API_KEY not in message
     assert not is_sendable(key)
 
 
@@ -186,7 +185,7 @@ def test_key_of_visible_ascii_is_accepted(key: str) -> None:
 @pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
 def test_invalid_api_timeout_is_refused(api_timeout: float) -> None:
     message = refused("api_timeout", api_timeout=api_timeout)
-    assert message == f"api_timeout: must be a number of seconds greater than 0 and up to 31536000, not {api_timeout}"
+    assert message == f"api_timeout: must be a number of seconds greater than 0 and up to 31536000, not {api_timeout}."
 
 
 @pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])
@@ -201,14 +200,16 @@ def test_api_retries_out_of_range_is_refused(api_retries: int) -> None:
 
 def test_missing_ca_path_is_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.pem")
-    assert refused("ca_path", ca_path=missing) == f"ca_path: there is no file or folder {missing}"
+    assert refused("ca_path", ca_path=missing) == (
+        f"ca_path: {missing} does not exist. Set the path of a CA bundle, or omit the option."
+    )
 
 
 @pytest.mark.parametrize("content", [b"no certificate", b""], ids=["text", "empty"])
 def test_ca_path_without_certificates_is_refused(tmp_path: Path, content: bytes) -> None:
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(content)
-    assert "is no file of certificates in PEM form" in refused("ca_path", ca_path=str(bundle))
+    assert "contains no certificates in PEM format" in refused("ca_path", ca_path=str(bundle))
 
 
 def test_encodings_of_a_key() -> None:

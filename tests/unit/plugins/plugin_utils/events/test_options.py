@@ -151,7 +151,7 @@ def test_error_says_what_is_valid(name: str, value: Any, problem: str) -> None:
 def test_error_for_unknown_argument_lists_the_arguments() -> None:
     with pytest.raises(
         InvalidOption,
-        match="^intervall: there is no such argument; the arguments are base_url, api_key, .*, interval, max_interval, ",
+        match="^intervall: there is no such argument. The arguments are base_url, api_key, .*, interval, max_interval, ",
     ):
         source_options({**CONNECTION, "intervall": 5}, {})
 
