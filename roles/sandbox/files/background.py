@@ -7,8 +7,9 @@
 
 `create` marks the folder as a sandbox's with a marker file, and the other commands refuse other folders that are not empty. It contains
 `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
-Prints JSON: `changed`, `pid` (null if the sandbox is not running), `is_seed_applied` (whether the account was created from
-the seed in the folder, or null if it does not exist yet) and, while it is running, `base_url` and `api_key_file`.
+Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
+`start` and `status` add `is_seed_applied` (whether the account was created from the seed in the folder, or null if it does not
+exist yet).
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
 is refused, or null) and `is_reached` (whether the sandbox is in the wanted state).
 """
@@ -267,14 +268,15 @@ def show_status(folder: Folder, wanted: str, virtualenv: Path) -> None:
         is_reached = content == "missing" or (content == "empty" and not folder.incomplete_markers())
     else:
         is_reached = is_running == (wanted == "started")
-    print_status(folder, changed=False, content=content, problem=problem, is_reached=is_reached)
+    is_seed_applied = folder.is_seed_applied() if content == "sandbox" else None
+    facts = {"content": content, "problem": problem, "is_reached": is_reached, "is_seed_applied": is_seed_applied}
+    print_status(folder, changed=False, **facts)
 
 
 def print_status(folder: Folder, **facts: Any) -> None:
     pid = folder.pid() if folder.is_marked() else None
     access = {"base_url": folder.last_start().get("base_url"), "api_key_file": str(folder.api_key)} if pid else {}
-    is_seed_applied = folder.is_seed_applied() if folder.is_marked() else None
-    print(json.dumps({**facts, "pid": pid, "is_seed_applied": is_seed_applied, **access}))
+    print(json.dumps({**facts, "pid": pid, **access}))
 
 
 def create(folder: Folder) -> bool:
@@ -340,7 +342,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     port = options.port or last.get("port", 0)
     same_address = (last.get("host"), last.get("port")) == (options.host, port)
     if folder.pid() and same_address and is_unpacked(folder) and not options.restart:
-        print_status(folder, changed=False)
+        print_status(folder, changed=False, is_seed_applied=folder.is_seed_applied())
         return 0
     stop(folder)
     if not is_unpacked(folder):
@@ -379,7 +381,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
         time.sleep(0.05)
     if not folder.applied_seed.exists():
         folder.applied_seed.write_text(checksum(folder.seed), encoding="ascii")
-    print_status(folder, changed=True)
+    print_status(folder, changed=True, is_seed_applied=folder.is_seed_applied())
     return 0
 
 

@@ -181,6 +181,8 @@ class TestGenerated:
             {"projects": [{"age": "old"}]},
             "projects.0.age: must be a number of seconds, or an age such as .*, not 'old'",
         ),
+        ({"projects": [{"age": "5 days"}]}, "projects.0.age: must be a number of seconds, .* 7d or 2w, not '5 days'"),
+        ({"projects": [{"age": True}]}, "projects.0.age: must be a number of seconds, .*, not True"),
         ({"projects": [{"age": -1}]}, "projects.0.age: must be a number of seconds, .*, not -1"),
         (
             {"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]},

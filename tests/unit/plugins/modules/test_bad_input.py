@@ -327,6 +327,12 @@ def test_conflicting_options_are_named(module: ModuleType, options: dict[str, An
     assert [part for part in parts if part not in outcome.result["msg"]] == [], outcome.result["msg"]
 
 
+def test_null_in_a_list_of_dictionaries_is_named() -> None:
+    outcome = run_main(operation_wait, {**VALID, "operations": [None]})
+    assert outcome.failure == {"kind": "invalid_option", "option": "operations"}
+    assert outcome.result["msg"] == "operations: must not contain null. Leave out items without a value."
+
+
 @of_every_module
 @pytest.mark.parametrize("missing", ["base_url", "api_key"])
 def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
