@@ -124,7 +124,8 @@ def _almost_found(found: Projects, wanted: Mapping[str, str]) -> str:
         others = [f"{other} '{value}'" for other, value in wanted.items() if other != option]
         values = sorted(found.alternatives[option])[:MAX_SIMILAR]
         if values and set(wanted) - {option} != {"region_id"} and others:
-            return f"The project with {' and '.join(others)} has {option} {_quoted(values)}."
+            subject, verb = ("A project", "has") if len(values) == 1 else ("Projects", "have")
+            return f"{subject} with {' and '.join(others)} {verb} {option} {_quoted(values)}."
     return ""
 
 

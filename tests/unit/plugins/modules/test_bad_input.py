@@ -44,7 +44,7 @@ ABOVE_0 = "must be a number of seconds greater than 0 and up to 31536000"
 NOT_EMPTY = "must not be empty"
 MOMENT = "must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, or an age in seconds"
 AGE = "from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w"
-ENTRY = "each needs id and project_id"
+ENTRY = "Set id and project_id in each entry"
 WORKERS = "must be from 1 to 32"
 
 
@@ -154,7 +154,7 @@ def test_invalid_connection_option_is_named(
                 operation_wait,
                 {"operations": [{"id": "a", "project_id": "p"}, entry]},
                 "operations",
-                f"entry 1 has no valid {field}; {ENTRY}",
+                f"entry 1 has no valid {field}. {ENTRY}",
             )
             for entry, field in [
                 ({"project_id": "p"}, "id"),
