@@ -264,7 +264,7 @@ def run(
         check_mode,
     )
     if dest and not record:
-        raise InvalidOption("record", "is required with dest")
+        raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
     if step == "inspect":
         return _result(inspect(client, consumer))
     key_id = params["key_id"]

@@ -178,5 +178,7 @@ def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
         return interval, max(interval, MAX_INTERVAL)
     max_interval = duration(params, "max_interval", zero=False)
     if max_interval < interval:
-        raise InvalidOption("max_interval", f"must not be less than interval, which is {interval:g}")
+        raise InvalidOption(
+            "max_interval", f"must not be less than interval, which is {interval:g}. Increase it, or omit it."
+        )
     return interval, max_interval
