@@ -159,7 +159,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._errors import sentence
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 
@@ -178,7 +177,7 @@ def account_report(
     try:
         return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
     except INVALID_INPUT as error:
-        raise AnsibleFilterError(f"account_report: {sentence(displayable(error))}") from error
+        raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 
 
 class FilterModule:
