@@ -9,7 +9,7 @@ import gc
 import os
 import traceback
 from collections.abc import Mapping
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable
 
 from ansible.module_utils.basic import (
     FILE_COMMON_ARGUMENTS,
@@ -53,7 +53,7 @@ class ControlModule(AnsibleModule):
         self.attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(**arguments)
 
-    def fail_json(self, msg: str, **result: Any) -> NoReturn:
+    def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed; an option that is null, which Ansible has its own words for, comes first."""
         if "failure" not in result:
             # Only what Ansible says about a file names its path.

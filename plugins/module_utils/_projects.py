@@ -120,7 +120,7 @@ def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]
 
 def _almost_found(found: Projects, wanted: Mapping[str, str]) -> str:
     """The sentence about projects that only one of the filters excludes, if the others identify a project; empty if there are none."""
-    for option in reversed(wanted):
+    for option in reversed(list(wanted)):
         others = [f"{other} '{value}'" for other, value in wanted.items() if other != option]
         values = sorted(found.alternatives[option])[:MAX_SIMILAR]
         if values and set(wanted) - {option} != {"region_id"} and others:
