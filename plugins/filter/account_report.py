@@ -171,8 +171,9 @@ def account_report(
         raise AnsibleFilterError(
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
-    if days < 1 or stale_days < 1:
-        raise AnsibleFilterError("account_report: days and stale_days must be 1 or more.")
+    for option, number in (("days", days), ("stale_days", stale_days)):
+        if number < 1:
+            raise AnsibleFilterError(f"account_report: {option} must be 1 or more, not {number}.")
     try:
         return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
     except INVALID_INPUT as error:

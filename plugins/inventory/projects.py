@@ -138,7 +138,8 @@ from ..module_utils._projects import Filters, checked_filters, checked_query, li
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 
 GROUP = "clouddb_projects"
-CONNECTION_OPTIONS = tuple(connection_argument_spec())
+CONNECTION_OPTIONS = connection_argument_spec()
+REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
 # Host names that Ansible or this plugin already use for something else.
 RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1", "::1", GROUP)
 # With an id of the maximum length, the name still fits into the name of a file.
@@ -171,7 +172,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         options = _checked(
             {name: self._option(name) for name in ("filters", "query", "page_size", "operations", "workers")}
         )
-        connection = connection_from({name: self._option(name) for name in CONNECTION_OPTIONS})
+        given = {name: self._option(name) for name in CONNECTION_OPTIONS}
+        # connection_from() refuses an empty value, and says what to set.
+        connection = connection_from({**given, **{name: given[name] or "" for name in REQUIRED}})
         key = _cache_key(connection, options)
         if self.get_option("cache") and use_cache and _is_account(cached := self._cache.get(key)):
             found: dict[str, Any] = cached

@@ -26,6 +26,12 @@ REJECTED_STATUSES = frozenset(
 )
 
 
+def sentence(text: object) -> str:
+    """The text, ended by one full stop or question mark, so that another sentence can follow it."""
+    complete = str(text).rstrip(".")
+    return complete if complete.endswith("?") else f"{complete}."
+
+
 class ClouddbError(Exception):
     """Base of all errors of this collection.
 
@@ -59,7 +65,7 @@ class InvalidOption(ClouddbError):
     kind = "invalid_option"
 
     def __init__(self, option: str, problem: str):
-        super().__init__(f"{option}: {problem}", {"option": option})
+        super().__init__(sentence(f"{option}: {problem}"), {"option": option})
 
 
 class SecretFileError(ClouddbError):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -14,7 +15,6 @@ from ansible.module_utils.basic import (
     FILE_COMMON_ARGUMENTS,
     AnsibleModule,
     _load_params,
-    env_fallback,
     missing_required_lib,
 )
 from ansible.module_utils.common.parameters import remove_values
@@ -34,24 +34,56 @@ def connection_argument_spec(**options: Any) -> dict[str, Any]:
     for name, option in CONNECTION_OPTIONS.items():
         spec[name] = {field: value for field, value in option.items() if field != "env"}
         if "env" in option:
-            spec[name]["fallback"] = (env_fallback, [option["env"]])
+            spec[name]["fallback"] = (env_or_empty, [option["env"]])
     return {**spec, **options}
 
 
-def set_file_attributes(module: AnsibleModule, path: str) -> bool:
+def env_or_empty(variable: str) -> str:
+    """The environment variable, or an empty value: connection_from() then says what to set, which Ansible's own message does not."""
+    return os.environ.get(variable, "")
+
+
+class ControlModule(AnsibleModule):
+    """A module whose every failure has RV(failure), also one that Ansible itself finds in its options or files.
+
+    C(attributes_diff) is the difference in owner, group and mode of C(dest), as the modules of files show it.
+    """
+
+    def __init__(self, **arguments: Any):
+        self.attributes_diff: dict[str, dict[str, Any]] = {}
+        super().__init__(**arguments)
+
+    def fail_json(self, msg: str, **result: Any) -> None:
+        """End the task as failed; an option that is null, which Ansible has its own words for, comes first."""
+        if "failure" not in result:
+            # Only what Ansible says about a file names its path.
+            result["failure"] = {"kind": "secret_file" if "path" in result else "invalid_option"}
+            try:
+                _refuse_null(self)
+            except InvalidOption as error:
+                msg, result["failure"] = str(error), error.as_result()["failure"]
+        super().fail_json(msg=msg, **result)
+
+
+def set_file_attributes(module: ControlModule, path: str) -> bool:
     """Set owner, group and mode of the path as the options of C(dest) say, mode 0600 if there is none; whether that changed it."""
     params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
     if path != params["dest"]:
         # A temporary file with an attribute such as +i could not be renamed.
         params["attributes"] = None
-    changed: bool = module.set_fs_attributes_if_different(module.load_file_common_arguments(params, path=path), False)
+    wanted = module.load_file_common_arguments(params, path=path)
+    diff: dict[str, dict[str, Any]] = {}
+    changed: bool = module.set_fs_attributes_if_different(wanted, False, diff)
+    if path == params["dest"]:
+        module.attributes_diff = {side: {"path": path, **attributes} for side, attributes in diff.items()}
     return changed
 
 
-def run_module(module: AnsibleModule, run: Run) -> None:
+def run_module(module: ControlModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if REQUESTS_IMPORT_ERROR:
-        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
+        missing = {"kind": "missing_library"}
+        module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
     # A blank key is no secret, and would be censored wherever there is white space.
     module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
@@ -75,7 +107,7 @@ def run_module(module: AnsibleModule, run: Run) -> None:
         _exit(module, module.exit_json, result)
 
 
-def _refuse_null(module: AnsibleModule) -> None:
+def _refuse_null(module: ControlModule) -> None:
     """Raise InvalidOption for an option that is given as null, or as a list with a null.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
@@ -92,12 +124,15 @@ def _refuse_null(module: AnsibleModule) -> None:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
 
 
-def _exit(module: AnsibleModule, end: Callable[..., None], result: dict[str, Any]) -> None:
+def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any]) -> None:
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
     if not module._diff:
         result.pop("diff", None)
+    for side, attributes in module.attributes_diff.items():
+        if "diff" in result:
+            result["diff"][side] = {**result["diff"][side], **attributes}
     # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
     gc.freeze()
     end(**result)

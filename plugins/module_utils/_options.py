@@ -123,13 +123,22 @@ def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str
     warnings = []
     for value in params.get(option) or ():
         if value not in known:
-            near = similar(value, known)
+            near = [each for each in sorted(known) if _is_misspelt(value.lower(), each.lower())]
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            listed = ", ".join([*near, *sorted(set(known).difference(near))])
             warnings.append(
-                f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur.{hint} Known values are {listed}."
+                f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur.{hint} "
+                f"Known values are {', '.join(sorted(known))}."
             )
     return warnings
+
+
+def _is_misspelt(text: str, word: str) -> bool:
+    """Whether one character is missing, added or replaced, or two are swapped. More similar words can be opposites."""
+    while text and text[:1] == word[:1]:
+        text, word = text[1:], word[1:]
+    while text and text[-1:] == word[-1:]:
+        text, word = text[:-1], word[:-1]
+    return max(len(text), len(word)) <= 1 or (len(text) == 2 and text == word[::-1])
 
 
 def similar(text: str, candidates: Iterable[str]) -> list[str]:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._fields import Fields
 from ._http.client import Client
 from ._http.pagination import pages
-from ._options import identifier, not_blank, query_parameters, similar
+from ._options import MAX_SIMILAR, identifier, not_blank, query_parameters, similar
 from ._untrusted import displayable
 
 
@@ -25,12 +25,14 @@ class ProjectNotFound(ClouddbError):
 class Projects(NamedTuple):
     """The projects, and the ids of those that the service could not include in its list.
 
-    C(values) has the values of the filtered fields among all projects that the service listed, by filter.
+    C(values) has the values of the filtered fields among all projects that the service listed, by filter, and
+    C(alternatives) those among the projects that all other filters match.
     """
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
     values: dict[str, set[str]]
+    alternatives: dict[str, set[str]]
 
     def warnings(self) -> list[str]:
         """A warning that names the missing projects; empty when the list is complete."""
@@ -56,6 +58,7 @@ class Filters(NamedTuple):
         return {option: value for option, value in self._asdict().items() if value is not None}
 
     def matches(self, project: Mapping[str, Any]) -> bool:
+        """Whether the project has all values that are set."""
         return all(project.get(FILTERED_FIELDS[option]) == value for option, value in self.wanted().items())
 
 
@@ -74,16 +77,23 @@ def list_projects(
     projects: list[dict[str, Any]] = []
     unavailable: dict[str, None] = {}
     values: dict[str, set[str]] = {option: set() for option in filters.wanted()}
+    alternatives: dict[str, set[str]] = {option: set() for option in filters.wanted()}
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
         projects += fields.reduce(project for project in page.items if filters.matches(project))
-        for option, found in values.items():
-            fields_of_page = (project.get(FILTERED_FIELDS[option]) for project in page.items)
-            found.update(value for value in fields_of_page if isinstance(value, str))
+        for option in filters.wanted():
+            others = filters._replace(**{option: None})
+            values[option].update(_values(option, page.items))
+            alternatives[option].update(_values(option, filter(others.matches, page.items)))
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
         unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
-    return Projects(projects, list(unavailable), values)
+    return Projects(projects, list(unavailable), values, alternatives)
+
+
+def _values(option: str, projects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    values = (project.get(FILTERED_FIELDS[option]) for project in projects)
+    return (value for value in values if isinstance(value, str))
 
 
 def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]) -> None:
@@ -94,18 +104,33 @@ def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]
     conditions = [f"{option} '{value}'" for option, value in wanted.items()]
     conditions += [f"query {name}={value}" for name, value in query.items()]
     sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
-    for option, value in wanted.items():
-        near = similar(value, found.values[option]) if value not in found.values[option] else []
-        if near:
-            candidates = " or ".join(f"'{displayable(each, 100)}'" for each in near)
-            sentences.append(f"Did you mean {option} {candidates}?")
-    if len(wanted) > 1 and all(value in found.values[option] for option, value in wanted.items()):
-        sentences.append("There are projects with each of these, but none with all of them.")
+    if almost := _almost_found(found, wanted):
+        sentences.append(almost)
+    else:
+        for option, value in wanted.items():
+            near = similar(value, found.values[option]) if value not in found.values[option] else []
+            if near:
+                sentences.append(f"Did you mean {option} {_quoted(near)}?")
     sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
     details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
     if found.unavailable_ids:
         details["unavailable_project_ids"] = found.unavailable_ids
     raise ProjectNotFound(" ".join(sentences), details)
+
+
+def _almost_found(found: Projects, wanted: Mapping[str, str]) -> str:
+    """The sentence about projects that only one of the filters excludes, if the others identify a project; empty if there are none."""
+    for option in reversed(list(wanted)):
+        others = [f"{other} '{value}'" for other, value in wanted.items() if other != option]
+        values = sorted(found.alternatives[option])[:MAX_SIMILAR]
+        if values and set(wanted) - {option} != {"region_id"} and others:
+            subject, verb = ("A project", "has") if len(values) == 1 else ("Projects", "have")
+            return f"{subject} with {' and '.join(others)} {verb} {option} {_quoted(values)}."
+    return ""
+
+
+def _quoted(values: Iterable[str]) -> str:
+    return " or ".join(f"'{displayable(value, 100)}'" for value in values)
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def parse_timestamp(text: str) -> datetime:
     """
     match = re.fullmatch(_TIMESTAMP, text.strip(), re.ASCII)
     if match is None:
-        raise ValueError(f"not an ISO 8601 timestamp: {text!r}")
+        raise ValueError(f"{text!r} is not an ISO 8601 timestamp")
     day, time_of_day, seconds, fraction, offset = match.groups()
     microseconds = (fraction or "0")[:6].ljust(6, "0")
     digits = re.sub("[Zz:]", "", offset or "") or "+00"
@@ -28,7 +28,7 @@ def parse_timestamp(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(timezone.utc)
     except OverflowError as error:
-        raise ValueError(f"out of range: {text!r}") from error
+        raise ValueError(f"{text!r} is out of range") from error
 
 
 def parse_age(value: object) -> timedelta | None:

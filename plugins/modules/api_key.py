@@ -215,13 +215,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._keys.secret_file import SecretFile, require_readable_mode
-from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import integer, not_blank
 
 
@@ -246,7 +244,7 @@ def run(
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             name={"type": "str"},

@@ -239,15 +239,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
 from ..module_utils._keys.record import keys_from_json
 from ..module_utils._keys.secret_file import SecretFile
-from ..module_utils._module import connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 
 
@@ -266,7 +264,7 @@ def run(
         check_mode,
     )
     if dest and not record:
-        raise InvalidOption("record", "is required with dest")
+        raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
     if step == "inspect":
         return _result(inspect(client, consumer))
     key_id = params["key_id"]
@@ -299,7 +297,7 @@ def _result(evidence: Evidence, changed: bool = False) -> dict[str, Any]:
 
 def main() -> None:
     key_and_id = ["key_id", "key"]
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             step={
                 "type": "str",

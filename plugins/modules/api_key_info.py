@@ -86,12 +86,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import not_blank
 
 
@@ -103,7 +101,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             name={"type": "str"},
             fields={"type": "list", "elements": "str"},

@@ -201,14 +201,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys
 from ..module_utils._keys.evidence import evidence_by_consumer, run_name
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign, time_of_list
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import MAX_AGE, duration, integer, not_blank
 
 # The step of api_key_deployment that returns the evidence for each step.
@@ -243,7 +241,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             step={"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
             name={"type": "str", "required": True},

@@ -293,8 +293,6 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._api_request.locking import send_when_unlocked, wait_state
 from ..module_utils._api_request.outcome import Outcome
 from ..module_utils._api_request.plan import Plan, plan_from
@@ -302,7 +300,7 @@ from ..module_utils._api_request.preview import preview
 from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, secret_texts, without_addresses
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait import Wait
 from ..module_utils._operations.wait_failure import WaitFailed
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
@@ -372,7 +370,7 @@ def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             method={"type": "str", "choices": ["GET", "POST", "PATCH", "PUT", "DELETE"], "default": "GET"},
             path={"type": "str", "required": True},

@@ -186,12 +186,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._errors import InvalidOption
 from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import MAX_WORKERS, Client
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.account import count_account_operations, list_account_operations
 from ..module_utils._operations.api import (
     OPTIONAL_FIELDS,
@@ -250,7 +248,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             project_id={"type": "str"},
             operation_id={"type": "list", "elements": "str"},

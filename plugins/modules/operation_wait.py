@@ -167,12 +167,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._clock import Clock
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait import Wait
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
@@ -197,6 +195,8 @@ def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
         return WaitState(clock, timeout, refs)
+    if project_id is None:
+        raise InvalidOption("operations", "is missing. Set it to the operations of a response, or set project_id.")
     if operation_ids is not None:
         return WaitState(clock, timeout, [OperationRef(project_id, operation_id) for operation_id in operation_ids])
     return WaitState(clock, timeout, unlisted=UnfinishedOperations(project_id, lookback))
@@ -207,13 +207,13 @@ def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
         if not is_id(operation.get(field)):
             raise InvalidOption(
                 "operations",
-                f"entry {position} has no valid {field}; each needs id and project_id, as the operations of a response have them",
+                f"entry {position} has no valid {field}. Set id and project_id in each entry, as in the operations of a response.",
             )
     return OperationRef(operation["project_id"], operation["id"])
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             operations={"type": "list", "elements": "dict"},
             project_id={"type": "str"},
@@ -222,7 +222,6 @@ def main() -> None:
             workers={"type": "int", "default": 4},
             **WAIT_OPTIONS,
         ),
-        required_one_of=[("operations", "project_id")],
         mutually_exclusive=[("operations", "project_id")],
         required_by={"operation_id": "project_id"},
         supports_check_mode=True,

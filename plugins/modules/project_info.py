@@ -138,11 +138,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._fields import checked_fields
 from ..module_utils._http.client import Client
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects
 
@@ -162,7 +160,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = ControlModule(
         argument_spec=connection_argument_spec(
             project_id={"type": "str"},
             name={"type": "str"},

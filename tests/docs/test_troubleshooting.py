@@ -49,7 +49,12 @@ CREATE_PROJECT = {"method": "POST", "path": "projects", "body": {"project": {"re
 FIND_BRANCH = {"find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_PROJECT = {"method": "PATCH", "path": "projects/{id}", "body": {"project": {"name": "other"}}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
-ROLE_FILES = [*CHECKOUT.glob("roles/*/tasks/*.yml"), CHECKOUT / "roles" / "sandbox" / "files" / "background.py"]
+SANDBOX = CHECKOUT / "roles" / "sandbox" / "files"
+ROLE_FILES = [
+    *CHECKOUT.glob("roles/*/tasks/*.yml"),
+    SANDBOX / "background.py",
+    SANDBOX / "clouddb_sandbox" / "server.py",
+]
 
 
 def shown_messages() -> list[str]:
@@ -66,7 +71,6 @@ def pattern(message: str) -> re.Pattern[str]:
 # Situations that produce the messages: the module, its options, and a fault to inject.
 CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"base_url": None, "api_key": None}, None),
-    (project_info, {"api_key": ""}, None),
     (project_info, {"api_key": "two words"}, None),
     (project_info, {"base_url": "control.example.com/api/v2"}, None),
     (project_info, {"base_url": "http://control.example.com/api/v2"}, None),
@@ -74,6 +78,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"api_timeout": 0.05}, {"kind": "stall", "seconds": 5}),
     (project_info, {"api_key": "no-key-of-this-account"}, None),
     (operation_info, {"project_id": "no-such-project"}, None),
+    (project_info, {"at_the_root": True}, None),
     (project_info, {}, {"kind": "redirect", "location": "https://elsewhere.example.com/"}),
     (project_info, {}, {"kind": "html"}),
     (project_info, {}, {"kind": "status", "status": 429}),
@@ -130,7 +135,8 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
         options["operations"] = branch["operations"]
     if fault:
         sandbox.fault(**{"times": None, **fault})
-    wanted = {"base_url": sandbox.base_url, "api_key": API_KEY, **options}
+    base_url = sandbox.base_url.removesuffix("/api/v2") if options.pop("at_the_root", False) else sandbox.base_url
+    wanted = {"base_url": base_url, "api_key": API_KEY, **options}
     # Without a value, base_url and api_key are omitted.
     given = {name: value for name, value in wanted.items() if value is not None or name not in ("base_url", "api_key")}
     ended = run_main(module, given)

@@ -64,5 +64,5 @@ def _array_in(response: Response, name: str) -> str | None:
         return name
     if len(arrays) != 1:
         names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
-        raise response.unexpected(f"a list was expected, but it has {names}; name the list in find.list")
+        raise response.unexpected(f"a list was expected, but it has {names}. Name the list in find.list")
     return arrays[0]

@@ -57,16 +57,18 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     if method == "GET" and body is not None:
         raise InvalidOption("body", "a GET request has none. Use query for parameters.")
     if method != "GET" and params["all_pages"]:
-        raise InvalidOption("all_pages", "is for GET requests")
+        raise InvalidOption("all_pages", "requires method: GET. Omit it for other methods.")
     try:
         json.dumps(body, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidOption("body", "has a value that JSON cannot express") from None
+        raise InvalidOption(
+            "body", "contains a value that JSON cannot express, such as NaN. Change it, or leave it out."
+        ) from None
     find = _find_from(params["find"], method, segments, check_mode)
     if method == "POST" and find:
         _refuse_contradiction(find.match, body or {})
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
-        raise InvalidOption("path", "has a placeholder, which needs find.match, and a method other than POST")
+        raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
     statuses = params["status_code"]
     if statuses == []:
         raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
@@ -90,7 +92,7 @@ def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> 
     for name, wanted in match.items():
         values = [fields[name] for fields in described if name in fields]
         if values and not any(contains(value, wanted) for value in values):
-            problem = f"match and body have different values of {name}, so each run would create an object"
+            problem = f"match and body have different values of {name}, so each run would create an object. Use the same value in both."
             raise InvalidOption("find", problem)
 
 

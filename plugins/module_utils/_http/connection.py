@@ -57,6 +57,7 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
 
     Raises InvalidOption, which names the option and never quotes the key.
     """
+    _require_values(params)
     ca_path = params["ca_path"]
     if ca_path:
         _check_bundle(ca_path)
@@ -71,40 +72,57 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
     )
 
 
+def _require_values(params: Mapping[str, Any]) -> None:
+    """Raise InvalidOption for options that are empty, both in the task and in the environment."""
+    missing = {
+        option: spec["env"]
+        for option, spec in CONNECTION_OPTIONS.items()
+        if "env" in spec and params[option] is not None and not params[option].strip()
+    }
+    if missing:
+        variables = f"environment variable{'s' if len(missing) > 1 else ''} {' and '.join(missing.values())}"
+        raise InvalidOption(
+            ", ".join(missing),
+            f"no value is given. Set {' and '.join(missing)}, or the {variables} on the machine that sends the requests.",
+        )
+
+
 def _check_bundle(ca_path: str) -> None:
     if not os.path.exists(ca_path):
-        raise InvalidOption("ca_path", f"there is no file or folder {ca_path}")
+        raise InvalidOption("ca_path", f"{ca_path} does not exist. Set the path of a CA bundle, or omit the option.")
     if not os.path.isdir(ca_path):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=ca_path)
         except OSError as error:
-            raise InvalidOption("ca_path", f"{ca_path} is no file of certificates in PEM form ({error})") from error
+            raise InvalidOption(
+                "ca_path", f"{ca_path} contains no certificates in PEM format ({error}). Set the path of a CA bundle."
+            ) from error
 
 
 def _checked_base_url(base_url: str, allow_http: bool) -> str:
-    wanted = "give the service's https address with its version segment, for example https://control.example.com/api/v2"
+    wanted = "Set the service's https address with its version segment, for example https://control.example.com/api/v2."
     base_url = base_url.strip()
     try:
         url = urlsplit(base_url)
         host, port = url.hostname, url.port
     except ValueError:
-        raise InvalidOption("base_url", f"this is not an address; {wanted}") from None
+        raise InvalidOption("base_url", f"this is not an address. {wanted}") from None
     if not base_url.isprintable() or " " in base_url:
-        raise InvalidOption("base_url", f"an address holds no white space; {wanted}")
+        raise InvalidOption("base_url", f"an address contains no white space. {wanted}")
     if url.username is not None or url.password is not None:
-        raise InvalidOption("base_url", "an address must not hold a user or a password; the key belongs in api_key")
+        raise InvalidOption("base_url", "must not contain a user or a password. Set the key in api_key.")
     if url.scheme not in ("http", "https"):
         raise InvalidOption(
-            "base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'; {wanted}"
+            "base_url", f"the scheme must be https (or http to this machine), not '{url.scheme}'. {wanted}"
         )
     if not host or not _is_host(host) or port == 0 or re.search(r"[\\%]", url.netloc):
-        raise InvalidOption("base_url", f"the address names no host; {wanted}")
+        raise InvalidOption("base_url", f"the address has no valid host. {wanted}")
     if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(url.path.split("/")):
-        raise InvalidOption("base_url", f"an address with a plain path and nothing after it is needed; {wanted}")
+        raise InvalidOption("base_url", f"must not contain '?', '#', backslashes or dot segments. {wanted}")
     if url.scheme == "http" and not allow_http and not is_loopback(host):
         raise InvalidOption(
             "base_url",
-            f"plain http would show the key to the network on its way to {host}; use https, or set allow_http: true",
+            f"plain http would expose the key to every network on the way to {host}. Use https, or set allow_http: true.",
         )
     return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
 
@@ -124,11 +142,11 @@ def _is_host(host: str) -> bool:
 
 def _checked_api_key(api_key: str) -> str:
     api_key = api_key.strip()
-    if not api_key:
-        raise InvalidOption("api_key", "the key is empty; set api_key or the environment variable CLOUDDB_API_KEY")
     if not is_sendable(api_key):
         raise InvalidOption(
-            "api_key", "a key has only visible ASCII characters and no white space inside; this value has others"
+            "api_key",
+            "the value contains white space or characters other than visible ASCII. Check that it is a complete key, "
+            "not encrypted and without quotes.",
         )
     return api_key
 

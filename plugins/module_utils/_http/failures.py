@@ -19,6 +19,7 @@ from .._errors import (
     StatusError,
     Unauthorized,
     UnexpectedResponse,
+    sentence,
 )
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
@@ -26,6 +27,8 @@ from .body import MAX_RESPONSE_SIZE, BodyError, ResponseTooLarge
 from .connection import Connection
 from .session import RawResponse, Request
 
+# The end of every base_url (api.md, Versioning).
+API_PATH = "/api/v2"
 MAX_SERVICE_TEXT = 500  # characters
 MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
@@ -188,15 +191,17 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     message = f"{request.method} {request.path} returned {status}{phrase}"
     if response.attempts > 1:
         message += f" after {response.attempts} attempts"
-    message += f": {body['message'].rstrip('.')}." if "message" in body else "."
+    message += f": {sentence(body['message'])}" if "message" in body else "."
     message += _earlier_attempt_note(request, response.acted_before)
     error_class: type[StatusError] = StatusError
     if status == 401:
         error_class = Unauthorized
-        message += " The API key is invalid or was revoked. Check api_key or CLOUDDB_API_KEY."
+        # Most services say it themselves.
+        message += "" if "message" in body else " The API key is invalid or was revoked."
+        message += " Check api_key or CLOUDDB_API_KEY."
     elif status == 404:
         error_class = NotFound
-        message += " There is no such object, or the API key may not access it. Check its id and base_url."
+        message += _advice_after_404(request.path, connection.base_url, "message" in body)
     elif 200 <= status < 300:
         message += " The task does not accept this status."
     elif 300 <= status < 400:
@@ -210,6 +215,16 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     error.may_have_acted = error.may_have_acted or response.acted_before
     error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
     return error
+
+
+def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
+    if not base_url.endswith(API_PATH):
+        return f" Check base_url, which should end with {API_PATH}, but is {base_url}."
+    if path.count("/") == 1:
+        return f" The service has no such path. Check base_url, which is {base_url}."
+    if is_explained:
+        return " Check its id and base_url, and whether the API key may access it."
+    return " There is no such object, or the API key may not access it. Check its id and base_url."
 
 
 def _error_body(content: bytes, connection: Connection) -> dict[str, str]:

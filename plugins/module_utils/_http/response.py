@@ -56,7 +56,7 @@ class Response(NamedTuple):
                 if isinstance(self.json, dict)
                 else []
             )
-            others = f"; it has these arrays: {', '.join(map(displayable, arrays))}" if arrays else ""
+            others = f". It has these arrays: {', '.join(map(displayable, arrays))}" if arrays else ""
             raise self.unexpected(f"{place} should be an array, not {_json_type(value)}{others}")
         for item in value:
             self.require(item, **types)

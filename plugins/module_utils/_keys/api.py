@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse
+from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
@@ -210,8 +210,3 @@ def numbered(key_ids: Sequence[int]) -> str:
     """The beginning of a sentence about these keys: C(Key 12), C(Keys 12 and 13), C(Keys 12, 13 and 14)."""
     *others, last = map(str, key_ids)
     return f"Keys {', '.join(others)} and {last}" if others else f"Key {last}"
-
-
-def sentence(text: object) -> str:
-    """The text, ended by one full stop, so that another sentence can follow it."""
-    return f"{str(text).rstrip('.')}."

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._errors import ClouddbError, RequestFailed
+from .._errors import ClouddbError, RequestFailed, sentence
 from .._http.client import Client
 from .api import (
     CreatedKey,
@@ -24,7 +24,6 @@ from .api import (
     require_accepted,
     revoke_key,
     roll_back,
-    sentence,
 )
 from .secret_file import SecretFile
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._errors import ClouddbError, RequestFailed
+from .._errors import ClouddbError, RequestFailed, sentence
 from .._untrusted import displayable
 from .wait_state import OperationRef, WaitState
 
@@ -40,7 +40,7 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
         described = _describe([*failed, *unfinished], state)
         message = f"{after} with {_count(unfinished, state)} unfinished and {len(failed)} failed: {described}."
     if error:
-        message += f" The last poll met an error: {_sentence(error)}"
+        message += f" The last poll met an error: {sentence(error)}"
     elif unfinished:
         message += " Unfinished operations continue on the service. Wait for them again, or increase timeout."
     return _wait_failed(message, state, failed, error)
@@ -49,13 +49,13 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
 def aborted(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
     """An error that the next poll would meet again."""
     return _wait_failed(
-        f"The wait was aborted by an error that retrying cannot fix: {_sentence(error)}", state, failed, error
+        f"The wait was aborted by an error that retrying cannot fix: {sentence(error)}", state, failed, error
     )
 
 
 def poll_failed(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
     """The only poll met an error."""
-    return _wait_failed(f"The operations could not be polled: {_sentence(error)}", state, failed, error)
+    return _wait_failed(f"The operations could not be polled: {sentence(error)}", state, failed, error)
 
 
 def _wait_failed(
@@ -94,7 +94,3 @@ def _describe_one(ref: OperationRef, state: WaitState) -> str:
     if "failures_count" in operation:
         text += f" (failures_count {displayable(operation['failures_count'], 20)})"
     return f"{text}: {displayable(operation['error']).rstrip('.')}" if operation.get("error") else text
-
-
-def _sentence(error: RequestFailed) -> str:
-    return f"{str(error).rstrip('.')}."

@@ -72,7 +72,7 @@ class Checkpoint:
             raise InvalidOption("state_file", problem) from None
         if not all(map(is_id, state.projects)):
             raise InvalidOption(
-                "state_file", f"{self._file.path} has a project whose id is not an id; name another file"
+                "state_file", f"{self._file.path} has a project whose id is not an id. Set another file"
             )
         if base_url != self._base_url:
             problem = f"{self._file.path} is about another base_url, {base_url}. Name another file."

@@ -139,7 +139,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
     Raises InvalidOption, which names the argument and never quotes the key.
     """
     for name in sorted(set(args) - set(ARGUMENTS)):
-        raise InvalidOption(name, f"there is no such argument; the arguments are {', '.join(ARGUMENTS)}")
+        raise InvalidOption(name, f"there is no such argument. The arguments are {', '.join(ARGUMENTS)}.")
     params = {name: _value(name, args.get(name), environment) for name in ARGUMENTS}
     interval, max_interval = _intervals(params)
     return SourceOptions(
@@ -161,9 +161,8 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
     """The argument's value in its own type, or else that of its environment variable, or else its default."""
     argument = ARGUMENTS[name]
     if value is None and argument.variable:
-        value = environment.get(argument.variable)
-    if argument.variable and value in (None, ""):
-        raise InvalidOption(name, f"is missing; set it or the environment variable {argument.variable}")
+        # connection_from() refuses an empty value.
+        value = environment.get(argument.variable, "")
     if value is None:
         return argument.default
     try:
@@ -179,5 +178,7 @@ def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
         return interval, max(interval, MAX_INTERVAL)
     max_interval = duration(params, "max_interval", zero=False)
     if max_interval < interval:
-        raise InvalidOption("max_interval", f"must not be less than interval, which is {interval:g}")
+        raise InvalidOption(
+            "max_interval", f"must not be less than interval, which is {interval:g}. Increase it, or omit it."
+        )
     return interval, max_interval

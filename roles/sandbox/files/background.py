@@ -8,6 +8,8 @@
 `create` marks the folder as a sandbox's with a marker file, and the other commands refuse other folders that are not empty. It contains
 `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
 Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
+`start` and `status` add `is_seed_applied` (whether the account was created from the seed in the folder, or null if it does not
+exist yet).
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
 is refused, or null) and `is_reached` (whether the sandbox is in the wanted state).
 """
@@ -34,9 +36,10 @@ from typing import Any
 
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
+CANNOT_START = "The sandbox cannot start."
 MARKER = "The role sandbox of clouddb.control has created this folder, and removes it with sandbox_state: absent.\n"
 FILES = (
-    *("server.json", "server", "seed.yml", "api_key", "ready.json", "sandbox.log"),
+    *("server.json", "server", "seed.yml", "seed.sha256", "api_key", "ready.json", "sandbox.log"),
     *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
     # What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
     *(".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml"),
@@ -61,6 +64,7 @@ class Folder:
         self.database = path / "sandbox.sqlite"
         self.lock = path / "sandbox.sqlite.lock"
         self.seed = path / "seed.yml"
+        self.applied_seed = path / "seed.sha256"
         self.api_key = path / "api_key"
         self.ready = path / "ready.json"
         self.log = path / "sandbox.log"
@@ -136,6 +140,12 @@ class Folder:
             if any(fnmatch(path.name, pattern) for pattern in FILES)
             or (path == virtualenv and (path / "pyvenv.cfg").is_file())
         }
+
+    def is_seed_applied(self) -> bool | None:
+        """Return whether the account was created from the seed file as it is now; None if no sandbox has started yet."""
+        if not self.applied_seed.exists():
+            return None
+        return not self.seed.exists() or self.applied_seed.read_text(encoding="ascii") == checksum(self.seed)
 
     def last_start(self) -> dict[str, Any]:
         """Return the content of the ready file. It remains after the process ends, so that the next start can reuse the port."""
@@ -258,7 +268,9 @@ def show_status(folder: Folder, wanted: str, virtualenv: Path) -> None:
         is_reached = content == "missing" or (content == "empty" and not folder.incomplete_markers())
     else:
         is_reached = is_running == (wanted == "started")
-    print_status(folder, changed=False, content=content, problem=problem, is_reached=is_reached)
+    is_seed_applied = folder.is_seed_applied() if content == "sandbox" else None
+    facts = {"content": content, "problem": problem, "is_reached": is_reached, "is_seed_applied": is_seed_applied}
+    print_status(folder, changed=False, **facts)
 
 
 def print_status(folder: Folder, **facts: Any) -> None:
@@ -330,7 +342,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     port = options.port or last.get("port", 0)
     same_address = (last.get("host"), last.get("port")) == (options.host, port)
     if folder.pid() and same_address and is_unpacked(folder) and not options.restart:
-        print_status(folder, changed=False)
+        print_status(folder, changed=False, is_seed_applied=folder.is_seed_applied())
         return 0
     stop(folder)
     if not is_unpacked(folder):
@@ -358,7 +370,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     deadline = time.monotonic() + options.timeout
     while folder.last_start().get("pid") != process.pid:
         if process.poll() is not None:
-            return report_failure(folder, log_start, f"The sandbox ended with exit code {process.returncode}.")
+            return report_failure(folder, log_start, f"The sandbox ended with exit code {process.returncode}. Its log:")
         if time.monotonic() > deadline:
             process.kill()
             message = (
@@ -367,16 +379,20 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
             )
             return report_failure(folder, log_start, message)
         time.sleep(0.05)
-    print_status(folder, changed=True)
+    if not folder.applied_seed.exists():
+        folder.applied_seed.write_text(checksum(folder.seed), encoding="ascii")
+    print_status(folder, changed=True, is_seed_applied=folder.is_seed_applied())
     return 0
 
 
 def report_failure(folder: Folder, log_start: int, message: str) -> int:
-    """Print the message and the last log lines of this start. Returns the exit code."""
+    """Print the message and the last log lines of this start, or only the lines in which the server says why it ended. Returns the exit code."""
     with folder.log.open("rb") as log:
         log.seek(log_start)
         lines = log.read().decode(errors="replace").splitlines()
-    print("\n".join([message, *lines[-MAX_LOG_LINES:]]), file=sys.stderr)
+    reason = next((number for number, line in enumerate(lines) if line.startswith(CANNOT_START)), None)
+    shown = [message, *lines[-MAX_LOG_LINES:]] if reason is None else lines[reason:]
+    print("\n".join(shown), file=sys.stderr)
     return 1
 
 
@@ -418,11 +434,11 @@ def send_signal(folder: Folder, pid: int, number: int) -> None:
 
 def is_unpacked(folder: Folder) -> bool:
     unpacked = folder.server / "digest"
-    return unpacked.exists() and unpacked.read_text(encoding="ascii") == digest(folder)
+    return unpacked.exists() and unpacked.read_text(encoding="ascii") == checksum(folder.bundle)
 
 
-def digest(folder: Folder) -> str:
-    return hashlib.sha256(folder.bundle.read_bytes()).hexdigest()
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def unpack(folder: Folder) -> None:
@@ -432,7 +448,7 @@ def unpack(folder: Folder) -> None:
         path = folder.server / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    (folder.server / "digest").write_text(digest(folder), encoding="ascii")
+    (folder.server / "digest").write_text(checksum(folder.bundle), encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def test_source_finds_the_collection_without_ansible(tmp_path: Path) -> None:
 
 def test_main_checks_its_arguments() -> None:
     with pytest.raises(
-        InvalidOption, match="^base_url: is missing; set it or the environment variable CLOUDDB_BASE_URL"
+        InvalidOption, match="^base_url, api_key: no value is given.* CLOUDDB_BASE_URL and CLOUDDB_API_KEY"
     ):
         asyncio.run(operations.main(asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
 

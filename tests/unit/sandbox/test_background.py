@@ -79,7 +79,8 @@ def kill_during_writes(writers, enough, status):
 class TestBackground:
     def test_start_status_stop(self, run_background, service_of):
         facts = {"changed": False, "content": "sandbox", "problem": None}
-        assert run_background("status") == (0, {**facts, "is_reached": False, "pid": None}, "")
+        unused = {**facts, "is_reached": False, "pid": None, "is_seed_applied": None}
+        assert run_background("status") == (0, unused, "")
         first = start(run_background)
         assert first["changed"] is True
         assert service_of(first).get("projects").status_code == 200
@@ -89,6 +90,19 @@ class TestBackground:
         assert run_background("stop")[1] == {"changed": False, "pid": None}
         with pytest.raises(requests.ConnectionError):
             service_of(first).get("projects")
+
+    def test_changed_seed_is_not_applied(self, run_background, tmp_path):
+        """Only the seed of the first start that succeeded counts, until the sandbox is removed."""
+        (tmp_path / "seed.yml").write_text("colour: red")
+        assert run_background("start")[0] == 1
+        assert run_background("status")[1]["is_seed_applied"] is None
+        (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
+        assert start(run_background)["is_seed_applied"] is True
+        (tmp_path / "seed.yml").write_text("generate: {projects: 2}")
+        for command in ("start", "status", "start"):
+            assert run_background(command)[1]["is_seed_applied"] is False
+        (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
+        assert run_background("status")[1]["is_seed_applied"] is True
 
     def test_secret_is_only_in_the_key_file(self, run_background, tmp_path):
         """The key file has mode 0600."""
@@ -143,7 +157,9 @@ class TestBackground:
         with socket.create_server(("127.0.0.1", 0)) as other:
             code, status, error = run_background("start", "--port", str(other.getsockname()[1]))
         assert (code, status) == (1, None)
-        assert "Address already in use" in error
+        assert error.startswith("The sandbox cannot start. Port ")
+        assert error.endswith("Stop the process that listens there, or set sandbox_port to another port.\n")
+        assert error.count("\n") == 1
 
     def test_stop_ignores_stale_process_ids(self, run_background, tmp_path, other_process):
         """The files of a killed sandbox have an id that is now another process's."""

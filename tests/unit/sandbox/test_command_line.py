@@ -80,6 +80,17 @@ class TestCommandLine:
         assert errors.startswith("The sandbox cannot start.")
         assert message in errors
 
+    @pytest.mark.parametrize(
+        ("host", "message"),
+        [
+            ("203.0.113.7", "203.0.113.7 is not an address of this machine. Set sandbox_host to one that is."),
+            ("no.such.invalid", "The address no.such.invalid is unknown"),
+        ],
+    )
+    def test_host_that_cannot_be_used_is_named(self, arguments, capsys, host, message):
+        assert main([*arguments, "--host", host]) == 1
+        assert capsys.readouterr().err.startswith(f"The sandbox cannot start. {message}")
+
     def test_file_that_is_not_a_database_fails(self, tmp_path, arguments, capsys):
         (tmp_path / "a.sqlite").write_text("some text " * 100)
         assert main(arguments) == 1

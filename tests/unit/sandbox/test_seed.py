@@ -177,8 +177,13 @@ class TestGenerated:
         ({"projects": [{"name": ""}]}, "projects.0.name: String should have at least 1 character"),
         ({"projects": [{"created_at": "yesterday"}]}, "projects.0.created_at: Input should be a valid datetime"),
         ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*timezone"),
-        ({"projects": [{"age": "old"}]}, "projects.0.age: Input should be a valid number"),
-        ({"projects": [{"age": -1}]}, "projects.0.age: Input should be greater than or equal to 0"),
+        (
+            {"projects": [{"age": "old"}]},
+            "projects.0.age: must be a number of seconds, or an age such as .*, not 'old'",
+        ),
+        ({"projects": [{"age": "5 days"}]}, "projects.0.age: must be a number of seconds, .* 7d or 2w, not '5 days'"),
+        ({"projects": [{"age": True}]}, "projects.0.age: must be a number of seconds, .*, not True"),
+        ({"projects": [{"age": -1}]}, "projects.0.age: must be a number of seconds, .*, not -1"),
         (
             {"projects": [{"age": 1, "created_at": "2026-01-01T00:00:00Z"}]},
             "projects.0: .*age and created_at are mutually exclusive",

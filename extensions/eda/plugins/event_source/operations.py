@@ -160,7 +160,9 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     """Put events into the queue until cancelled. Raises ClouddbError when it can't go on."""
     if REQUESTS_IMPORT_ERROR:
-        raise ClouddbError(f"the Python that runs ansible-rulebook, {sys.executable}, needs the package requests")
+        raise ClouddbError(
+            f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook."
+        )
     # ansible-rulebook adds this argument where a source has feedback: true.
     feedback = args.get("eda_feedback_queue")
     options = source_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)

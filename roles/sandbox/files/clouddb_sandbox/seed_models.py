@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import Annotated, Any
@@ -28,9 +29,13 @@ SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def parse_age(age: Any) -> Any:
-    """Convert an age such as 90s, 15m, 24h, 7d or 2w to seconds. Other values are left to pydantic."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", age) if isinstance(age, str) else None
-    return float(match[1]) * SECONDS_PER_UNIT[match[2]] if match else age
+    """Convert an age such as 90s, 15m, 24h, 7d or 2w, or a number of seconds, to seconds. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", age.strip()) if isinstance(age, str) else None
+    if match:
+        return float(match[1]) * SECONDS_PER_UNIT.get(match[2], 1)
+    if age is None or (isinstance(age, (int, float)) and not isinstance(age, bool) and 0 <= age < math.inf):
+        return age
+    raise ValueError(f"must be a number of seconds, or an age such as 90s, 15m, 24h, 7d or 2w, not {age!r}")
 
 
 def one_of(*choices: str) -> AfterValidator:
@@ -42,7 +47,7 @@ def one_of(*choices: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Age = Annotated[float, BeforeValidator(parse_age), Field(ge=0)]
+Age = Annotated[float, BeforeValidator(parse_age)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -146,12 +151,12 @@ def require_unique(field: str, values: list[str | None], show: bool = True) -> N
 
 
 def validate_seed(data: Any) -> Seed:
-    """Return the validated seed. Raises ValueError with each invalid field, without its value, which may be a secret."""
+    """Return the validated seed. Raises ValueError with each invalid field, without values that may be secrets."""
     try:
         return Seed.model_validate(data)
     except ValidationError as error:
         messages = [
-            f"{'.'.join(map(str, details['loc'])) or 'seed'}: {details['msg']}"
+            f"{'.'.join(map(str, details['loc'])) or 'seed'}: {details['msg'].removeprefix('Value error, ')}"
             for details in error.errors(include_input=False, include_url=False)
         ]
-        raise ValueError("\n".join(messages)) from None
+        raise ValueError("\n".join(["The seed is invalid.", *messages])) from None

@@ -13,13 +13,17 @@ from unittest import mock
 from urllib.parse import quote
 
 import pytest
-from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
-from ansible_collections.clouddb.control.plugins.module_utils._module import Run, connection_argument_spec, run_module
+from ansible_collections.clouddb.control.plugins.module_utils._module import (
+    ControlModule,
+    Run,
+    connection_argument_spec,
+    run_module,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
@@ -30,7 +34,7 @@ def outcome_of(run: Run, check_mode: bool = False, diff: bool = False, **options
 
     def main() -> None:
         spec = connection_argument_spec(color={"type": "str", "default": "blue"})
-        run_module(AnsibleModule(argument_spec=spec, supports_check_mode=True), run)
+        run_module(ControlModule(argument_spec=spec, supports_check_mode=True), run)
 
     passed = {name: value for name, value in {**OPTIONS, **options}.items() if value is not None}
     return run_main(SimpleNamespace(main=main), passed, check_mode, diff)
@@ -41,7 +45,7 @@ def module_with(run: Run) -> SimpleNamespace:
 
     def main() -> None:
         spec = connection_argument_spec(color={"type": "str"}, shades={"type": "list", "elements": "str"})
-        run_module(AnsibleModule(argument_spec=spec, add_file_common_args=True), run)
+        run_module(ControlModule(argument_spec=spec, add_file_common_args=True), run)
 
     return SimpleNamespace(main=main)
 
@@ -228,7 +232,7 @@ def test_missing_connection_option_is_named(option: str) -> None:
 
 def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", "Traceback: No module named 'requests'")
-    module = mock.create_autospec(AnsibleModule, instance=True)
+    module = mock.create_autospec(ControlModule, instance=True)
     module.fail_json.side_effect = SystemExit
     with pytest.raises(SystemExit):
         run_module(module, never)
@@ -247,5 +251,5 @@ def test_key_is_censored_in_warnings() -> None:
 def test_blank_key_does_not_censor_its_error() -> None:
     assert (
         outcome_of(never, api_key=" ").result["msg"]
-        == "api_key: the key is empty; set api_key or the environment variable CLOUDDB_API_KEY"
+        == "api_key: no value is given. Set api_key, or the environment variable CLOUDDB_API_KEY on the machine that sends the requests."
     )

@@ -35,13 +35,13 @@ def test_missing_option_is_none() -> None:
 
 @pytest.mark.parametrize("value", [0, -1])
 def test_integer_refuses_values_below_the_minimum(value: int) -> None:
-    assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}"
+    assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}."
 
 
 def test_integer_refuses_values_out_of_range() -> None:
     assert options.integer({"it": 32}, "it", 1, 32) == 32
-    assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33"
-    assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0"
+    assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33."
+    assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0."
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
@@ -51,13 +51,13 @@ def test_seconds_accepts_up_to_a_year(value: float) -> None:
 
 @pytest.mark.parametrize("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
 def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
-    assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}"
+    assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}."
 
 
 def test_seconds_refuses_zero_unless_allowed() -> None:
     assert (
         refused(options.seconds, 0.0, zero=False)
-        == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0"
+        == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0."
     )
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
@@ -103,7 +103,7 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
     ids=lambda value: repr(value)[:20],
 )
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
-    expected = f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'"
+    expected = f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'."
     assert refused(options.duration, value) == expected
 
 
@@ -172,7 +172,7 @@ def test_moment_accepts_timestamps_and_ages() -> None:
 def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
     assert refused(options.moment, value) == (
         "it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, "
-        f"or an age in seconds up to 9999999, not '{value}'"
+        f"or an age in seconds up to 9999999, not '{value}'."
     )
 
 
@@ -192,11 +192,13 @@ def test_known_values_cause_no_warning(values: list[str] | None) -> None:
     ("value", "rest"),
     [
         ("faild", "Did you mean failed? Known values are failed, finished, running."),
-        ("FINISHED", "Did you mean finished? Known values are finished, failed, running."),
+        ("FINISHED", "Did you mean finished? Known values are failed, finished, running."),
+        ("fialed", "Did you mean failed? Known values are failed, finished, running."),
+        ("unfinished", "Known values are failed, finished, running."),
         ("dreaming", "Known values are failed, finished, running."),
     ],
 )
-def test_unknown_value_causes_a_warning_with_the_known_ones_similar_ones_first(value: str, rest: str) -> None:
+def test_unknown_value_causes_a_warning_with_the_known_ones_and_the_misspelt_one(value: str, rest: str) -> None:
     assert options.unknown_values({"it": ["running", value]}, "it", KNOWN) == [
         f"it: '{value}' is unknown to this collection, and may never occur. {rest}"
     ]

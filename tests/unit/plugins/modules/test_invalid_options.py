@@ -44,7 +44,7 @@ ABOVE_0 = "must be a number of seconds greater than 0 and up to 31536000"
 NOT_EMPTY = "must not be empty"
 MOMENT = "must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, or an age in seconds"
 AGE = "from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w"
-ENTRY = "each needs id and project_id"
+ENTRY = "Set id and project_id in each entry"
 WORKERS = "must be from 1 to 32"
 
 
@@ -65,18 +65,18 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "part"),
     [
-        ("base_url", "", "the scheme must be https"),
+        ("base_url", "", "environment variable CLOUDDB_BASE_URL"),
         ("base_url", "control.example.com/api/v2", "the scheme must be https"),
         ("base_url", "ftp://control.example.com/api/v2", "the scheme must be https"),
-        ("base_url", "http://control.example.com/api/v2", "plain http would show the key to the network"),
-        ("base_url", "https://", "names no host"),
+        ("base_url", "http://control.example.com/api/v2", "plain http would expose the key"),
+        ("base_url", "https://", "has no valid host"),
         ("base_url", "https://[::1/api/v2", "not an address"),
-        ("base_url", "https://user:password@control.example.com/api/v2", "must not hold a user or a password"),
-        ("base_url", "https://control.example.com/api/v2?x=1", "a plain path and nothing after it"),
-        ("api_key", " \n", "the key is empty"),
-        ("api_key", "two words", "no white space inside"),
-        ("api_key", "Schlüssel", "only visible ASCII characters"),
-        ("ca_path", "/nowhere/ca.pem", "there is no file or folder"),
+        ("base_url", "https://user:password@control.example.com/api/v2", "must not contain a user or a password"),
+        ("base_url", "https://control.example.com/api/v2?x=1", "must not contain '?'"),
+        ("api_key", " \n", "environment variable CLOUDDB_API_KEY"),
+        ("api_key", "two words", "contains white space"),
+        ("api_key", "Schlüssel", "other than visible ASCII"),
+        ("ca_path", "/nowhere/ca.pem", "/nowhere/ca.pem does not exist"),
         ("api_timeout", 0, ABOVE_0),
         ("api_timeout", -1, ABOVE_0),
         ("api_timeout", "nan", ABOVE_0),
@@ -154,7 +154,7 @@ def test_invalid_connection_option_is_named(
                 operation_wait,
                 {"operations": [{"id": "a", "project_id": "p"}, entry]},
                 "operations",
-                f"entry 1 has no valid {field}; {ENTRY}",
+                f"entry 1 has no valid {field}. {ENTRY}",
             )
             for entry, field in [
                 ({"project_id": "p"}, "id"),
@@ -219,7 +219,7 @@ MAY_BE_NULL = {"ca_path", *FILE_COMMON_ARGUMENTS}
 
 
 def specs(module: ModuleType) -> dict[str, dict[str, Any]]:
-    with mock.patch.object(module, "AnsibleModule", side_effect=SystemExit) as created, pytest.raises(SystemExit):
+    with mock.patch.object(module, "ControlModule", side_effect=SystemExit) as created, pytest.raises(SystemExit):
         module.main()
     spec: dict[str, dict[str, Any]] = created.call_args.kwargs["argument_spec"]
     return spec
@@ -313,8 +313,8 @@ def test_null_of_an_optional_connection_option_is_an_omitted_one(
                 ("max_results", 1),
             ]
         ),
-        (operation_wait, {}, ["one of the following is required: operations, project_id"]),
-        (operation_wait, {"operation_id": ["a"]}, ["operations, project_id"]),
+        (operation_wait, {}, ["operations: is missing", "or set project_id"]),
+        (operation_wait, {"operation_id": ["a"]}, ["required by 'operation_id': project_id"]),
         (operation_wait, {"operations": [], "project_id": "p"}, ["mutually exclusive: operations|project_id"]),
         (operation_wait, {"operations": [], "operation_id": ["a"]}, ["operation_id", "project_id"]),
         (operation_wait, {"operations": ["a-word"]}, ["operations", "dict"]),
@@ -323,13 +323,22 @@ def test_null_of_an_optional_connection_option_is_an_omitted_one(
 )
 def test_conflicting_options_are_named(module: ModuleType, options: dict[str, Any], parts: list[str]) -> None:
     outcome = run_main(module, {**VALID, **options})
-    assert outcome.failed
+    assert outcome.failure["kind"] == "invalid_option"
     assert [part for part in parts if part not in outcome.result["msg"]] == [], outcome.result["msg"]
+
+
+def test_null_in_a_list_of_dictionaries_is_named() -> None:
+    outcome = run_main(operation_wait, {**VALID, "operations": [None]})
+    assert outcome.failure == {"kind": "invalid_option", "option": "operations"}
+    assert outcome.result["msg"] == "operations: must not contain null. Leave out items without a value."
 
 
 @of_every_module
 @pytest.mark.parametrize("missing", ["base_url", "api_key"])
 def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
     outcome = run_main(module, {**{name: value for name, value in VALID.items() if name != missing}, **options})
-    assert outcome.failed
-    assert outcome.result["msg"] == f"missing required arguments: {missing}"
+    assert outcome.failure == {"kind": "invalid_option", "option": missing}
+    assert outcome.result["msg"] == (
+        f"{missing}: no value is given. "
+        f"Set {missing}, or the environment variable CLOUDDB_{missing.upper()} on the machine that sends the requests."
+    )

@@ -119,8 +119,12 @@ def test_existing_file_stays_readable(options: dict[str, Any], dest: Path, mode:
 def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path, check_mode: bool) -> None:
     dest.write_text(OLD_SECRET)
     dest.chmod(0o644)
-    assert run_main(api_key, options, check_mode).success["changed"]
+    ended = run_main(api_key, options, check_mode, diff=True).success
+    assert ended["changed"]
     assert mode_of(dest) == (0o644 if check_mode else 0o600)
+    before, after = ended["diff"]["before"], ended["diff"]["after"]
+    assert before.pop("api_keys") == after.pop("api_keys")
+    assert (before, after) == ({"path": str(dest), "mode": "0644"}, {"path": str(dest), "mode": "0600"})
 
 
 @one_key

@@ -164,7 +164,10 @@ def test_not_found(sandbox: Sandbox, module: ModuleType, options: dict[str, Any]
     outcome = run_main(module, {**connected(sandbox, **options), "base_url": sandbox.base_url.replace("v2", "v1")})
     assert_readable_failure(sandbox, outcome)
     assert (outcome.failure["kind"], outcome.failure["status"], outcome.failure["attempts"]) == ("not_found", 404, 1)
-    assert "There is no such object, or the API key may not access it." in outcome.result["msg"]
+    assert (
+        f"Check base_url, which should end with /api/v2, but is {sandbox.base_url.replace('v2', 'v1')}."
+        in outcome.result["msg"]
+    )
 
 
 @of_every_module

@@ -208,12 +208,17 @@ CHECK = "Check the options, and whether the API key may access the project."
         (
             {"name": "shop-blog", "region_id": "azure-westus3"},
             "There is no project with name 'shop-blog' and region_id 'azure-westus3'. "
-            f"There are projects with each of these, but none with all of them. {CHECK}",
+            f"A project with name 'shop-blog' has region_id '{BLOG['region_id']}'. {CHECK}",
         ),
         (
             {"name": "shop", "region_id": "aws-eu-central"},
             "There is no project with name 'shop' and region_id 'aws-eu-central'. "
-            f"Did you mean region_id 'aws-eu-central-1'? {CHECK}",
+            f"Projects with name 'shop' have region_id 'aws-eu-central-1' or 'azure-westus3'. {CHECK}",
+        ),
+        (
+            {"name": "shpo", "region_id": "aws-eu-central"},
+            "There is no project with name 'shpo' and region_id 'aws-eu-central'. "
+            f"Did you mean name 'shop'? Did you mean region_id 'aws-eu-central-1'? {CHECK}",
         ),
         (
             {"name": "blog", "query": {"search": "shop"}},

@@ -166,7 +166,7 @@ def test_http_is_refused_before_the_name_lookup(
     ):
         outcome = run_main(module, {"base_url": f"http://{host}/api/v2", "api_key": API_KEY, **options})
         assert outcome.failure == {"kind": "invalid_option", "option": "base_url"}
-        assert "plain http would show the key" in outcome.result["msg"]
+        assert "plain http would expose the key" in outcome.result["msg"]
 
 
 def test_netrc_does_not_replace_the_key(

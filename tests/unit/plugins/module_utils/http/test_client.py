@@ -9,7 +9,7 @@ import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from requests.adapters import HTTPAdapter
@@ -261,9 +261,9 @@ def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> 
     "status, error_class, kind, part",
     [
         (400, StatusError, "http_status", "400 Bad Request"),
-        (401, Unauthorized, "unauthorized", "The API key is invalid or was revoked."),
+        (401, Unauthorized, "unauthorized", "Check api_key or CLOUDDB_API_KEY."),
         (403, StatusError, "http_status", "403 Forbidden"),
-        (404, NotFound, "not_found", "no such object, or the API key may not access it"),
+        (404, NotFound, "not_found", "404 Not Found"),
         (409, StatusError, "http_status", "409 Conflict"),
         (422, StatusError, "http_status", "422 Unprocessable"),
         (423, StatusError, "http_status", "423 Locked"),
@@ -295,8 +295,7 @@ def test_an_error_status_raises_a_typed_error_with_details(
     }
 
 
-NOT_FOUND = "There is no such object, or the API key may not access it. Check its id and base_url."
-REVOKED = "The API key is invalid or was revoked. Check api_key or CLOUDDB_API_KEY."
+CHECK_KEY = "Check api_key or CLOUDDB_API_KEY."
 MOVED = (
     "Redirects are not followed, so that the key is sent to base_url only. Set base_url to the service's own address."
 )
@@ -305,19 +304,50 @@ MOVED = (
 @pytest.mark.parametrize(
     "response, message",
     [
-        (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {REVOKED}"),
-        (reply({"message": "not today"}, 404), f"404 Not Found: not today. {NOT_FOUND}"),
-        (reply(b"", 404), f"404 Not Found. {NOT_FOUND}"),
+        (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {CHECK_KEY}"),
+        (reply(b"", 401), f"401 Unauthorized. The API key is invalid or was revoked. {CHECK_KEY}"),
         (reply(b"", 300), f"300 Multiple Choices. {MOVED}"),
         (reply({"message": "over there"}, 302), f"302 Found: over there. {MOVED}"),
         (reply({"message": "not today"}, 400), "400 Bad Request: not today."),
         (reply(b"", 400), "400 Bad Request. The response is not one of the control API. Check base_url."),
         (reply(b"", 503), "503 Service Unavailable."),
     ],
-    ids=["401", "404", "404 of something else", "300", "302", "400", "400 of something else", "503 of something else"],
+    ids=["401", "401 of something else", "300", "302", "400", "400 of something else", "503 of something else"],
 )
 def test_messages_of_error_statuses(serve: Serve, response: Reply, message: str) -> None:
     assert str(failed(serve, response)) == f"GET /api_keys returned {message}"
+
+
+@pytest.mark.parametrize(
+    "path, segments, explanation, advice",
+    [
+        ("", ["projects"], "not today", "Check base_url, which should end with /api/v2, but is {base_url}."),
+        ("", ["projects", "p", "operations"], "", "Check base_url, which should end with /api/v2, but is {base_url}."),
+        ("/api/v1", ["api_keys"], "", "Check base_url, which should end with /api/v2, but is {base_url}."),
+        ("/api/v2", ["projects"], "not today", "The service has no such path. Check base_url, which is {base_url}."),
+        (
+            "/api/v2",
+            ["projects", "p"],
+            "not today",
+            "Check its id and base_url, and whether the API key may access it.",
+        ),
+        (
+            "/api/v2",
+            ["projects", "p"],
+            "",
+            "There is no such object, or the API key may not access it. Check its id and base_url.",
+        ),
+    ],
+)
+def test_404_says_what_to_check(serve: Serve, path: str, segments: list[str], explanation: str, advice: str) -> None:
+    served = serve(reply({"message": explanation} if explanation else b"", 404))
+    base_url = f"{urlsplit(served.client.connection.base_url)._replace(path=path).geturl()}"
+    client = Client(served.client.connection._replace(base_url=base_url))
+    with pytest.raises(NotFound) as error:
+        client.get(*segments)
+    said = f": {explanation}." if explanation else "."
+    expected = f"GET /{'/'.join(segments)} returned 404 Not Found{said} {advice.format(base_url=base_url)}"
+    assert str(error.value) == expected
 
 
 def test_the_error_has_the_sent_request_id_if_the_service_sends_none(serve: Serve) -> None:

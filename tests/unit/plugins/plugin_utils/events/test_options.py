@@ -145,13 +145,13 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
 def test_error_says_what_is_valid(name: str, value: Any, problem: str) -> None:
     with pytest.raises(InvalidOption) as error:
         source_options({**CONNECTION, name: value}, {})
-    assert str(error.value) == f"{name}: {problem}"
+    assert str(error.value) == f"{name}: {problem}."
 
 
 def test_error_for_unknown_argument_lists_the_arguments() -> None:
     with pytest.raises(
         InvalidOption,
-        match="^intervall: there is no such argument; the arguments are base_url, api_key, .*, interval, max_interval, ",
+        match="^intervall: there is no such argument. The arguments are base_url, api_key, .*, interval, max_interval, ",
     ):
         source_options({**CONNECTION, "intervall": 5}, {})
 
