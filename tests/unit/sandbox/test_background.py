@@ -93,7 +93,7 @@ class TestBackground:
 
     def test_changed_seed_is_not_applied(self, run_background, tmp_path):
         """Only the seed of the first start that succeeded counts, until the sandbox is removed."""
-        (tmp_path / "seed.yml").write_text("colour: red")
+        (tmp_path / "seed.yml").write_text("color: red")
         assert run_background("start")[0] == 1
         assert run_background("status")[1]["is_seed_applied"] is None
         (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
@@ -147,10 +147,10 @@ class TestBackground:
         assert service_of(second).get("nowhere").json()["message"].startswith("new ")
 
     def test_invalid_seed_fails_the_start(self, run_background, tmp_path):
-        (tmp_path / "seed.yml").write_text('{"projects": [{"colour": "red"}]}')
+        (tmp_path / "seed.yml").write_text('{"projects": [{"color": "red"}]}')
         code, _status, error = run_background("start")
         assert code == 1
-        assert "projects.0.colour: Extra inputs are not permitted" in error
+        assert "projects.0.color: Extra inputs are not permitted" in error
         assert "Traceback" not in error
 
     def test_port_in_use_fails_the_start(self, run_background):
