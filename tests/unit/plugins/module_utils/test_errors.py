@@ -54,8 +54,8 @@ def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dic
 
 
 def test_invalid_option_names_the_option() -> None:
-    assert InvalidOption("page_size", "must be 1 or more, not 0").as_result() == {
-        "msg": "page_size: must be 1 or more, not 0",
+    assert InvalidOption("page_size", "must be 1 or more, not 0.").as_result() == {
+        "msg": "page_size: must be 1 or more, not 0.",
         "failure": {"kind": "invalid_option", "option": "page_size"},
     }
 
