@@ -91,6 +91,8 @@ def sections(front: str) -> str:
     if not found:
         sys.exit("The front page of antsibull-docs has other sections. Adapt SECTIONS to its new layout.")
     guides, reference, project, plugins = found.groups()
+    # The menu has room for names, not for the titles of the plugins' pages.
+    plugins = re.sub(r"^    (\w+)_([a-z]+)$", r"    \1 \2 <\1_\2>", plugins, flags=re.MULTILINE)
     return (
         with_caption(guides, "Guides")
         + with_caption(plugins, "Reference")
