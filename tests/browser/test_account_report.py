@@ -153,7 +153,7 @@ def test_fits_the_width(opened: Page, width: int) -> None:
     )
 
 
-@pytest.mark.parametrize("width", (*PHONES, 1280))
+@pytest.mark.parametrize("width", [*PHONES, 1280])
 def test_tables_break_no_words(opened: Page, width: int) -> None:
     opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     opened.emulate(width)

@@ -49,7 +49,17 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
         "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
     }
-    build = [sys.executable, "-m", "ansible", "galaxy", "collection", "build", "--output-path", str(home), str(CHECKOUT)]
+    build = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "galaxy",
+        "collection",
+        "build",
+        "--output-path",
+        str(home),
+        str(CHECKOUT),
+    ]
     subprocess.run(build, env=env, check=True, stdout=subprocess.DEVNULL)
     folder = home / "guides"
     folder.mkdir()

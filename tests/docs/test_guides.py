@@ -54,7 +54,9 @@ def test_guides_say_what_they_need() -> None:
 
 
 def test_menu_contains_every_guide() -> None:
-    assert sorted(guides()[1:]) == sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))
+    assert sorted(guides()[1:]) == sorted(
+        str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst")
+    )
 
 
 def test_exceptions_exist_in_the_guides() -> None:
