@@ -27,7 +27,7 @@ TARGET = CHECKOUT / ".build" / "docs"
 SECTIONS = r".*?(Guides\n-+\n.*)(Reference\n-+\n.*)(Project\n-+\n.*)(\.\. _plugin_index_.*)"
 
 # The page that is in none of its lists.
-ENVIRONMENT_VARIABLES = "\n.. toctree::\n   :hidden:\n\n   environment_variables\n\n"
+ENVIRONMENT_VARIABLES = "\n.. toctree::\n   :hidden:\n\n   Environment variables <environment_variables>\n\n"
 
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
