@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The guides work in the order of the menu: one reader follows them in one folder, with nothing prepared.
 
-A selected guide is preceded by those before it. The tests share the reader, so pytest-xdist runs them in one process.
+A selected guide is preceded by those before it. The tests share the reader, so pytest-xdist must run this file in one process.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ NEEDS = (
     "In a new shell, first run ``. venv/bin/activate`` and ``. ./sandbox.env``."
 )
 
-pytestmark = pytest.mark.xdist_group("guides")
-
 
 def follow_until(guide: str, reader: Reader) -> None:
     """Follow a guide, after those that it continues."""
@@ -42,6 +40,7 @@ def test_guide(guide: str, reader: Reader) -> None:
 
 def test_last_guide_removes_the_sandbox(reader: Reader) -> None:
     follow_until(ON_THE_SANDBOX[-1], reader)
+    assert reader.base_url.startswith("http://127.0.0.1:")
     assert not list(reader.shell.folder.glob("sandbox*"))
     with pytest.raises(requests.ConnectionError):
         requests.get(reader.base_url, timeout=30)
