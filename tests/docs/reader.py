@@ -31,7 +31,7 @@ class Reader:
     def follow(self, guide: str) -> None:
         """Follow a guide. Fails the test at the first block that does not do what the guide says."""
         if self._unfinished:
-            pytest.fail(f"{guide} continues {self._unfinished}, which failed.", pytrace=False)
+            pytest.fail(f"The guide {self._unfinished} failed, and the later ones continue it.", pytrace=False)
         self._unfinished = guide
         for block in filter(is_run, blocks_of(guide)):
             if block.caption and (CHECKOUT / block.caption).is_file():
