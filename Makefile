@@ -82,7 +82,7 @@ docs: $(DOCS_READY) ## Build the documentation site in .build/docs
 	@.venv-docs/bin/python docs/site/build.py
 
 test-docs: java $(DOCS_READY) ## Run the code blocks of the guides; ARGS="-k waiting" selects guides
-	@.venv-docs/bin/python tests/tools/workspace.py pytest -q -n auto -p no:cacheprovider tests/docs $(ARGS)
+	@.venv-docs/bin/python tests/tools/workspace.py pytest -q -n auto --dist loadfile -p no:cacheprovider tests/docs $(ARGS)
 
 test-matrix: $(MATRIX_READY) ## Run the tests on all supported versions with the Pythons found, for hours
 	@.venv-matrix/bin/nox $(ARGS)

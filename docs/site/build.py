@@ -23,11 +23,11 @@ from workspace import Workspace, exit_on_signals, temporary_workspace  # noqa: E
 
 TARGET = CHECKOUT / ".build" / "docs"
 
-# The first list on the front page of antsibull-docs is the first section of extra-docs.yml.
-FIRST_LIST = "Guides\n------\n"
+# The sections of the front page of antsibull-docs: those of extra-docs.yml, then the index of the plugins.
+SECTIONS = r".*?(Guides\n-+\n.*)(Reference\n-+\n.*)(Project\n-+\n.*)(\.\. _plugin_index_.*)"
 
-# Pages that are in none of these lists.
-LAST_LIST = "\n.. toctree::\n   :hidden:\n\n   environment_variables\n"
+# The page that is in none of its lists.
+ENVIRONMENT_VARIABLES = "\n.. toctree::\n   :hidden:\n\n   Environment variables <environment_variables>\n\n"
 
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
@@ -75,16 +75,37 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
         target = sources / "docsite" / figure.relative_to(guides)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(figure, target)
-    # The generated front page begins with metadata; docs/site/index.rst replaces that part.
     front = sources / "index.rst"
-    _head, first_list, lists = front.read_text(encoding="utf-8").partition(FIRST_LIST)
-    if not first_list:
-        sys.exit(
-            f"The front page of antsibull-docs does not contain {FIRST_LIST!r}. Adapt FIRST_LIST to its new layout."
-        )
     front.write_text(
-        (SITE / "index.rst").read_text(encoding="utf-8") + first_list + lists + LAST_LIST, encoding="utf-8"
+        (SITE / "index.rst").read_text(encoding="utf-8") + sections(front.read_text(encoding="utf-8")),
+        encoding="utf-8",
     )
+
+
+def sections(front: str) -> str:
+    """The sections of the generated front page in the order of the sidebar, without the metadata before them.
+
+    Sphinx shows a list without a caption in the sidebar below the caption of the previous list.
+    """
+    found = re.fullmatch(SECTIONS, front, re.DOTALL)
+    if not found:
+        sys.exit("The front page of antsibull-docs has other sections. Adapt SECTIONS to its new layout.")
+    guides, reference, project, plugins = found.groups()
+    # The menu has room for names, not for the titles of the plugins' pages.
+    plugins = re.sub(r"^    (\w+)_([a-z]+)$", r"    \1 \2 <\1_\2>", plugins, flags=re.MULTILINE)
+    return (
+        with_caption(guides, "Guides")
+        + with_caption(plugins, "Reference")
+        + "\n\n"
+        + reference
+        + ENVIRONMENT_VARIABLES
+        + with_caption(project, "Project")
+    )
+
+
+def with_caption(section: str, caption: str) -> str:
+    """The section with a caption for the sidebar on its first list."""
+    return section.replace(".. toctree::\n", f".. toctree::\n    :caption: {caption}\n", 1)
 
 
 def write_inventory(path: Path) -> None:

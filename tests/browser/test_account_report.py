@@ -13,6 +13,7 @@ from chromium import Page
 from conftest import HOSTILE, Report
 
 WIDTHS = (1280, 768, 360)
+PHONES = (360, 390)
 SCHEMES = ("light", "dark")
 
 # Contrast of each text with its background, as WCAG 2 defines it.
@@ -37,6 +38,38 @@ CONTRAST = """
   }
   return [...low];
 })()
+"""
+# The words of tables that continue on a second line; in small text, which contains ids, hyphens belong to the word.
+BROKEN_WORDS = """
+(() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll('.scroll td, .scroll th')) {
+    const nodes = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (nodes.nextNode()) {
+      const node = nodes.currentNode;
+      for (const word of node.data.matchAll(node.parentElement.closest('small') ? /\\S+/g : /[\\p{L}\\p{N}_.:]+/gu)) {
+        const range = document.createRange();
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(rect => Math.round(rect.y))).size > 1) broken.push(word[0]);
+      }
+    }
+  }
+  return broken;
+})()
+"""
+# The number of colours along the upper edge of a screenshot.
+COLOURS = """
+new Promise(done => {{
+  const image = new Image();
+  image.onload = () => {{
+    const context = new OffscreenCanvas(image.width, 1).getContext('2d');
+    context.drawImage(image, 0, 0);
+    const data = context.getImageData(0, 0, image.width, 1).data;
+    done(new Set(Array.from({{length: image.width}}, (_, n) => data.slice(4 * n, 4 * n + 3).join())).size);
+  }};
+  image.src = 'data:image/png;base64,{png}';
+}})
 """
 # The text of each element, without surrounding white space and without the thin spaces in numbers.
 TEXTS = (
@@ -118,6 +151,45 @@ def test_fits_the_width(opened: Page, width: int) -> None:
         )
         > width * 0.75
     )
+
+
+@pytest.mark.parametrize("width", [*PHONES, 1280])
+def test_tables_break_no_words(opened: Page, width: int) -> None:
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    opened.emulate(width)
+    assert opened.evaluate("document.querySelectorAll('.scroll td').length") > 100
+    assert opened.evaluate(BROKEN_WORDS) == []
+
+
+def shadows(browser: Page, table: str) -> tuple[bool, bool]:
+    """Whether the frame of a table has a shadow on its left, and on its right. The uppermost pixels show no text."""
+    frame = f"document.querySelector({table!r}).closest('.scroll')"
+    browser.evaluate(f"{frame}.scrollIntoView()")
+    x, y, width = browser.evaluate(
+        f"(() => {{ const r = {frame}.getBoundingClientRect(); return [r.x, r.y + scrollY, r.width]; }})()"
+    )
+    found = []
+    for left in (x, x + width - 16):
+        clip = {"x": left, "y": y, "width": 16, "height": 1, "scale": 1}
+        png = browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
+        found.append(browser.evaluate(COLOURS.format(png=png)) > 4)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", PHONES)
+def test_shadow_shows_that_a_table_scrolls(opened: Page, width: int, scheme: str) -> None:
+    opened.emulate(width, scheme=scheme)
+    scroll = "document.querySelector('table.projects').closest('.scroll').scrollLeft = {}"
+    assert shadows(opened, "table.projects") == (False, True)
+    opened.evaluate(scroll.format(60))
+    assert shadows(opened, "table.projects") == (True, True)
+    opened.evaluate(scroll.format(10000))
+    assert shadows(opened, "table.projects") == (True, False)
+
+
+def test_table_that_fits_has_no_shadow(opened: Page) -> None:
+    assert shadows(opened, "table.projects") == (False, False)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -64,3 +64,30 @@ def test_no_code_is_clipped(browser: Page, pages: list[Path]) -> None:
             clipped[page.name] = found
     assert blocks > 100
     assert clipped == {}
+
+
+def test_menu_has_sections(browser: Page, pages: list[Path]) -> None:
+    """Each section is a caption followed by its pages, on the front page, a guide, and a module's page."""
+    sections = """
+    (() => {
+      const found = {};
+      let caption = null;
+      for (const element of document.querySelector('.wy-menu').children) {
+        if (element.matches('.caption')) caption = element.textContent;
+        else (found[caption] ??= []).push(...[...element.querySelectorAll('.toctree-l1 > a')].map(a => a.href || location.href));
+      }
+      return found;
+    })()
+    """
+    browser.emulate(1280)
+    for name in ("index.html", "waiting.html", "api_key_module.html"):
+        (page,) = (page for page in pages if page.name == name)
+        browser.open(page)
+        menu = {
+            caption: [link.partition("#")[0].rpartition("/")[2].removesuffix(".html") for link in links]
+            for caption, links in browser.evaluate(sections).items()
+        }
+        assert list(menu) == ["Guides", "Reference", "Project"]
+        assert menu["Guides"][0] == "getting_started" and "waiting" in menu["Guides"]
+        assert {"api_key_module", "sandbox_role", "fault_matrix", "environment_variables"} <= {*menu["Reference"]}
+        assert menu["Project"] == ["support", "architecture", "contributing"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
 from antsibull_docutils.rst_code_finder import CodeBlockDirective, find_code_blocks
 from docutils import nodes
 
@@ -44,8 +45,9 @@ class CaptionedBlock(CodeBlockDirective):
 
 
 def guides() -> list[str]:
-    """The names of all guides, including the front page."""
-    return [FRONT_PAGE, *sorted(str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst"))]
+    """The names of all guides in the order of the menu, which begins with the front page."""
+    listed = yaml.safe_load((DOCS / "docsite" / "extra-docs.yml").read_text(encoding="utf-8"))["sections"]
+    return [FRONT_PAGE, *(name for section in listed for name in section["toctree"])]
 
 
 def blocks_of(guide: str) -> list[Block]:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from blocks import Block
+
 # Readers replace these by their own values, the tests by those of the sandbox.
 EXAMPLE_BASE_URL = "https://control.example.com/api/v2"
 EXAMPLE_API_KEY = "9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3"
@@ -31,16 +33,17 @@ NOT_RUN = {
         "$ ansible-playbook clouddb-awx/configure.yml",
     ): "It needs AWX; tests/awx runs it against a fake.",
     (
-        "index",
-        "$ git clone https://github.com/clouddb/ansible-control",
-    ): "The checkout exists, and make test runs the quickstart.",
-    (
         "contributing",
         "$ git clone https://github.com/clouddb/ansible-control",
     ): "These commands run the tests themselves.",
     (
         "eda",
-        "$ ansible-rulebook --rulebook clouddb.control.operations --inventory hosts.yml",
+        "$ ansible-rulebook --rulebook clouddb.control.operations --inventory localhost.yml",
     ): "It runs until it is interrupted; tests/eda runs it.",
     ("eda", "clouddb:"): "It shows an event.",
 }
+
+
+def is_run(block: Block) -> bool:
+    """Whether the tests write the file or run the commands of a block."""
+    return block.guide != MESSAGES_GUIDE and (block.guide, block.first_line) not in NOT_RUN

@@ -16,16 +16,12 @@ TIMEOUT = 300
 
 
 class Shell:
-    """A running bash: exported variables and background processes remain for the next command.
+    """A running bash: exported variables and background processes remain for the next command."""
 
-    Commands read C(typed), the input of the reader, from their standard input.
-    """
-
-    def __init__(self, folder: Path, env: dict[str, str], typed: str) -> None:
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self.folder = folder
         self._files = folder.parent / f"{folder.name}.shell"
         self._files.mkdir()
-        (self._files / "typed").write_text(f"{typed}\n")
         self._process = subprocess.Popen(
             ["bash", "--norc"],
             cwd=folder,
@@ -36,12 +32,16 @@ class Shell:
             start_new_session=True,
         )
 
-    def run(self, command: str) -> tuple[int, str]:
-        """Run a command and return its exit status and its output, including standard error."""
-        script, printed = self._files / "command", self._files / "printed"
+    def run(self, command: str, typed: str = "") -> tuple[int, str]:
+        """Run a command and return its exit status and its output, including standard error.
+
+        The command reads C(typed), the input of the reader, from its standard input.
+        """
+        script, input_, printed = self._files / "command", self._files / "typed", self._files / "printed"
         script.write_text(f"{command}\n")
+        input_.write_text(f"{typed}\n")
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(f"source {script} <{self._files / 'typed'} >{printed} 2>&1; echo $?\n".encode())
+        self._process.stdin.write(f"source {script} <{input_} >{printed} 2>&1; echo $?\n".encode())
         self._process.stdin.flush()
         status = self._read_line()
         return int(status), printed.read_text(errors="replace")

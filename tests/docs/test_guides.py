@@ -1,53 +1,61 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The code blocks of the guides work: files are written and commands are run in the order of the guide."""
+"""The guides work in the order of the menu: one reader follows them in one folder, with nothing prepared.
+
+A selected guide is preceded by those before it. The tests share the reader, so pytest-xdist must run this file in one process.
+"""
 
 from __future__ import annotations
 
 import pytest
-from blocks import Block, blocks_of, guides
-from conftest import CHECKOUT
-from replacements import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, MESSAGES_GUIDE, NOT_RUN, REPLACED_COMMANDS
-from shell import Shell
+import requests
+from blocks import GUIDES, blocks_of, guides
+from reader import Reader
+from replacements import NOT_RUN, REPLACED_COMMANDS, is_run
 from transcript import commands_of
 
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+FOLLOWED = [guide for guide in guides() if any(map(is_run, blocks_of(guide)))]
+# These continue one another. The first one starts the sandbox, and the last one removes it.
+ON_THE_SANDBOX = FOLLOWED[FOLLOWED.index("getting_started") : FOLLOWED.index("real_account") + 1]
+WITHOUT_THE_SANDBOX = {"getting_started", "testing_playbooks", "real_account"}
+NEEDS = (
+    "You need the sandbox of :ref:`Getting started <ansible_collections.clouddb.control.docsite.getting_started>`. "
+    "In a new shell, first run ``. venv/bin/activate`` and ``. ./sandbox.env``."
+)
 
 
-def is_run(block: Block) -> bool:
-    return block.guide != MESSAGES_GUIDE and (block.guide, block.first_line) not in NOT_RUN
+def follow_until(guide: str, reader: Reader) -> None:
+    """Follow a guide, after those that it continues."""
+    last = ON_THE_SANDBOX.index(guide) if guide in ON_THE_SANDBOX else 0
+    for each in [*ON_THE_SANDBOX[:last], guide]:
+        if each not in reader.followed:
+            reader.follow(each)
 
 
-@pytest.mark.parametrize("guide", [guide for guide in guides() if any(map(is_run, blocks_of(guide)))])
-def test_guide(guide: str, shell: Shell, sandbox: Sandbox) -> None:
-    def with_account(text: str) -> str:
-        """Insert the values of the sandbox's account."""
-        return text.replace(EXAMPLE_BASE_URL, sandbox.base_url).replace(EXAMPLE_API_KEY, sandbox.api_key)
+@pytest.mark.parametrize("guide", FOLLOWED)
+def test_guide(guide: str, reader: Reader) -> None:
+    follow_until(guide, reader)
 
-    for block in filter(is_run, blocks_of(guide)):
-        if block.caption and (CHECKOUT / block.caption).is_file():
-            shown = (CHECKOUT / block.caption).read_text(encoding="utf-8").removeprefix("---\n")
-            assert block.content == shown, f"{block}: the file {block.caption} is different."
-            continue
-        if block.caption:
-            file = shell.folder / block.caption
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(with_account(block.content), encoding="utf-8")
-            continue
-        assert block.language == "console", (
-            f"{block} is neither a file nor a console block, and is not listed in replacements.py."
-        )
-        for command in commands_of(block.content):
-            text = (
-                REPLACED_COMMANDS[command.text][0] if command.text in REPLACED_COMMANDS else with_account(command.text)
-            )
-            status, printed = shell.run(text)
-            print(f"$ {command.text}\n{printed}")  # pytest shows it when a test fails
-            if (status != 0) != command.must_fail:
-                pytest.fail(f"{block}: {command.text} exited with {status}.", pytrace=False)
-            if not command.prints(printed.replace(sandbox.base_url, EXAMPLE_BASE_URL)):
-                pytest.fail(f"{block}: {command.text} printed another output.", pytrace=False)
+
+def test_last_guide_removes_the_sandbox(reader: Reader) -> None:
+    follow_until(ON_THE_SANDBOX[-1], reader)
+    assert reader.base_url.startswith("http://127.0.0.1:")
+    assert not list(reader.shell.folder.glob("sandbox*"))
+    with pytest.raises(requests.ConnectionError):
+        requests.get(reader.base_url, timeout=30)
+
+
+def test_guides_say_what_they_need() -> None:
+    for guide in set(ON_THE_SANDBOX) - WITHOUT_THE_SANDBOX:
+        text = " ".join((GUIDES / f"{guide}.rst").read_text(encoding="utf-8").split())
+        assert NEEDS in text.partition(".. contents::")[0], guide
+
+
+def test_menu_contains_every_guide() -> None:
+    assert sorted(guides()[1:]) == sorted(
+        str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst")
+    )
 
 
 def test_exceptions_exist_in_the_guides() -> None:

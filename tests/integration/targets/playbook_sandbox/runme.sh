@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# The playbook sandbox starts, restarts and removes a sandbox in the current folder, and writes its address and key for the shell.
+set -eux -o pipefail
+
+FOLDER=$(mktemp -d)
+cd "$FOLDER"
+playbook=(ansible-playbook clouddb.control.sandbox -e "sandbox_virtualenv=$(dirname "$(dirname "$(command -v python)")")")
+
+remove() {
+    "${playbook[@]}" -e sandbox_state=absent
+}
+trap 'remove; rm -rf "$FOLDER"' EXIT
+
+projects() {
+    # The service itself, without the collection; set -x would show the key.
+    (set +x; . ./sandbox.env; python - <<'END'
+import json, os, urllib.request
+headers = {"Authorization": "Bearer " + os.environ["CLOUDDB_API_KEY"]}
+request = urllib.request.Request(os.environ["CLOUDDB_BASE_URL"] + "/projects", headers=headers)
+with urllib.request.urlopen(request, timeout=30) as response:
+    print(*sorted(project["id"] for project in json.load(response)["projects"]))
+END
+    )
+}
+
+"${playbook[@]}" --check
+test -z "$(ls -A)"
+
+"${playbook[@]}"
+test "$(ls -A)" = "$(printf 'sandbox\nsandbox.env')"
+test -n "$(find sandbox.env -perm 600)"
+test "$(projects)" = "calm-hill-87654321 wispy-lake-12345678"
+
+cp sandbox.env first.env
+"${playbook[@]}" | tee output
+grep -q "changed=0 " output
+
+# After a restart of the machine, the same command starts it at the same address, with the same account.
+kill -9 "$(cat sandbox/sandbox.sqlite.lock)"
+"${playbook[@]}" | tee output
+grep -q "changed=1 " output
+cmp sandbox.env first.env
+test "$(projects)" = "calm-hill-87654321 wispy-lake-12345678"
+rm first.env output
+
+if "${playbook[@]}" -e sandbox_dir=here; then exit 1; fi
+
+remove
+test -z "$(ls -A)"
+remove
