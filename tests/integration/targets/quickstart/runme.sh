@@ -1,13 +1,29 @@
 #!/usr/bin/env bash
-# The quickstart succeeds and leaves no files behind.
+# The quickstart works in an empty folder without an ansible.cfg, shows the progress of its waits and no task of the role
+# sandbox, and leaves no files behind. If the sandbox does not start, it reports the reason.
 set -eux -o pipefail
 
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
+output=$OUTPUT_DIR/quickstart
 
-ansible-playbook clouddb.control.quickstart | tee "$TMPDIR/output"
+export ANSIBLE_CONFIG=/dev/null
+unset ANSIBLE_DISPLAY_SKIPPED_HOSTS
+mkdir "$TMPDIR/empty"
+cd "$TMPDIR/empty"
 
-grep -q "the service responds with status 401" "$TMPDIR/output"
-rm "$TMPDIR/output"
+ansible-playbook clouddb.control.quickstart | tee "$output"
+
+grep -q "clouddb: wispy-lake-12345678 start_compute .* running → finished" "$output"
+grep -q "clouddb: wispy-lake-12345678 apply_config .* running → finished" "$output"
+grep -q "Task 8 received status 401" "$output"
+test "$(grep -c -e "clouddb.control.sandbox :" -e "^included:" -e "^skipping:" "$output")" = 0
+# After the last task comes only the recap.
+test "$(grep "^TASK" "$output" | tail -n 1 | cut -d "]" -f 1)" = "TASK [Next, do this"
+
+ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 | tee "$output" && exit 1
+grep -q '"msg": "The sandbox did not start.*192.0.2.1' "$output"
+
+rmdir "$TMPDIR/empty"
 test -z "$(ls -A "$TMPDIR")"
