@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The quickstart works in an empty folder without an ansible.cfg, shows the progress of its waits and no task of the role
+# The quickstart works in an empty folder with an empty ansible.cfg, shows the progress of its waits and no task of the role
 # sandbox, and leaves no files behind. If the sandbox does not start, it reports the reason.
 set -eux -o pipefail
 
@@ -8,9 +8,9 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 output=$OUTPUT_DIR/quickstart
 
-export ANSIBLE_CONFIG=/dev/null
-unset ANSIBLE_DISPLAY_SKIPPED_HOSTS
 mkdir "$TMPDIR/empty"
+touch "$TMPDIR/ansible.cfg"
+export ANSIBLE_CONFIG="$TMPDIR/ansible.cfg"
 cd "$TMPDIR/empty"
 
 ansible-playbook clouddb.control.quickstart | tee "$output"
@@ -26,4 +26,5 @@ ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 
 grep -q '"msg": "The sandbox did not start.*192.0.2.1' "$output"
 
 rmdir "$TMPDIR/empty"
+rm "$TMPDIR/ansible.cfg"
 test -z "$(ls -A "$TMPDIR")"
