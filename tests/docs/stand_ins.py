@@ -31,10 +31,6 @@ NOT_RUN = {
         "$ ansible-playbook clouddb-awx/configure.yml",
     ): "It needs AWX; tests/awx runs it against a fake.",
     (
-        "index",
-        "$ git clone https://github.com/clouddb/ansible-control",
-    ): "The checkout exists, and make test runs the quickstart.",
-    (
         "contributing",
         "$ git clone https://github.com/clouddb/ansible-control",
     ): "These commands run the tests themselves.",
