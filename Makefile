@@ -101,7 +101,7 @@ release: $(READY) ## Build the tarball of a release if tag, metadata and changel
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove the files that the other targets created
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-openapi .venv-quickstart .venv-release .nox .build
+	rm -rf .venv .venv-* .nox .build
 
 $(READY): $(REQUIREMENTS)
 $(QUICKSTART_READY): tests/quickstart/requirements.txt

@@ -370,6 +370,12 @@ def test_readme_lists_the_playbooks() -> None:
     assert sorted(row[0] for row in table("Playbooks")) == sorted(files)
 
 
+def test_readme_shows_a_task_of_the_quickstart() -> None:
+    names = re.findall(r"^TASK \[(.+)\] \*+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    quickstart = (ROOT / "playbooks" / "quickstart.yml").read_text(encoding="utf-8")
+    assert names and [name for name in names if f'- name: "{name}"\n' not in quickstart] == []
+
+
 # The direction of dependency: modules and plugins, domain logic, client, requests
 
 
