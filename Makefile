@@ -6,6 +6,7 @@ REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
 
 # A virtual environment works at one path with one Python, so the name of its stamp depends on both.
 READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
+QUICKSTART_READY := $(subst .venv/,.venv-quickstart/,$(READY))
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
 PROJECT_READY := $(subst .venv/,.venv-project/,$(READY))
@@ -16,6 +17,7 @@ MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 MATRIX_READY := $(subst .venv/,.venv-matrix/,$(READY))
 
+SETUP := once, about a minute
 WORKSPACE := .venv/bin/python tests/tools/workspace.py
 CHECK := .venv/bin/python tests/tools/check.py
 
@@ -25,8 +27,8 @@ help: ## List the targets
 
 setup: $(READY) ## Create the virtual environment of the tests
 
-quickstart: $(READY) ## Run the quickstart playbook against a local sandbox
-	@$(WORKSPACE) ansible-playbook clouddb.control.quickstart $(ARGS)
+quickstart: $(QUICKSTART_READY) ## Show what the modules do against a local sandbox, in a minute
+	@.venv-quickstart/bin/python tests/tools/workspace.py ansible-playbook clouddb.control.quickstart $(ARGS)
 
 test: $(READY) ## Run sanity, units, integration, disturbed rotations and lint in parallel
 	@$(CHECK) sanity units integration rotation lint
@@ -105,9 +107,10 @@ release: $(READY) ## Build the tarball of a release if tag, metadata and changel
 	@.venv/bin/python tests/tools/release.py "$(VERSION)"
 
 clean: ## Remove the files that the other targets created
-	rm -rf .venv .venv-awx .venv-docs .venv-eda .venv-benchmark .venv-matrix .venv-mutants .venv-openapi .venv-project .venv-release .nox .build
+	rm -rf .venv .venv-* .nox .build
 
 $(READY): $(REQUIREMENTS)
+$(QUICKSTART_READY): tests/quickstart/requirements.txt
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
@@ -117,10 +120,11 @@ $(OPENAPI_READY): tests/openapi/requirements.txt tests/unit/requirements.txt
 $(PROJECT_READY): tests/project/requirements.txt examples/project/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
-$(READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
+$(QUICKSTART_READY): SETUP := ansible-core and requests, 75 MB, once, about half a minute
+$(READY) $(QUICKSTART_READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
-	@echo "Setting up $(@D) (once, about a minute)…"
+	@echo "Setting up $(@D) ($(SETUP))…"
 	@"$(PYTHON)" -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --requirement $<
 	@touch $@

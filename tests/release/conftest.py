@@ -15,6 +15,12 @@ import pytest
 
 COLLECTION = Path(__file__).parents[2]
 VERSION = "7.8.9"
+DATE = "2026-01-31"
+FRAGMENT = f"""\
+release_summary: Released on {DATE}.
+minor_changes:
+  - project_info - add an option.
+"""
 
 
 def run(*command: str, cwd: Path) -> str:
@@ -67,7 +73,8 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     repository.git("init", "--quiet")
     for name in ("galaxy.yml", "plugins/module_utils/_version.py"):
         repository.replace(name, "1.0.0", VERSION)
-    run("antsibull-changelog", "release", "--date", "2026-01-31", cwd=path)
+    (path / "changelogs" / "fragments" / f"{VERSION}.yml").write_text(FRAGMENT, encoding="utf-8")
+    run("antsibull-changelog", "release", "--date", DATE, cwd=path)
     repository.commit()
     repository.tag()
     return repository

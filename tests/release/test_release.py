@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import VERSION, Repository
+from .conftest import DATE, VERSION, Repository
 
 VERSION_FILE = "plugins/module_utils/_version.py"
 
@@ -62,6 +62,12 @@ def delete_changelog(repository: Repository) -> None:
     repository.tag()
 
 
+def change_date_in_release_summary(repository: Repository) -> None:
+    repository.replace("changelogs/changelog.yaml", f"Released on {DATE}.", "Released on 2026-01-30.")
+    repository.commit()
+    repository.tag()
+
+
 def change_version_in_release_notes(repository: Repository) -> None:
     repository.replace("CHANGELOG.rst", f"\nv{VERSION}\n", "\nv7.8.8\n")
     repository.commit()
@@ -86,6 +92,10 @@ def add_fragment(repository: Repository) -> None:
         (change_version_in_galaxy_yml, "galaxy.yml has the version 7.8.8."),
         (change_version_in_code, f"{VERSION_FILE} has another version."),
         (delete_changelog, f"changelogs/changelog.yaml has no release {VERSION}."),
+        (
+            change_date_in_release_summary,
+            f"The release_summary of {VERSION} in changelogs/changelog.yaml does not contain 'Released on {DATE}.'.",
+        ),
         (change_version_in_release_notes, f"CHANGELOG.rst has no section v{VERSION}."),
         (add_fragment, "changelogs/fragments/late.yml is not part of a release."),
     ],

@@ -61,6 +61,10 @@ def mismatches(version: str) -> Iterator[str]:
     releases = yaml.safe_load(changes.read_text(encoding="utf-8"))["releases"] if changes.exists() else {}
     if version not in releases:
         yield f"changelogs/changelog.yaml has no release {version}."
+    elif (dated := f"Released on {releases[version]['release_date']}.") not in str(
+        releases[version].get("changes", {}).get("release_summary")
+    ):
+        yield f"The release_summary of {version} in changelogs/changelog.yaml does not contain {dated!r}."
     if not re.search(
         rf"^v{re.escape(version)}$", (CHECKOUT / "CHANGELOG.rst").read_text(encoding="utf-8"), re.MULTILINE
     ):

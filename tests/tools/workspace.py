@@ -32,7 +32,6 @@ ANSIBLE_CFG = """\
 [defaults]
 collections_path = {root}
 localhost_warning = false
-display_skipped_hosts = false
 [inventory]
 inventory_unparsed_warning = false
 """

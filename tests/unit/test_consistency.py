@@ -9,6 +9,7 @@ import ast
 import importlib
 import re
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -224,7 +225,7 @@ def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
     assert expected in words(path)
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "docs/site/index.rst"])
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
 def test_documents_name_the_pythons_of_make(path: str) -> None:
     makefile = words("Makefile")
     oldest, newest = map(int, re.findall(r"\(3, (\d+)\)", makefile))
@@ -267,9 +268,65 @@ def test_site_lists_every_guide() -> None:
     ),
 )
 def test_links_to_files_resolve(path: str) -> None:
-    links = re.findall(r"\]\(([^):#]+)[#)]", (ROOT / path).read_text(encoding="utf-8"))
-    assert links or path.startswith(("roles/", ".github/"))
-    assert [link for link in links if not (ROOT / path).parent.joinpath(link).exists()] == []
+    text = (ROOT / path).read_text(encoding="utf-8")
+    relative = re.findall(r"\]\(([^):#]+)[#)]", text)
+    # Galaxy shows the README without the other files.
+    assert (relative == []) if path == "README.md" else (relative or path.startswith(("roles/", ".github/")))
+    assert [link for link in relative if not (ROOT / path).parent.joinpath(link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"]
+)
+def test_links_to_the_repository_resolve(pattern: str) -> None:
+    files = f"{read_yaml('galaxy.yml')['repository']}/blob/main/"
+    links = {
+        (str(path.relative_to(ROOT)), link)
+        for path in ROOT.glob(pattern)
+        for link in re.findall(rf"{re.escape(files)}([^\s)>\"#]*)", path.read_text(encoding="utf-8"))
+    }
+    assert {(path, link) for path, link in links if not (ROOT / link).is_file()} == set()
+    assert links or not pattern.endswith(("*.yml", "galaxy.yml"))
+
+
+def test_every_link_of_the_readme_is_to_the_repository() -> None:
+    repository = read_yaml("galaxy.yml")["repository"]
+    links = re.findall(
+        r"(?<!!)\[(?:!\[[^]]*\]\([^)]*\)|[^]]*)\]\(([^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    kinds = (f"{repository}/blob/main/", f"{repository}/actions/workflows/")
+    assert links and [link for link in links if not link.startswith(kinds)] == []
+
+
+def test_readme_installs_from_the_repository() -> None:
+    assert f"`git+{read_yaml('galaxy.yml')['repository']}`" in words("README.md")
+
+
+def test_badges_of_the_readme_are_true() -> None:
+    galaxy = read_yaml("galaxy.yml")
+    repository = galaxy["repository"]
+    support = f"{repository}/blob/main/docs/docsite/rst/support.rst"
+    [license_name] = galaxy["license"]
+
+    def versions(supported: Iterable[str]) -> str:
+        return f"{min(supported, key=number)} to {max(supported, key=number)}"
+
+    def badge(label: str, message: str, link: str) -> tuple[str, str, str]:
+        shown = "-".join(text.replace("-", "--").replace(" ", "_") for text in (label, message))
+        return f"{label}: {message}", f"https://img.shields.io/badge/{shown}-blue", link
+
+    workflow = f"{repository}/actions/workflows/test.yml"
+    assert read_yaml(".github/workflows/test.yml")["name"] == "Tests"
+    assert f">={min(ANSIBLE_CORE, key=number)}.0" == read_yaml("meta/runtime.yml")["requires_ansible"]
+    assert "GNU GENERAL PUBLIC LICENSE Version 3" in words("COPYING")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"\[!\[(.+?)\]\((.+?)\)\]\((.+?)\)", text) == [
+        ("Tests", f"{workflow}/badge.svg", workflow),
+        badge("ansible-core", versions(ANSIBLE_CORE), support),
+        badge("Python", versions(TARGET_PYTHON), support),
+        badge("License", license_name, f"{repository}/blob/main/COPYING"),
+    ]
+    assert text.count("![") == 4
 
 
 @pytest.mark.parametrize(
@@ -290,16 +347,15 @@ def test_files_that_documents_name_exist(path: str) -> None:
 
 
 def test_front_page_has_the_playbook_of_the_readme() -> None:
-    playbook = re.search(
-        r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A playbook\n")[2]
+    playbook = re.search(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert playbook and textwrap.indent(playbook[1], "   ") in (ROOT / "docs" / "site" / "index.rst").read_text(
         encoding="utf-8"
     )
 
 
 def test_readme_lists_the_plugins_and_roles() -> None:
-    listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("What is in it")]
+    listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("Modules, plugins and roles")]
     # An action plugin belongs to the module of the same name; the others belong to several plugins.
     unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
     files = [path for path in (ROOT / "plugins").glob("*/[!_]*.py") if path.parent.name not in unlisted]
@@ -310,6 +366,17 @@ def test_readme_lists_the_plugins_and_roles() -> None:
     ]
     roles = [("role", path.parents[1].name) for path in ROOT.glob("roles/*/tasks/main.yml")]
     assert sorted(listed) == sorted(plugins + sources + roles)
+
+
+def test_readme_lists_the_playbooks() -> None:
+    files = [f"`clouddb.control.{path.stem}`" for path in (ROOT / "playbooks").glob("*.yml")]
+    assert sorted(row[0] for row in table("Playbooks")) == sorted(files)
+
+
+def test_readme_shows_a_task_of_the_quickstart() -> None:
+    names = re.findall(r"^TASK \[(.+)\] \*+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    quickstart = (ROOT / "playbooks" / "quickstart.yml").read_text(encoding="utf-8")
+    assert names and [name for name in names if f'- name: "{name}"\n' not in quickstart] == []
 
 
 # The direction of dependency: modules and plugins, domain logic, client, requests

@@ -1,13 +1,31 @@
 #!/usr/bin/env bash
-# The quickstart succeeds and leaves no files behind.
+# The quickstart works in an empty folder with an empty ansible.cfg, shows the progress of its waits and no task of the role
+# sandbox, and leaves no files behind. If the sandbox does not start, it reports the reason.
 set -eux -o pipefail
 
 TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
+output=$OUTPUT_DIR/quickstart
 
-ansible-playbook clouddb.control.quickstart | tee "$TMPDIR/output"
+mkdir "$TMPDIR/empty"
+touch "$TMPDIR/ansible.cfg"
+export ANSIBLE_CONFIG="$TMPDIR/ansible.cfg"
+cd "$TMPDIR/empty"
 
-grep -q "the service responds with status 401" "$TMPDIR/output"
-rm "$TMPDIR/output"
+ansible-playbook clouddb.control.quickstart | tee "$output"
+
+grep -q "clouddb: wispy-lake-12345678 start_compute .* running → finished" "$output"
+grep -q "clouddb: wispy-lake-12345678 apply_config .* running → finished" "$output"
+grep -q "Task 8 received status 401" "$output"
+test "$(grep -c -e "clouddb.control.sandbox :" -e "^included:" -e "^skipping:" "$output")" = 0
+# After the last task comes only the recap.
+test "$(grep "^TASK" "$output" | tail -n 1 | cut -d "]" -f 1)" = "TASK [Next, do this"
+
+# No host has this address: it is for documentation.
+ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 | tee "$output" && exit 1
+grep -q '"msg": "The sandbox did not start[.] Fix this problem, then run the quickstart again: [A-Za-z]' "$output"
+
+rmdir "$TMPDIR/empty"
+rm "$TMPDIR/ansible.cfg"
 test -z "$(ls -A "$TMPDIR")"
