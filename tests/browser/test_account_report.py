@@ -58,7 +58,7 @@ BROKEN_WORDS = """
   return broken;
 })()
 """
-# The number of colours along the upper edge of a screenshot.
+# The number of colors along the upper edge of a screenshot.
 COLOURS = """
 new Promise(done => {{
   const image = new Image();
