@@ -28,7 +28,9 @@ FAST = 20
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cells", type=int, default=FAST, help="how many cells of the matrix to run; 0: all, for hours")
+    parser.addoption(
+        "--cells", type=int, default=FAST, help="how many cells of the matrix to run; 0: all, which takes hours"
+    )
     parser.addoption("--only", metavar="PATTERN", help="run all cells whose name contains this pattern")
     parser.addoption("--results", help="file to append each cell's result to")
 
