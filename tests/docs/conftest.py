@@ -61,8 +61,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         str(CHECKOUT),
     ]
     subprocess.run(build, env=env, check=True, stdout=subprocess.DEVNULL)
+    [tarball] = home.glob("*.tar.gz")
     folder = home / "guides"
     folder.mkdir()
-    shell = Shell(folder, {**env, "COLLECTION_TARBALL": str(next(home.glob("*.tar.gz")))})
+    shell = Shell(folder, {**env, "COLLECTION_TARBALL": str(tarball)})
     yield Reader(shell)
     shell.close()

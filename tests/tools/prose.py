@@ -205,9 +205,14 @@ def poor_style(text: str) -> Iterator[tuple[int, str]]:
             yield text.count("\n", 0, start - 1) + 1, " ".join(f"{name}: {message}".split())
 
 
-def avoided_words(text: str, words: dict[str, str] = WORDS) -> Iterator[tuple[int, str]]:
-    """Where a term of C(words) is used: line and message."""
-    for pattern, better in words.items():
+def avoided_words(text: str) -> Iterator[tuple[int, str]]:
+    """Where a term of WORDS is used: line and message."""
+    return used_terms(text, WORDS)
+
+
+def used_terms(text: str, terms: dict[str, str]) -> Iterator[tuple[int, str]]:
+    """Where a term is used: line and message."""
+    for pattern, better in terms.items():
         for match in re.finditer(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), text, re.IGNORECASE):
             found = " ".join(match.group().split())
             yield text.count("\n", 0, match.start()) + 1, f"{found} ==> {better}"
@@ -215,7 +220,7 @@ def avoided_words(text: str, words: dict[str, str] = WORDS) -> Iterator[tuple[in
 
 def avoided_names(text: str) -> Iterator[tuple[int, str]]:
     """Where a term of WORDS or NAMES is used in a name: line and message."""
-    return avoided_words(text, {**WORDS, **NAMES})
+    return used_terms(text, {**WORDS, **NAMES})
 
 
 def is_allowed(finding: Finding) -> bool:

@@ -6,20 +6,19 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# A server imports these when it starts. ansible-test runs each test in a fork, where that takes longer than the server's start.
-import uvicorn.lifespan.on
-import uvicorn.loops.auto
-import uvicorn.protocols.http.auto
-import uvicorn.protocols.websockets.auto  # noqa: F401
-
 from .app import create_app
 from .server import Server, base_url, bind_socket
 from .settings import Settings
+
+# A server imports these when it starts. ansible-test runs each test in a fork, where that takes longer than the start itself.
+for name in ("lifespan.on", "loops.auto", "protocols.http.auto", "protocols.websockets.auto"):
+    importlib.import_module(f"uvicorn.{name}")
 
 
 @contextmanager
