@@ -143,9 +143,9 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
     if missing:
         raise RotationRefused(
             f"There is no evidence of this run from {', '.join(missing)}. {_recording_consumers(rotation, missing)}"
-            "No key was created or revoked. The role requires all consumers of the key at the same time: check that they are reachable, that the strategy is linear, and "
-            "that none is excluded by serial, limit or job slices. Name those that no longer use the key in "
-            "former_consumers.",
+            "No key was created or revoked. The role requires all consumers of the key at the same time: check that they "
+            "are reachable, that the strategy is linear, and that none is excluded by serial, limit or job slices. Name "
+            "those that no longer use the key in former_consumers.",
             {"consumers": missing},
         )
 
