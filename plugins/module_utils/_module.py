@@ -62,6 +62,8 @@ class ControlModule(AnsibleModule):
                 _refuse_null(self)
             except InvalidOption as error:
                 msg, result["failure"] = str(error), error.as_result()["failure"]
+        # A blank key is no secret, and would be censored wherever there is white space.
+        self.no_log_values = {value for value in self.no_log_values if value.strip()}
         super().fail_json(msg=msg, **result)
 
 
@@ -84,8 +86,6 @@ def run_module(module: ControlModule, run: Run) -> None:
     if REQUESTS_IMPORT_ERROR:
         missing = {"kind": "missing_library"}
         module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
-    # A blank key is no secret, and would be censored wherever there is white space.
-    module.no_log_values = {value for value in module.no_log_values if value.strip()}
     try:
         _refuse_null(module)
         connection = connection_from(module.params)

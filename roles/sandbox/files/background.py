@@ -9,7 +9,7 @@
 `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
 Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
 `start` and `status` add `is_seed_applied` (whether the account was created from the seed in the folder, or null if it does not
-exist yet).
+exist yet, or if its seed is unknown).
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
 is refused, or null) and `is_reached` (whether the sandbox is in the wanted state).
 """
@@ -142,7 +142,7 @@ class Folder:
         }
 
     def is_seed_applied(self) -> bool | None:
-        """Return whether the account was created from the seed file as it is now; None if no sandbox has started yet."""
+        """Return whether the account was created from the seed file as it is now; None if there is no account, or its seed is unknown."""
         if not self.applied_seed.exists():
             return None
         return not self.seed.exists() or self.applied_seed.read_text(encoding="ascii") == checksum(self.seed)
@@ -347,6 +347,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     stop(folder)
     if not is_unpacked(folder):
         unpack(folder)
+    is_new = not folder.database.exists()
     command = [
         *(sys.executable, *server_command(folder)),
         *("--seed", str(folder.seed)),
@@ -379,7 +380,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
             )
             return report_failure(folder, log_start, message)
         time.sleep(0.05)
-    if not folder.applied_seed.exists():
+    if is_new:
         folder.applied_seed.write_text(checksum(folder.seed), encoding="ascii")
     print_status(folder, changed=True, is_seed_applied=folder.is_seed_applied())
     return 0

@@ -104,6 +104,13 @@ class TestBackground:
         (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
         assert run_background("status")[1]["is_seed_applied"] is True
 
+    def test_seed_of_an_account_of_an_earlier_version_is_unknown(self, run_background, tmp_path):
+        """Those versions did not record it."""
+        start(run_background)
+        (tmp_path / "seed.sha256").unlink()
+        (tmp_path / "seed.yml").write_text("generate: {projects: 2}")
+        assert start(run_background, "--restart")["is_seed_applied"] is None
+
     def test_secret_is_only_in_the_key_file(self, run_background, tmp_path):
         """The key file has mode 0600."""
         first = start(run_background)

@@ -46,5 +46,15 @@ rm first.env output
 if "${playbook[@]}" -e sandbox_dir=here; then exit 1; fi
 
 remove
+# The folder is that of the process, also if PWD is that of another one. A path may end with a slash, and another seed may be set.
+PWD=/nowhere "${playbook[@]}" --check -e '{"sandbox_seed": {"projects": []}}' | tee output
+grep -q "The sandbox would be started" output
+test "$(ls -A)" = output
+rm output
+"${playbook[@]}" -e "sandbox_dir=$FOLDER/sandbox/" -e '{"sandbox_seed": {"projects": [{"id": "calm-sea-11111111", "name": "one"}]}}'
+test "$(ls -A)" = "$(printf 'sandbox\nsandbox.env')"
+test "$(projects)" = "calm-sea-11111111"
+
+remove
 test -z "$(ls -A)"
 remove

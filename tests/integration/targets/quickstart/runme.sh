@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The quickstart works in an empty folder with an empty ansible.cfg, shows the progress of its waits and no task of the role
-# sandbox, and leaves no files behind. If the sandbox does not start, it reports the reason.
+# The quickstart works in a folder whose ansible.cfg only says where the collection is, shows the progress of its waits and no
+# task of the role sandbox, and leaves no files behind. If the sandbox does not start, it reports the reason.
 set -eux -o pipefail
 
 TMPDIR=$(mktemp -d)
@@ -8,10 +8,11 @@ export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 output=$OUTPUT_DIR/quickstart
 
-mkdir "$TMPDIR/empty"
-touch "$TMPDIR/ansible.cfg"
-export ANSIBLE_CONFIG="$TMPDIR/ansible.cfg"
-cd "$TMPDIR/empty"
+mkdir "$TMPDIR/a folder"
+cd "$TMPDIR/a folder"
+printf '[defaults]\ncollections_path = ../collections\n' > ansible.cfg
+ln -s "${ANSIBLE_COLLECTIONS_PATH%%:*}" ../collections
+unset ANSIBLE_CONFIG ANSIBLE_COLLECTIONS_PATH
 
 ansible-playbook clouddb.control.quickstart | tee "$output"
 
@@ -26,6 +27,6 @@ test "$(grep "^TASK" "$output" | tail -n 1 | cut -d "]" -f 1)" = "TASK [Next, do
 ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 | tee "$output" && exit 1
 grep -q '"msg": "The sandbox did not start[.] Fix this problem, then run the quickstart again: [A-Za-z]' "$output"
 
-rmdir "$TMPDIR/empty"
-rm "$TMPDIR/ansible.cfg"
+rm ansible.cfg ../collections
+rmdir "$TMPDIR/a folder"
 test -z "$(ls -A "$TMPDIR")"

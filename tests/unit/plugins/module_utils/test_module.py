@@ -248,6 +248,12 @@ def test_key_is_censored_in_warnings() -> None:
     )
 
 
+def test_blank_key_does_not_censor_errors_of_ansible() -> None:
+    outcome = outcome_of(never, api_key=" ", shade="red")
+    assert outcome.failure == {"kind": "invalid_option"}
+    assert outcome.result["msg"].startswith("Unsupported parameters for ")
+
+
 def test_blank_key_does_not_censor_its_error() -> None:
     assert (
         outcome_of(never, api_key=" ").result["msg"]
