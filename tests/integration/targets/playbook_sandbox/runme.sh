@@ -46,5 +46,9 @@ rm first.env output
 if "${playbook[@]}" -e sandbox_dir=here; then exit 1; fi
 
 remove
+"${playbook[@]}" -e '{"sandbox_seed": {"projects": [{"id": "quiet-sea-11111111", "name": "shop"}]}}'
+test "$(projects)" = "quiet-sea-11111111"
+
+remove
 test -z "$(ls -A)"
 remove
