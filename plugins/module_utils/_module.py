@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -58,11 +59,18 @@ class ControlModule(AnsibleModule):
         if "failure" not in result:
             # Only what Ansible says about a file names its path.
             result["failure"] = {"kind": "secret_file" if "path" in result else "invalid_option"}
+            msg = without_internal_options(msg)
             try:
                 _refuse_null(self)
             except InvalidOption as error:
                 msg, result["failure"] = str(error), error.as_result()["failure"]
         super().fail_json(msg=msg, **result)
+
+
+def without_internal_options(msg: str) -> str:
+    """Ansible's message about an unsupported option, without the options that only the action plugins set."""
+    start, listing, names = msg.partition("Supported parameters include: ")
+    return start + listing + re.sub(r"(?<![\w.])_\w+(?: \(\w+\))?, ", "", names)
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:
