@@ -59,7 +59,7 @@ BROKEN_WORDS = """
 })()
 """
 # The number of colors along the upper edge of a screenshot.
-COLOURS = """
+COLORS = """
 new Promise(done => {{
   const image = new Image();
   image.onload = () => {{
@@ -172,7 +172,7 @@ def shadows(browser: Page, table: str) -> tuple[bool, bool]:
     for left in (x, x + width - 16):
         clip = {"x": left, "y": y, "width": 16, "height": 1, "scale": 1}
         png = browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
-        found.append(browser.evaluate(COLOURS.format(png=png)) > 4)
+        found.append(browser.evaluate(COLORS.format(png=png)) > 4)
     return found[0], found[1]
 
 
