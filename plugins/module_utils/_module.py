@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -58,6 +59,7 @@ class ControlModule(AnsibleModule):
         if "failure" not in result:
             # Only what Ansible says about a file names its path.
             result["failure"] = {"kind": "secret_file" if "path" in result else "invalid_option"}
+            msg = without_internal_options(msg)
             try:
                 _refuse_null(self)
             except InvalidOption as error:
@@ -65,6 +67,12 @@ class ControlModule(AnsibleModule):
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
         super().fail_json(msg=msg, **result)
+
+
+def without_internal_options(msg: str) -> str:
+    """Ansible's message about an unsupported option, without the options that only the action plugins set."""
+    start, listing, names = msg.partition("Supported parameters include: ")
+    return start + listing + re.sub(r"(?<![\w.])_\w+(?: \(\w+\))?, ", "", names)
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:

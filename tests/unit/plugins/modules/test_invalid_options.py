@@ -284,6 +284,16 @@ def test_null_of_an_optional_connection_option_is_an_omitted_one(
     assert not run_main(module, {**VALID, **options, "ca_path": None, **file_options}).failed
 
 
+@pytest.mark.parametrize(("module", "options"), [(operation_wait, {}), (api_request, {"path": "projects"})])
+def test_message_about_an_unsupported_option_omits_internal_options(
+    module: ModuleType, options: dict[str, Any]
+) -> None:
+    message = run_main(module, {**VALID, **options, "operation_ids": []}).result["msg"]
+    assert "operation_ids. Supported parameters include: a" in message
+    assert "_state" not in message
+    assert "_stop_when" not in message
+
+
 @pytest.mark.parametrize(
     ("module", "options", "parts"),
     [
