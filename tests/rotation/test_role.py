@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import stat
+from pathlib import Path
 
 import pytest
 from account import CONSUMERS, FOLDER, Account, Run
@@ -19,6 +21,10 @@ REJECT = str(FOLDER / "hooks" / "reject.yml")
 def ids(account: Account) -> list[int]:
     """The ids of the active keys, oldest first."""
     return [key["id"] for key in account.keys()]
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
 
 
 def succeeded(run: Run) -> Run:
@@ -53,7 +59,7 @@ def test_first_key(account: Account) -> None:
     assert run.result()["changed"] and run.result()["api_key"]["id"] == created
     files = [account.consumers / f"{host}.key" for host in CONSUMERS]
     assert [account.key_id(file.read_text()) for file in files] == [created] * 3
-    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {mode(file) for file in files} == {0o600}
     assert files[0].read_text() not in run.output
 
 
@@ -64,22 +70,23 @@ def test_key_that_is_young_enough(account: Account) -> None:
     run = succeeded(account.run(api_key_rotation_max_age="30d"))
 
     assert not run.result()["changed"]
-    assert "changed=0" in run.output and "changed=1" not in run.output
+    assert set(re.findall(r"changed=\d+", run.output)) == {"changed=0"}
     assert observe(account) == before
 
 
 def test_older_keys_that_are_kept(account: Account) -> None:
     account.restore("rotated", tasks=False)
     [first] = ids(account)
+    file = account.consumers / "web1.key"
 
     succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_mode="0640"))
     _first, second = ids(account)
-    mode = stat.S_IMODE((account.consumers / "web1.key").stat().st_mode)
+    wanted_mode = mode(file)
     # The age is that of the sandbox's clock.
     account.sandbox.advance(5)
     run = succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_max_age="1s"))
 
-    assert (_first, mode) == (first, 0o640)
+    assert (_first, wanted_mode, mode(file)) == (first, 0o640, 0o600)
     assert ids(account) == [second, run.result()["api_key"]["id"]]
     assert [key["id"] for key in run.result()["revoked"]] == [first]
 
@@ -106,11 +113,16 @@ def test_interrupted_grace_period(account: Account) -> None:
     pause = {"step": ["Wait until consumers use the new key", 1], "what": "killed"}
 
     account.run(event=pause, api_key_rotation_grace_period=60)
-    during = ids(account)
-    run = succeeded(account.run(api_key_rotation_max_age="30d", api_key_rotation_grace_period=0))
+    during, files = ids(account), account.files()
+    account.sandbox.advance(60)
+    run = succeeded(account.run(api_key_rotation_max_age="30d", api_key_rotation_grace_period=60))
 
     assert during[0] == older and len(during) == 2
     assert ids(account) == [run.result()["api_key"]["id"]] == during[1:]
+    assert "Pausing" not in run.output, "The grace period is over."
+    assert {name: account.files()[name] for name in files if name.endswith(".key")} == {
+        name: text for name, text in files.items() if name.endswith(".key")
+    }
 
 
 def test_revocation_after_the_grace_period(account: Account) -> None:
@@ -193,6 +205,7 @@ def test_deployment_by_tasks_only(account: Account) -> None:
     killed = {"step": ["Store the key in the vault", 2], "what": "killed_after"}
     account.run(tasks=True, event=killed, **only_tasks)
     assert len(ids(account)) == 2
+    assert {account.key_id(vault.read_text().split()[1]) for vault in vaults} <= set(ids(account))
     run = succeeded(account.run(tasks=True, api_key_rotation_max_age="30d", **only_tasks))
     assert "older keys are still valid" in run.result()["reason"]
     assert ids(account) == [run.result()["api_key"]["id"]] and held() == set(ids(account))
@@ -205,11 +218,13 @@ def test_own_key(account: Account) -> None:
     module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
 
     run = succeeded(account.run(Scenario("own key", play=module_defaults)))
-    assert ids(account) == [own, run.result()["api_key"]["id"]]
+    newest = run.result()["api_key"]["id"]
+    assert ids(account) == [own, newest]
     assert run.result()["left"] == [own]
     assert "used within the last seconds, and not revoked" in run.messages()
 
     secret = (account.consumers / "web1.key").read_text()
     module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
     run = succeeded(account.run(Scenario("own key", play=module_defaults), api_key_rotation_max_age="30d"))
-    assert ids(account) == [run.result()["api_key"]["id"]] != [own]
+    assert ids(account) == [run.result()["api_key"]["id"]] == [newest]
+    assert (account.consumers / "web1.key").read_text() == secret

@@ -4,7 +4,7 @@ set -eux -o pipefail
 
 FOLDER=$(mktemp -d)
 cd "$FOLDER"
-playbook=(ansible-playbook clouddb.control.sandbox -e "sandbox_virtualenv=$(dirname "$(dirname "$(command -v python)")")")
+playbook=(ansible-playbook clouddb.control.sandbox -e "sandbox_virtualenv=$(python -c 'import sys; print(sys.prefix)')")
 
 remove() {
     "${playbook[@]}" -e sandbox_state=absent
