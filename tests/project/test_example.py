@@ -38,7 +38,7 @@ def test_steps_of_the_workflow_pass_and_leave_nothing(project: Project) -> None:
     assert re.search(
         r"default +: actions=7 +successful=7 +disabled=0 +skipped=0 +missing=0 +failed=0", outputs["molecule test"]
     )
-    assert re.search(r"^=+ 2 passed in ", outputs["pytest"], re.MULTILINE)
+    assert re.search(r"^=+ 3 passed in ", outputs["pytest"], re.MULTILINE)
     assert files(project.folder) == before
     assert not project.is_sandbox_running()
 

@@ -1,4 +1,4 @@
-"""The playbook preview.yml creates what a pull request needs, and reports what goes wrong."""
+"""The playbooks create and remove what a pull request needs, and report what goes wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import requests
 from conftest import PROJECT
 
-Play = Callable[[], "subprocess.CompletedProcess[str]"]
+Play = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 SHOP = "/api/v2/projects/quiet-sea-11111111"
 
@@ -27,11 +27,11 @@ def send(sandbox: dict[str, str], method: str, path: str, body: object = None, k
 
 @pytest.fixture
 def play(sandbox: dict[str, str], tmp_path: Path) -> Play:
-    """Runs the playbook."""
+    """Runs a playbook."""
 
-    def run() -> subprocess.CompletedProcess[str]:
+    def run(name: str) -> subprocess.CompletedProcess[str]:
         variables = ["-e", "pull_request=42", "-e", f"key_file={tmp_path}/preview.key"]
-        command = ["ansible-playbook", str(PROJECT / "preview.yml"), *variables]
+        command = ["ansible-playbook", str(PROJECT / name), *variables]
         done = subprocess.run(
             command, env=sandbox, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
@@ -42,8 +42,8 @@ def play(sandbox: dict[str, str], tmp_path: Path) -> Play:
 
 
 def test_branch_and_key_are_created_once(sandbox: dict[str, str], play: Play, tmp_path: Path) -> None:
-    assert play().returncode == 0
-    again = play()
+    assert play("preview.yml").returncode == 0
+    again = play("preview.yml")
     assert again.returncode == 0
     assert "changed=0" in again.stdout
 
@@ -55,9 +55,22 @@ def test_branch_and_key_are_created_once(sandbox: dict[str, str], play: Play, tm
     assert statuses == {"create_branch": "finished", "start_compute": "finished"}
 
 
+def test_branch_and_key_are_removed_once(sandbox: dict[str, str], play: Play, tmp_path: Path) -> None:
+    before = [branch["id"] for branch in send(sandbox, "GET", f"{SHOP}/branches")["branches"]]
+    assert play("preview.yml").returncode == 0
+    assert play("remove_preview.yml").returncode == 0
+    again = play("remove_preview.yml")
+    assert again.returncode == 0
+    assert "changed=0" in again.stdout
+
+    assert [branch["id"] for branch in send(sandbox, "GET", f"{SHOP}/branches")["branches"]] == before
+    assert [key["name"] for key in send(sandbox, "GET", "/api/v2/api_keys")] == ["sandbox"]
+    assert not (tmp_path / "preview.key").exists()
+
+
 def test_failed_operation_fails_the_playbook(sandbox: dict[str, str], play: Play) -> None:
     plan = {"action": "create_branch", "timeline": [[0, "running"], [1, "failed"]], "error": "no space left"}
     send(sandbox, "POST", "/_sandbox/operation_plans", plan)
-    done = play()
+    done = play("preview.yml")
     assert done.returncode == 2
     assert "no space left" in done.stdout
