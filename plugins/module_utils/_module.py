@@ -50,6 +50,8 @@ class ControlModule(AnsibleModule):
     C(attributes_diff) is the difference in owner, group and mode of C(dest), as the modules of files show it.
     """
 
+    no_log_values: set[str]
+
     def __init__(self, **arguments: Any):
         self.attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(**arguments)
