@@ -41,6 +41,11 @@ def secrets(files: Files) -> list[str]:
     return [secret for name, text in files.items() if in_use(name) for secret in SECRET.findall(text)]
 
 
+def secret_files(files: Files) -> Files:
+    """The files whose secret a host uses."""
+    return {name: text for name, text in files.items() if in_use(name)}
+
+
 def in_use(name: str) -> bool:
     """Whether a host uses the secret in this file."""
     return name.endswith((".key", ".vault")) and not name.startswith(".")
@@ -119,7 +124,7 @@ def lockouts(run: Run, before: State, after: State, event: dict[str, Any]) -> li
 
 def last_written(run: Run, before: State, after: State, event: dict[str, Any]) -> Files:
     """The files' contents as the role last wrote them, so without the operator's edit."""
-    written = {name: text for name, text in before.files.items() if in_use(name)}
+    written = secret_files(before.files)
     seen = dict(written)
     for files in [*(line["files"] for line in run.trace if "files" in line), after.files]:
         for name, text in files.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from account import CONSUMERS, FOLDER, Account, Run
-from invariants import observe
+from invariants import observe, secret_files
 from scenarios import PLAIN, Scenario
 
 CHECK = Scenario("--check", arguments=("--check",))
@@ -120,9 +120,7 @@ def test_interrupted_grace_period(account: Account) -> None:
     assert during[0] == older and len(during) == 2
     assert ids(account) == [run.result()["api_key"]["id"]] == during[1:]
     assert "Pausing" not in run.output, "The grace period is over."
-    assert {name: account.files()[name] for name in files if name.endswith(".key")} == {
-        name: text for name, text in files.items() if name.endswith(".key")
-    }
+    assert secret_files(account.files()) == secret_files(files)
 
 
 def test_revocation_after_the_grace_period(account: Account) -> None:
@@ -170,9 +168,7 @@ def test_failed_deployment_on_one_host(account: Account) -> None:
     failed(run, "web2: ", "'Reject the key on one host' failed", "was revoked")
     after = observe(account)
     assert (after.active, after.accepted) == (before.active, before.accepted)
-    assert {name: after.files[name] for name in before.files if name.endswith((".key", ".vault"))} == {
-        name: text for name, text in before.files.items() if name.endswith((".key", ".vault"))
-    }
+    assert secret_files(after.files) == secret_files(before.files)
 
 
 def test_new_key_that_the_service_rejects(account: Account) -> None:
@@ -211,20 +207,23 @@ def test_deployment_by_tasks_only(account: Account) -> None:
     assert ids(account) == [run.result()["api_key"]["id"]] and held() == set(ids(account))
 
 
+def authenticated_with(secret: str) -> Scenario:
+    """The role authenticates with this key."""
+    return Scenario("own key", play={"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}})
+
+
 def test_own_key(account: Account) -> None:
     account.restore("rotated", tasks=False)
     [own] = ids(account)
-    secret = (account.consumers / "web1.key").read_text()
-    module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
+    file = account.consumers / "web1.key"
 
-    run = succeeded(account.run(Scenario("own key", play=module_defaults)))
+    run = succeeded(account.run(authenticated_with(file.read_text())))
     newest = run.result()["api_key"]["id"]
     assert ids(account) == [own, newest]
     assert run.result()["left"] == [own]
     assert "used within the last seconds, and not revoked" in run.messages()
 
-    secret = (account.consumers / "web1.key").read_text()
-    module_defaults = {"module_defaults": {"group/clouddb.control.all": {"api_key": secret}}}
-    run = succeeded(account.run(Scenario("own key", play=module_defaults), api_key_rotation_max_age="30d"))
+    secret = file.read_text()
+    run = succeeded(account.run(authenticated_with(secret), api_key_rotation_max_age="30d"))
     assert ids(account) == [run.result()["api_key"]["id"]] == [newest]
-    assert (account.consumers / "web1.key").read_text() == secret
+    assert file.read_text() == secret

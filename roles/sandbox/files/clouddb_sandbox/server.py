@@ -55,11 +55,11 @@ def bind_socket(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        raise ValueError(_why_not_bound(host, port, error)) from error
+        raise ValueError(_bind_problem(host, port, error)) from error
     return listener
 
 
-def _why_not_bound(host: str, port: int, error: OSError) -> str:
+def _bind_problem(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} of {host} is in use. Stop the process that listens there, or set sandbox_port to another port."
     if error.errno == errno.EADDRNOTAVAIL:
