@@ -48,7 +48,8 @@ def metrics_text(facts: Mapping[str, Any], account: str, now: datetime) -> str:
     # Not the registry of the process, which has metrics of Python. This one checks that names are unique.
     registry = CollectorRegistry(auto_describe=True)
     registry.register(Report())
-    return str(generate_latest(registry).decode())
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text.decode()
 
 
 def report_metrics(facts: Mapping[str, Any], account: str, now: datetime) -> list[Metric]:

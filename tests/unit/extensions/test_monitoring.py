@@ -86,7 +86,7 @@ def test_every_metric_is_used() -> None:
     assert names - used == {"clouddb_account_report_period_seconds"}
 
 
-def test_alerts_say_what_happened_and_what_to_do() -> None:
+def test_alerts_have_a_severity_and_texts() -> None:
     assert len({alert["alert"] for alert in alerts()}) == len(alerts()) == 8
     for alert in alerts():
         assert set(alert) == {"alert", "expr", "for", "labels", "annotations"}
