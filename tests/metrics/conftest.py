@@ -72,7 +72,10 @@ class Role:
 
     def __init__(self, folder: Path, environment: dict[str, str], service: Sandbox) -> None:
         self._folder = folder
-        self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0)
+        # The next second, so that a key that was created 300 days ago is 300 days old.
+        self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0) + timedelta(
+            seconds=1
+        )
         self._environment = environment
         self.metrics = folder / "textfile" / "production.prom"
         self.metrics.parent.mkdir()
