@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-eda test-awx test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -67,6 +67,9 @@ test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours; ARGS="_http/cli
 
 test-browser: $(READY) docs ## Test the account report and the documentation site in Chromium, which must be installed
 	@$(WORKSPACE) pytest -p no:cacheprovider tests/browser --site "$(CURDIR)/.build/docs" $(ARGS)
+
+test-metrics: $(READY) ## Test the metrics, the alert rules and the dashboard with promtool, which must be installed
+	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --numprocesses 2 tests/metrics $(ARGS)
 
 test-eda: java $(EDA_READY) ## Test the event source with ansible-rulebook; needs Java 17 or later
 	@.venv-eda/bin/python -m pytest -q -p no:cacheprovider tests/eda $(ARGS)

@@ -52,6 +52,7 @@ def test_ansible_builder_finds_the_requirements_of_the_collection(controller: Co
         str(written["bindep"]),
     )
     assert [line.partition("#")[0].strip() for line in written["pip"].read_text(encoding="utf-8").splitlines()] == [
-        "requests>=2.28"
+        "prometheus_client>=0.16",
+        "requests>=2.28",
     ]
     assert not written["bindep"].exists()

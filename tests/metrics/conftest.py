@@ -1,0 +1,149 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures: promtool, and the metrics that the role account_report writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
+
+from folder_events import FolderEvents  # noqa: E402
+from sandbox import Sandbox, running_sandbox  # noqa: E402
+
+STATUSES = ("finished", "finished", "failed", "running", "error")
+ACTIONS = ("start_compute", "apply_config")
+SEED: dict[str, Any] = {
+    "api_keys": [{"name": "ci", "age": "300d"}, {"name": "deploy", "age": "2d"}],
+    "projects": [
+        {
+            "name": name,
+            "region_id": region,
+            "compute": False,
+            "operations": [
+                {
+                    "action": ACTIONS[number % 2],
+                    "status": STATUSES[number % 5],
+                    "age": f"{number + 1}h",
+                    "duration": 2.5 * number + 0.5,
+                }
+                for number in range(10)
+            ],
+        }
+        for name, region in (("shop", "aws-eu-central-1"), ("blog", "azure-westeurope"))
+    ],
+}
+
+Promtool = Callable[..., str]
+PLAYBOOK = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  roles:
+    - clouddb.control.account_report
+"""
+
+
+class Written(NamedTuple):
+    """The metrics of a report, the file names that node_exporter would have read meanwhile, and the output of the play."""
+
+    text: str
+    mode: int
+    names: list[str]
+    output: str
+
+
+class Role:
+    """Runs the role with the metrics file C(production.prom) in a folder of its own, which it observes."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], service: Sandbox) -> None:
+        self._folder = folder
+        # The next second, so that a key that was created 300 days ago is 300 days old.
+        self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0) + timedelta(
+            seconds=1
+        )
+        self._environment = environment
+        self.metrics = folder / "textfile" / "production.prom"
+        self.metrics.parent.mkdir()
+        (folder / "play.yml").write_text(PLAYBOOK, encoding="utf-8")
+
+    def run(self, *options: str, succeeds: bool = True, later: timedelta = timedelta(), **variables: Any) -> Written:
+        """Run the role with these options of ansible-playbook, C(later) than the time of the service."""
+        variables = {
+            "ansible_python_interpreter": sys.executable,
+            "account_report_now": f"{self.now + later:%Y-%m-%dT%H:%M:%SZ}",
+            "account_report_dest": str(self._folder / "report.html"),
+            "account_report_metrics_dest": str(self.metrics),
+            **variables,
+        }
+        playbook = str(Path(sys.executable).with_name("ansible-playbook"))
+        with FolderEvents(self.metrics.parent) as events:
+            done = subprocess.run(
+                [sys.executable, playbook, "play.yml", "-e", json.dumps(variables), *options],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            names = events.names()
+        assert (done.returncode == 0) == succeeds, done.stdout
+        is_written = self.metrics.exists()
+        return Written(
+            self.metrics.read_text(encoding="utf-8") if is_written else "",
+            self.metrics.stat().st_mode & 0o777 if is_written else 0,
+            [name for name in names if name.endswith(".prom")],
+            done.stdout,
+        )
+
+
+@pytest.fixture
+def role(tmp_path: Path) -> Iterator[Role]:
+    """The role with an account in a sandbox. Temporary files of Ansible are on another file system than the metrics."""
+    with running_sandbox(tmp_path, **SEED) as service, tempfile.TemporaryDirectory(dir="/dev/shm") as remote:
+        yield Role(
+            tmp_path,
+            {
+                **os.environ,
+                "ANSIBLE_COLLECTIONS_PATH": str(ROOT.parents[2]),
+                "ANSIBLE_REMOTE_TEMP": remote,
+                "CLOUDDB_BASE_URL": service.base_url,
+                "CLOUDDB_API_KEY": service.api_key,
+            },
+            service,
+        )
+
+
+@pytest.fixture
+def promtool(tmp_path: Path) -> Promtool:
+    """Runs promtool in a temporary folder, and returns its output. It must succeed."""
+
+    def run(*arguments: str, text: str = "") -> str:
+        done = subprocess.run(
+            ["promtool", *arguments],
+            cwd=tmp_path,
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run

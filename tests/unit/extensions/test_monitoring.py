@@ -1,0 +1,147 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The alert rules, the dashboard and the guide use the metrics that the filter account_report_metrics writes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.core import Metric
+
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.facts import ReportOptions, report_facts
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.metrics import KEY_STATES, report_metrics
+from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
+    NOW,
+    account,
+    key,
+    operation,
+    project,
+    stamp,
+)
+
+ROOT = Path(__file__).parents[3]
+RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
+DASHBOARD = ROOT / "extensions" / "grafana" / "clouddb.json"
+GUIDE = ROOT / "docs" / "docsite" / "rst" / "account_report.rst"
+
+
+def metrics() -> list[Metric]:
+    """The metrics of an account that has each of them."""
+    source = account([key(1, "ci")], [project("p1")], [operation(1, "running")])
+    facts = report_facts(source, ReportOptions("", 7, 90), stamp(NOW))
+    return report_metrics(facts, "production", NOW)
+
+
+def alerts() -> list[dict[str, Any]]:
+    [group] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return list(group["rules"])
+
+
+def dashboard() -> dict[str, Any]:
+    return dict(json.loads(DASHBOARD.read_text(encoding="utf-8")))
+
+
+def queries() -> list[str]:
+    return [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
+
+
+def uses(query: str) -> set[tuple[str, frozenset[str]]]:
+    """The samples that a query selects: their names, and the labels that it selects and groups them by."""
+    selectors = re.findall(r"(clouddb_\w+)(?:\{([^}]*)\})?", query)
+    return {(name, frozenset(re.findall(r"(\w+)=", matchers))) for name, matchers in selectors}
+
+
+def selected_statuses(query: str) -> set[frozenset[str]]:
+    return {frozenset(value.split("|")) for value in re.findall(r'status=~"([^"]*)"', query)}
+
+
+@pytest.mark.parametrize("query", [*(alert["expr"] for alert in alerts()), *queries()])
+def test_queries_select_existing_metrics_and_labels(query: str) -> None:
+    labels = {sample.name: set(sample.labels) for metric in metrics() for sample in metric.samples}
+    assert uses(query)
+    for name, selected in uses(query):
+        assert selected <= labels[name]
+    grouped = {
+        label for labels in re.findall(r"(?:by|without|ignoring) \(([^)]*)\)", query) for label in labels.split(", ")
+    }
+    assert grouped <= set.union(*(labels[name] for name, _selected in uses(query)))
+    assert set(re.findall(r'state=~"([^"]*)"', query)) <= {"never_used|stale"} and {"never_used", "stale"} < set(
+        KEY_STATES
+    )
+    assert selected_statuses(query) <= {FAILED, FAILED | SUCCEEDED}
+
+
+def test_every_metric_is_used() -> None:
+    used = {name for query in queries() for name, _labels in uses(query)}
+    names = {metric.name + ("_bucket" if metric.type == "histogram" else "") for metric in metrics()}
+    # The period is for the queries of users.
+    assert names - used == {"clouddb_account_report_period_seconds"}
+
+
+def test_alerts_have_a_severity_and_texts() -> None:
+    assert len({alert["alert"] for alert in alerts()}) == len(alerts()) == 8
+    for alert in alerts():
+        assert set(alert) == {"alert", "expr", "for", "labels", "annotations"}
+        assert alert["alert"].startswith("Clouddb")
+        assert set(alert["labels"]) == {"severity"} and alert["labels"]["severity"] in ("info", "warning", "critical")
+        assert set(alert["annotations"]) == {"summary", "description"}
+        assert all(text.endswith(".") for text in alert["annotations"].values())
+
+
+def test_panels_of_the_dashboard_do_not_overlap() -> None:
+    cells = [
+        (x, y)
+        for panel in dashboard()["panels"]
+        for place in [panel["gridPos"]]
+        for x, y in itertools.product(
+            range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+        )
+    ]
+    assert len(set(cells)) == len(cells)
+    # Each row is filled.
+    assert {x for x, _y in cells} == set(range(24)) and len(cells) % 24 == 0
+
+
+def test_dashboard_works_in_any_grafana() -> None:
+    found = dashboard()
+    assert found["id"] is None and found["schemaVersion"] >= 38
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    panels = found["panels"]
+    assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
+    assert len({panel["title"] for panel in panels}) == len(panels)
+    for panel in panels:
+        assert panel["datasource"] == source and panel["description"].endswith(".")
+        assert [target["datasource"] for target in panel["targets"]] == [source]
+        assert "$account" in panel["targets"][0]["expr"]
+    variables = {variable["name"]: variable for variable in found["templating"]["list"]}
+    assert list(variables) == ["datasource", "account"]
+    assert variables["account"]["datasource"] == source
+    [(name, _labels)] = uses(variables["account"]["definition"])
+    assert name in {metric.name for metric in metrics()}
+
+
+def test_guide_lists_every_metric() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    cells = r"   \* - ``(clouddb_\w+)``\n     - (.+)\n     - (.+)\n((?:     .+\n)+)"
+    rows = [
+        (name, kind, "" if labels == "–" else labels.replace("``", ""), " ".join(meaning.split()).removeprefix("- "))
+        for name, kind, labels, meaning in re.findall(cells, text)
+    ]
+    expected = [
+        (
+            metric.name,
+            metric.type,
+            ", ".join(label for label in metric.samples[0].labels if label not in ("account", "le")),
+            metric.documentation,
+        )
+        for metric in metrics()
+    ]
+    assert rows == expected
