@@ -20,20 +20,20 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT / "tests" / "tools"), str(CHECKOUT / "tests" / "unit" / "support")]
 
+from fake_service import serving  # noqa: E402
 from github_api import GithubApi  # noqa: E402
 from installation import download_collections, install_collection, user_environment  # noqa: E402
 from kubernetes_api import KubernetesApi  # noqa: E402
 from openbao import OpenBao, running_openbao  # noqa: E402
 from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
-from stand_in import serving  # noqa: E402
-from stores import GithubSecret, HashiVaultSecret, KubernetesSecret, Store, VaultedVariable  # noqa: E402
+from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable  # noqa: E402
 
 # The first version of the package whose community.general has github_secrets needs a newer Python than the collections do.
 PACKAGE = "14.5.0"
 COLLECTIONS = ("community.general", "community.hashi_vault", "kubernetes.core")
 
-# A text in the form of a key that is no checksum.
-SECRET = re.compile(r"(?<![\w-])(?![0-9a-f]{64})[0-9A-Za-z]{64}(?![\w-])")
+# A text in the form of a key that is no checksum, or its encoding in base64.
+SECRET = re.compile(r"(?<![\w-])(?![0-9a-f]{64})[0-9a-z]{64}(?![\w-])|(?<![\w/+])[\w/+]{86}==")
 
 
 class Run(NamedTuple):
@@ -128,9 +128,9 @@ def stores(request: pytest.FixtureRequest, user: User, tmp_path: Path) -> Iterat
         def create(kind: type[Store]) -> Store:
             if kind is VaultedVariable:
                 return VaultedVariable(user.folder, tmp_path)
-            if kind is HashiVaultSecret:
+            if kind is KvSecret:
                 # The server is one for all tests.
-                return HashiVaultSecret(request.getfixturevalue("bao"), f"{tmp_path.name}/clouddb")
+                return KvSecret(request.getfixturevalue("bao"), f"{tmp_path.name}/clouddb")
             if kind is KubernetesSecret:
                 kubernetes = KubernetesApi()
                 stack.enter_context(serving(kubernetes))
@@ -142,8 +142,6 @@ def stores(request: pytest.FixtureRequest, user: User, tmp_path: Path) -> Iterat
         yield create
 
 
-@pytest.fixture(
-    params=[VaultedVariable, HashiVaultSecret, KubernetesSecret, GithubSecret], ids=lambda kind: kind.__name__
-)
+@pytest.fixture(params=[VaultedVariable, KvSecret, KubernetesSecret, GithubSecret], ids=lambda kind: kind.__name__)
 def store(request: pytest.FixtureRequest, stores: Callable[[type[Store]], Store]) -> Store:
     return stores(request.param)

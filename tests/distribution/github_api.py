@@ -1,22 +1,22 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for the API of GitHub, with the Actions secrets of one repository."""
+"""A fake of the API of GitHub, with the Actions secrets of one repository."""
 
 from __future__ import annotations
 
 import base64
 from typing import Any
 
+from fake_service import FakeService, Request
 from nacl.public import PrivateKey, SealedBox
-from stand_in import Request, StandIn
 
 REPOSITORY = "example/shop"
 SECRETS = f"/repos/{REPOSITORY}/actions/secrets"
 KEY_ID = "012345678912345678"
 
 
-class GithubApi(StandIn):
+class GithubApi(FakeService):
     """The values of the secrets. No request returns them."""
 
     def __init__(self) -> None:

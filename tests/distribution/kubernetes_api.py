@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for the API server of Kubernetes, with nothing but secrets."""
+"""A fake of the API server of Kubernetes, which has only secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from stand_in import Request, StandIn
+from fake_service import FakeService, Request
 
 SECRET_PATH = re.compile(r"/api/v1/namespaces/(?P<namespace>[^/]+)/secrets(?:/(?P<name>[^/]+))?")
 MERGE_PATCHES = ("application/strategic-merge-patch+json", "application/merge-patch+json")
@@ -36,7 +36,7 @@ DISCOVERY: dict[str, Any] = {
 }
 
 
-class KubernetesApi(StandIn):
+class KubernetesApi(FakeService):
     """The secrets by namespace and name. C(before_write) is called before a secret is created or changed."""
 
     def __init__(self) -> None:

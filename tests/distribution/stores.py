@@ -12,17 +12,17 @@ from typing import Any
 
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
+from fake_service import TOKEN
 from github_api import REPOSITORY, GithubApi
 from kubernetes_api import KubernetesApi
 from openbao import OpenBao
-from stand_in import TOKEN
 
 VAULT_PASSWORD = "password-of-the-repository"
 VARIABLES = """\
 # The settings of the shop.
 shop_url: https://shop.example.com
 
-clouddb_api_key: ""   # rotated
+clouddb_api_key: ""   # in \\1 and \\n
 shop_password: {password}
 
 # Trailing spaces, tabs and the last line have no meaning, but stay.  \t
@@ -110,17 +110,17 @@ class VaultedVariable(Store):
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Rotate the key")
 
-    def diff(self) -> list[tuple[str, str]]:
-        """The lines that the working tree adds and removes, each with its sign."""
-        lines = self.git("diff", "--unified=0").splitlines()
-        return [(line[0], line[1:]) for line in lines if line[0] in "+-" and not line.startswith(("+++", "---"))]
+    def diff(self) -> tuple[list[str], list[str]]:
+        """The lines that the working tree removes and adds."""
+        lines = [line for line in self.git("diff", "--unified=0").splitlines() if line[:3] not in ("---", "+++")]
+        return [line[1:] for line in lines if line[0] == "-"], [line[1:] for line in lines if line[0] == "+"]
 
     def key(self) -> str | None:
         return self._variables()["clouddb_api_key"] or None
 
     def put_key(self, secret: str) -> None:
         text = self.file.read_text(encoding="utf-8")
-        self.file.write_text(text.replace('""   # rotated', encrypted(secret)), encoding="utf-8")
+        self.file.write_text(text.replace('""   # in \\1 and \\n', encrypted(secret)), encoding="utf-8")
         self.commit()
 
     def others(self) -> object:
@@ -143,7 +143,7 @@ class VaultedVariable(Store):
         return variables
 
 
-class HashiVaultSecret(Store):
+class KvSecret(Store):
     """A secret of OpenBao."""
 
     playbook = "rotate_hashi_vault_secret.yml"

@@ -11,9 +11,11 @@ from typing import Any
 
 from conftest import User
 from sandbox import API_KEY
-from stores import HashiVaultSecret, KubernetesSecret, Store, VaultedVariable
+from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
 
 WEEK = 7 * 86400
+# A line of an encrypted value.
+VALUE = re.compile(" {10}[0-9a-f]{2,80}")
 Stores = Callable[[type[Any]], Any]
 
 FAIL = """\
@@ -113,14 +115,108 @@ def test_failed_first_rotation_leaves_no_key(user: User, store: Store) -> None:
 
 
 def test_revoked_key_is_not_restored(user: User, stores: Stores) -> None:
-    for kind in (VaultedVariable, HashiVaultSecret, KubernetesSecret):
+    for kind in (VaultedVariable, KvSecret, KubernetesSecret):
         store = stores(kind)
         store.put_key("a-key-that-was-revoked")
         run = user.rotate(store, **with_failure(user, store))
         assert run.status == 2
-        assert stored(user, store) != "a-key-that-was-revoked"
+        stored(user, store)
         [kept] = user.keys(store)
         assert named_as_valid(run.output, kept)
+
+
+def test_diff_of_the_repository_has_only_the_value(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    assert user.rotate(store).changed()
+    removed, added = store.diff()
+    assert [line[:17] for line in removed] == ["clouddb_api_key: "]
+    assert added[:2] == ["clouddb_api_key: !vault |", "          $ANSIBLE_VAULT;1.1;AES256"]
+    assert all(VALUE.fullmatch(line) for line in added[2:])
+
+    store.commit()
+    user.sandbox.advance(WEEK)
+    assert user.rotate(store).changed()
+    removed, added = store.diff()
+    assert removed and added and all(VALUE.fullmatch(line) for line in removed + added)
+    assert store.git("status", "--short") == " M group_vars/all/clouddb.yml\n"
+
+
+def test_other_password_is_rolled_back(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    content = store.file.read_bytes()
+    run = user.rotate(store, clouddb_vault_password="another password")
+    assert run.status == 2
+    assert "Check that Ansible decrypts the new key" in run.output
+    assert store.file.read_bytes() == content
+    assert user.keys(store) == []
+
+
+def test_recorded_key_survives_a_rotation_that_was_not_pushed(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    record = {"api_key_rotation_record": str(user.folder / ".clouddb.rotation")}
+    assert user.rotate(store, **record).changed()
+    store.commit()
+    pushed = stored(user, store)
+    user.sandbox.advance(WEEK)
+    assert user.rotate(store, **record).changed()
+    not_pushed = stored(user, store)
+    store.git("checkout", "--quiet", ".")
+    assert user.rotate(store, **record).changed()
+    assert [user.sandbox.accepts(secret) for secret in (pushed, not_pushed, stored(user, store))] == [True] * 3
+
+
+def test_changed_secret_is_not_overwritten(user: User, stores: Stores) -> None:
+    """A change between the read and the write is a conflict, and so is one before the rollback."""
+    kv = stores(KvSecret)
+    previous = prepared(user, kv)
+    # A deleted secret has a version, but none that can be read.
+    kv.bao.client.secrets.kv.v2.delete_latest_version_of_secret(kv.path)
+    assert user.rotate(kv).status == 2
+    assert kv.key() is None and user.keys(kv) == []
+
+    kv.put_key(previous)
+    change = f"""\
+---
+- name: Change another field
+  community.hashi_vault.vault_kv2_write:
+    path: {kv.path}
+    data: "{{{{ clouddb_stored.secret | combine({{'password': 'changed'}}) }}}}"
+
+- name: Fail
+  ansible.builtin.fail:
+"""
+    (user.folder / "tasks" / "change.yml").write_text(change, encoding="utf-8")
+    run = user.rotate(kv, api_key_rotation_hand_over_tasks=[kv.update_tasks, "tasks/change.yml"])
+    assert run.status == 2
+    assert kv.others() == {"password": "changed"}
+    assert stored(user, kv) != previous
+    [kept] = user.keys(kv)
+    assert named_as_valid(run.output, kept)
+
+
+def test_conflict_in_kubernetes_is_rolled_back(user: User, stores: Stores) -> None:
+    store = stores(KubernetesSecret)
+    previous = prepared(user, store)
+    store.api.before_write = lambda: store.api.put("default", "clouddb", password="changed")
+    assert user.rotate(store).status == 2
+    assert (store.key(), store.others()) == (previous, {"password": "changed"})
+    assert user.keys(store) == []
+
+    # The module does not fail if the secret was created in the meantime.
+    store.api.secrets.clear()
+    assert user.rotate(store).status == 2
+    assert (store.key(), store.others()) == (None, {"password": "changed"})
+    assert user.keys(store) == []
+
+
+def test_key_stays_valid_without_a_rollback(user: User, stores: Stores) -> None:
+    store = stores(GithubSecret)
+    prepared(user, store)
+    run = user.rotate(store, api_key_rotation_take_back_tasks=[], **with_failure(user, store))
+    assert run.status == 2
+    stored(user, store)
+    [kept] = user.keys(store)
+    assert named_as_valid(run.output, kept)
 
 
 def named_as_valid(output: str, key_id: int) -> bool:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A server of JSON on a loopback address, for stand-ins of services that have no package."""
+"""A fake of a JSON API on a loopback address, for services that no package contains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-TOKEN = "token-of-the-stand-in"
+TOKEN = "token-for-the-fake"
 
 
 class Request(NamedTuple):
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     body: Any
 
 
-class StandIn:
+class FakeService:
     """A service that accepts TOKEN. C(requests) are those so far; while C(rejects_writes), it fails all others than GET."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class StandIn:
 
 
 @contextmanager
-def serving(service: StandIn) -> Iterator[None]:
+def serving(service: FakeService) -> Iterator[None]:
     """Run the service in a thread, and set its address."""
     lock = threading.Lock()
 
