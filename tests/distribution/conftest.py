@@ -63,6 +63,7 @@ class User:
             ANSIBLE_CACHE_PLUGIN_CONNECTION=str(home / "facts"),
             ANSIBLE_COLLECTIONS_PATH=":".join(map(str, collections)),
             ANSIBLE_LOG_PATH=str(home / "ansible.log"),
+            ANSIBLE_REMOTE_TEMP=str(home / "tmp"),
             CLOUDDB_BASE_URL=sandbox.base_url,
             TMPDIR=str(home / "tmp"),
         )
