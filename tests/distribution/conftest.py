@@ -84,6 +84,8 @@ class User:
         print(done.stdout)
         assert not SECRET.search(done.stdout)
         assert self.files_with_secrets() == []
+        tokens = [value for name, value in store.env.items() if name.endswith(("API_KEY", "TOKEN"))]
+        assert not any(secret in done.stdout for secret in (api_key, *tokens))
         return Run(done.returncode, done.stdout)
 
     def files_with_secrets(self) -> list[Path]:

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import User
+from conftest import SECRET, User
 from sandbox import API_KEY
 from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
 
@@ -44,6 +45,8 @@ def stored(user: User, store: Store) -> str:
     """The stored key, which the service accepts."""
     secret = store.key()
     assert secret and user.sandbox.accepts(secret)
+    # The search for secrets finds them.
+    assert SECRET.fullmatch(secret) and SECRET.fullmatch(b64encode(secret.encode()).decode())
     return secret
 
 
