@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -117,10 +118,9 @@ def bao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
 
 @pytest.fixture
 def user(tmp_path: Path, collections: list[Path]) -> Iterator[User]:
-    (tmp_path / "sandbox").mkdir()
-    (tmp_path / "home").mkdir()
-    with running_sandbox(tmp_path / "sandbox", projects=[]) as sandbox:
-        yield User(tmp_path / "home", collections, sandbox)
+    # Ansible has sockets in the home folder, whose paths must be short.
+    with tempfile.TemporaryDirectory() as home, running_sandbox(tmp_path, projects=[]) as sandbox:
+        yield User(Path(home), collections, sandbox)
 
 
 @pytest.fixture
