@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-distribution test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -9,6 +9,7 @@ READY := .venv/ready-$(shell echo "$$(pwd) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 QUICKSTART_READY := $(subst .venv/,.venv-quickstart/,$(READY))
 EDA_READY := $(subst .venv/,.venv-eda/,$(READY))
 AWX_READY := $(subst .venv/,.venv-awx/,$(READY))
+DISTRIBUTION_READY := $(subst .venv/,.venv-distribution/,$(READY))
 PROJECT_READY := $(subst .venv/,.venv-project/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 OPENAPI_READY := $(subst .venv/,.venv-openapi/,$(READY))
@@ -23,7 +24,7 @@ CHECK := .venv/bin/python tests/tools/check.py
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
-		printf '  make %-15s %s\n' "$$target" "$$text"; done
+		printf '  make %-17s %s\n' "$$target" "$$text"; done
 
 setup: $(READY) ## Create the virtual environment of the tests
 
@@ -77,6 +78,9 @@ test-eda: java $(EDA_READY) ## Test the event source with ansible-rulebook; need
 test-awx: $(AWX_READY) ## Test the AWX files and the examples as jobs of ansible-runner
 	@.venv-awx/bin/python -m pytest -q -p no:cacheprovider --numprocesses 2 tests/awx $(ARGS)
 
+test-distribution: $(DISTRIBUTION_READY) ## Test the examples that keep a rotated key in a store, each with its rollback
+	@.venv-distribution/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider --numprocesses 2 tests/distribution $(ARGS)
+
 test-project: $(PROJECT_READY) ## Test the example project with Molecule, pytest and ansible-navigator
 	@.venv-project/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider --numprocesses 2 tests/project $(ARGS)
 
@@ -115,6 +119,7 @@ clean: ## Remove the files that the other targets created
 $(READY): $(REQUIREMENTS)
 $(QUICKSTART_READY): tests/quickstart/requirements.txt
 $(AWX_READY): tests/awx/requirements.txt tests/unit/requirements.txt
+$(DISTRIBUTION_READY): tests/distribution/requirements.txt roles/sandbox/files/requirements.txt
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
@@ -124,7 +129,7 @@ $(PROJECT_READY): tests/project/requirements.txt examples/project/requirements.t
 $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
 $(QUICKSTART_READY): SETUP := ansible-core and requests, 75 MB, once, about half a minute
-$(READY) $(QUICKSTART_READY) $(AWX_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
+$(READY) $(QUICKSTART_READY) $(AWX_READY) $(DISTRIBUTION_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) ($(SETUP))…"

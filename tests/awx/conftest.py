@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,40 +19,20 @@ sys.path[:0] = [
 ]
 
 from awx_api import Awx, fake_awx  # noqa: E402
+from installation import download_collections  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
 from workspace import temporary_workspace  # noqa: E402
 
-# PyPI's package `ansible` contains awx.awx, so that the tests do not depend on Galaxy.
-ANSIBLE = "ansible==12.3.0"
-AWX_AWX = Path(sys.prefix) / "collections"
+
+def awx_collection() -> Path:
+    """The folder of the collection awx.awx."""
+    return download_collections("12.3.0", "awx.awx")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Download awx.awx once for all test runs, before the workers start."""
-    if AWX_AWX.exists():
-        return
-    with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
-        download = [
-            "-m",
-            "pip",
-            "download",
-            "-qq",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--dest",
-            folder,
-            ANSIBLE,
-        ]
-        subprocess.run([sys.executable, *download], check=True)
-        [wheel] = Path(folder).glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(
-                folder, [name for name in archive.namelist() if name.startswith("ansible_collections/awx/")]
-            )
-        wheel.unlink()
-        Path(folder).rename(AWX_AWX)
-        Path(folder).mkdir()
+    """Download the collection before the workers start."""
+    awx_collection()
 
 
 def installed(root: Path) -> Controller:
@@ -65,7 +42,7 @@ def installed(root: Path) -> Controller:
         with workspace.start("ansible-galaxy", "collection", "build", "--output-path", str(root)) as build:
             assert build.wait() == 0
     (root / "venv").symlink_to(sys.prefix)
-    controller = Controller(root, [root / "collections", AWX_AWX])
+    controller = Controller(root, [root / "collections", awx_collection()])
     [tarball] = root.glob("*.tar.gz")
     controller.run(
         "ansible-galaxy",

@@ -143,7 +143,9 @@ def test_project_requirements_list_the_used_collections(controller: Controller) 
     listed = yaml.safe_load((examples / "collections" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     used: set[str] = set()
     for playbook in examples.rglob("*.yml"):
-        used |= set(re.findall(r"\b([a-z]+\.[a-z]+)\.[a-z_]+:?$", playbook.read_text(encoding="utf-8"), re.MULTILINE))
+        used |= set(
+            re.findall(r"\b([a-z]+\.[a-z_]+)\.[a-z0-9_]+:?$", playbook.read_text(encoding="utf-8"), re.MULTILINE)
+        )
     assert {each["name"] for each in listed} == used - {"ansible.builtin"}
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +14,13 @@ import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # tests/tools/workspace.py copies it to a path below ansible_collections.
-sys.path.insert(0, str(CHECKOUT.parents[2]))
+sys.path[:0] = [str(CHECKOUT.parents[2]), str(CHECKOUT / "tests" / "tools")]
 
+from installation import build_tarball, user_environment  # noqa: E402
 from reader import Reader  # noqa: E402
 from shell import Shell  # noqa: E402
 
 PROJECTS = yaml.safe_load((CHECKOUT / "playbooks" / "files" / "seed.yml").read_text(encoding="utf-8"))["projects"]
-REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,36 +32,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """A reader in an empty folder, who has Python, and the tarball of the collection in place of Galaxy."""
     home = tmp_path_factory.mktemp("reader")
-    real = os.environ
-    env = {
-        **{name: value for name, value in real.items() if not name.startswith(REMOVED_PREFIXES)},
+    tarball = build_tarball(home)
+    env = user_environment(
+        home,
         # One host at a time, so that the output has the order that the guides show.
-        "ANSIBLE_FORKS": "1",
-        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_NOCOLOR": "true",
-        "COLUMNS": "160",
-        "HOME": str(home),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), real["PATH"]]),
-        # pip uses the package index and the cache of the user who runs the tests.
-        "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
-        "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
-    }
-    build = [
-        sys.executable,
-        "-m",
-        "ansible",
-        "galaxy",
-        "collection",
-        "build",
-        "--output-path",
-        str(home),
-        str(CHECKOUT),
-    ]
-    subprocess.run(build, env=env, check=True, stdout=subprocess.DEVNULL)
-    [tarball] = home.glob("*.tar.gz")
+        ANSIBLE_FORKS="1",
+        ANSIBLE_INVENTORY_UNPARSED_WARNING="false",
+        ANSIBLE_LOCALHOST_WARNING="false",
+        COLLECTION_TARBALL=str(tarball),
+    )
     folder = home / "guides"
     folder.mkdir()
-    shell = Shell(folder, {**env, "COLLECTION_TARBALL": str(tarball)})
+    shell = Shell(folder, env)
     yield Reader(shell)
     shell.close()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -17,8 +16,11 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT / "tests" / "tools"))
+
+from installation import install_collection, user_environment  # noqa: E402
+
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
-REMOVED_PREFIXES = ("ANSIBLE_", "CLOUDDB_", "MOLECULE_", "PYTEST_")
 PROGRAMS = ("ansible", "check-jsonschema", "molecule", "pytest")
 
 
@@ -37,6 +39,7 @@ class Project:
             # Those of an account, which no test may use.
             "CLOUDDB_API_KEY": "key-of-the-account",
             "CLOUDDB_BASE_URL": "http://127.0.0.1:1/api/v2",
+            "NO_COLOR": "true",
             "SANDBOX_PORT": str(self.port),
         }
 
@@ -68,22 +71,6 @@ class Project:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
-def user_environment(home: Path) -> dict[str, str]:
-    """The environment of a user with this home folder, and with the programs of this virtual environment."""
-    real = os.environ
-    return {
-        **{name: value for name, value in real.items() if not name.startswith(REMOVED_PREFIXES)},
-        "ANSIBLE_NOCOLOR": "true",
-        "COLUMNS": "160",
-        "HOME": str(home),
-        "NO_COLOR": "true",
-        "PATH": os.pathsep.join([str(home / "bin"), str(Path(sys.executable).parent), real["PATH"]]),
-        # pip uses the package index and the cache of the user who runs the tests.
-        "XDG_CACHE_HOME": real.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
-        "XDG_CONFIG_HOME": real.get("XDG_CONFIG_HOME", str(Path.home() / ".config")),
-    }
-
-
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home folder of a user who installed the collection."""
@@ -94,12 +81,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             # A script's first line names the Python in the checkout, whose path may contain spaces.
             (folder / "bin" / program.name).write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
             (folder / "bin" / program.name).chmod(0o755)
-    env = user_environment(folder)
-    galaxy = ("ansible-galaxy", "collection")
-    build = (*galaxy, "build", "--output-path", str(folder), str(CHECKOUT))
-    subprocess.run(build, env=env, check=True, stdout=subprocess.DEVNULL)
-    [tarball] = folder.glob("*.tar.gz")
-    subprocess.run((*galaxy, "install", "--offline", str(tarball)), env=env, check=True, stdout=subprocess.DEVNULL)
+    install_collection(folder)
     return folder
 
 

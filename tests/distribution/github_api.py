@@ -1,0 +1,40 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake of the API of GitHub, with the Actions secrets of one repository."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from fake_service import FakeService, Request
+from nacl.public import PrivateKey, SealedBox
+
+REPOSITORY = "example/shop"
+SECRETS = f"/repos/{REPOSITORY}/actions/secrets"
+KEY_ID = "012345678912345678"
+
+
+class GithubApi(FakeService):
+    """The values of the secrets. No request returns them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: dict[str, str] = {}
+        self._private_key = PrivateKey.generate()
+
+    def respond(self, request: Request) -> tuple[int, Any]:
+        folder, _slash, name = request.path.rpartition("/")
+        if folder != SECRETS:
+            raise KeyError(request.path)
+        if request.method == "GET" and name == "public-key":
+            return 200, {"key_id": KEY_ID, "key": base64.b64encode(bytes(self._private_key.public_key)).decode()}
+        if request.method == "GET":
+            return (200, {"name": name}) if name in self.secrets else (404, {"message": "Not Found"})
+        if request.method == "PUT" and request.body["key_id"] == KEY_ID:
+            status = 204 if name in self.secrets else 201
+            encrypted = base64.b64decode(request.body["encrypted_value"], validate=True)
+            self.secrets[name] = SealedBox(self._private_key).decrypt(encrypted).decode()
+            return status, None if status == 204 else {}
+        return 422, {"message": "Bad request"}

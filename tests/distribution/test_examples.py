@@ -1,0 +1,242 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The examples rotate a key in a store as a user runs them. Each store is read without Ansible."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import SECRET, User
+from sandbox import API_KEY
+from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable
+
+WEEK = 7 * 86400
+# A line of an encrypted value.
+VALUE = re.compile(" {10}[0-9a-f]{2,80}")
+Stores = Callable[[type[Any]], Any]
+
+FAIL = """\
+---
+- name: Deploy the key to another consumer
+  ansible.builtin.fail:
+    msg: The disk is full.
+"""
+
+
+def with_failure(user: User, store: Store) -> dict[str, list[str]]:
+    """The setting by which another consumer fails once the store has the key."""
+    (user.folder / "tasks" / "fail.yml").write_text(FAIL, encoding="utf-8")
+    return {"api_key_rotation_hand_over_tasks": [store.update_tasks, "tasks/fail.yml"]}
+
+
+def prepared(user: User, store: Store) -> str:
+    """Store a key that was created by hand, and return it."""
+    secret = str(user.sandbox.api("POST", "/api_keys", {"key_name": "by hand"})["key"])
+    store.put_key(secret)
+    return secret
+
+
+def stored(user: User, store: Store) -> str:
+    """The stored key, which the service accepts."""
+    secret = store.key()
+    assert secret and user.sandbox.accepts(secret)
+    # The search for secrets finds them.
+    assert SECRET.fullmatch(secret) and SECRET.fullmatch(b64encode(secret.encode()).decode())
+    return secret
+
+
+def test_key_is_stored_and_rotated(user: User, store: Store) -> None:
+    others = store.others()
+    assert user.rotate(store).changed()
+    first = stored(user, store)
+    written = store.writes()
+    assert not user.rotate(store).changed()
+    assert store.writes() == written and store.key() == first
+
+    secrets = [first]
+    for _week in range(2):
+        # One hour less than a week, because schedules are not exact.
+        user.sandbox.advance(WEEK - 3600)
+        assert user.rotate(store).changed()
+        secrets.append(stored(user, store))
+    # Those who have not read the new key yet still use the previous one.
+    assert [user.sandbox.accepts(secret) for secret in secrets] == [False, True, True]
+    assert store.others() == others
+
+
+def test_check_mode_changes_nothing(user: User, store: Store) -> None:
+    previous, others, written = prepared(user, store), store.others(), store.writes()
+    run = user.rotate(store, "--check", "--diff")
+    assert run.status == 0
+    assert (store.key(), store.others(), store.writes()) == (previous, others, written)
+    assert user.keys(store) == []
+
+
+@pytest.mark.parametrize("kind", [VaultedVariable, KvSecret, KubernetesSecret])
+def test_failure_of_the_store_is_rolled_back(user: User, stores: Stores, kind: type[Store]) -> None:
+    store = stores(kind)
+    previous, others = prepared(user, store), store.others()
+    store.reject_writes()
+    assert user.rotate(store).status == 2
+    assert (stored(user, store), store.others()) == (previous, others)
+    assert user.keys(store) == []
+
+
+def test_key_stays_valid_if_the_rollback_fails(user: User, stores: Stores) -> None:
+    store = stores(GithubSecret)
+    previous = prepared(user, store)
+    store.reject_writes()
+    run = user.rotate(store)
+    assert run.status == 2
+    # The secret may contain the new key, because it can't be read.
+    [kept] = user.keys(store)
+    assert named_as_valid(run.output, kept)
+
+    store.api.rejects_writes = False
+    user.sandbox.advance(1)
+    # As the guide says.
+    assert user.rotate(store, "-e", "api_key_rotation_max_age=0", "-e", "api_key_rotation_keep=2").changed()
+    assert stored(user, store) != previous
+    assert user.sandbox.accepts(previous) and kept in user.keys(store)
+
+
+def test_failure_of_another_consumer_is_rolled_back(user: User, store: Store) -> None:
+    previous = prepared(user, store)
+    others, written = store.others(), store.writes()
+    run = user.rotate(store, api_key=previous, **with_failure(user, store))
+    assert run.status == 2
+    assert "Deploy the key to another consumer" in run.output
+    assert (stored(user, store), store.others()) == (previous, others)
+    assert user.keys(store) == []
+    # The new key was stored, and then the previous one; a file has its previous content.
+    assert (store.writes() == written) == isinstance(store, VaultedVariable)
+    # The next run stores a key.
+    assert user.rotate(store).changed()
+    assert stored(user, store) != previous
+
+
+def test_failed_first_rotation_leaves_no_key(user: User, store: Store) -> None:
+    others = store.others()
+    assert user.rotate(store, **with_failure(user, store)).status == 2
+    # A secret of GitHub can't be read, so it gets the key of the job.
+    assert store.key() == (None if store.is_readable else API_KEY)
+    assert store.others() == others
+    assert user.keys(store) == []
+    assert user.rotate(store).changed()
+    assert stored(user, store)
+
+
+def test_revoked_key_is_not_restored(user: User, stores: Stores) -> None:
+    for kind in (VaultedVariable, KvSecret, KubernetesSecret):
+        store = stores(kind)
+        store.put_key("a-key-that-was-revoked")
+        run = user.rotate(store, **with_failure(user, store))
+        assert run.status == 2
+        stored(user, store)
+        [kept] = user.keys(store)
+        assert named_as_valid(run.output, kept)
+
+
+def test_diff_of_the_repository_has_only_the_value(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    assert user.rotate(store).changed()
+    removed, added = store.diff()
+    assert [line[:17] for line in removed] == ["clouddb_api_key: "]
+    assert added[:2] == ["clouddb_api_key: !vault |", "          $ANSIBLE_VAULT;1.1;AES256"]
+    assert all(VALUE.fullmatch(line) for line in added[2:])
+
+    store.commit()
+    user.sandbox.advance(WEEK)
+    assert user.rotate(store).changed()
+    removed, added = store.diff()
+    assert removed and added and all(VALUE.fullmatch(line) for line in removed + added)
+    assert store.git("status", "--short") == " M group_vars/all/clouddb.yml\n"
+
+
+def test_other_password_is_rolled_back(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    content = store.file.read_bytes()
+    run = user.rotate(store, clouddb_vault_password="another password")
+    assert run.status == 2
+    assert "Check that Ansible decrypts the new key" in run.output
+    assert store.file.read_bytes() == content
+    assert user.keys(store) == []
+
+
+def test_recorded_key_survives_a_rotation_that_was_not_pushed(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    record = {"api_key_rotation_record": str(user.folder / ".clouddb.rotation")}
+    assert user.rotate(store, **record).changed()
+    store.commit()
+    pushed = stored(user, store)
+    user.sandbox.advance(WEEK)
+    assert user.rotate(store, **record).changed()
+    not_pushed = stored(user, store)
+    store.git("checkout", "--quiet", ".")
+    user.sandbox.advance(1)
+    assert user.rotate(store, **record).changed()
+    assert [user.sandbox.accepts(secret) for secret in (pushed, not_pushed, stored(user, store))] == [True] * 3
+
+
+def test_changed_secret_is_not_overwritten(user: User, stores: Stores) -> None:
+    """A change between the read and the write is a conflict, and so is one before the rollback."""
+    kv = stores(KvSecret)
+    previous = prepared(user, kv)
+    # A deleted secret has a version, but none that can be read.
+    kv.bao.client.secrets.kv.v2.delete_latest_version_of_secret(kv.path)
+    assert user.rotate(kv).status == 2
+    assert kv.key() is None and user.keys(kv) == []
+
+    kv.put_key(previous)
+    change = f"""\
+---
+- name: Change another field
+  community.hashi_vault.vault_kv2_write:
+    path: {kv.path}
+    data: "{{{{ clouddb_stored.secret | combine({{'password': 'changed'}}) }}}}"
+
+- name: Fail
+  ansible.builtin.fail:
+"""
+    (user.folder / "tasks" / "change.yml").write_text(change, encoding="utf-8")
+    run = user.rotate(kv, api_key_rotation_hand_over_tasks=[kv.update_tasks, "tasks/change.yml"])
+    assert run.status == 2
+    assert kv.others() == {"password": "changed"}
+    assert stored(user, kv) != previous
+    [kept] = user.keys(kv)
+    assert named_as_valid(run.output, kept)
+
+
+def test_conflict_in_kubernetes_is_rolled_back(user: User, stores: Stores) -> None:
+    store = stores(KubernetesSecret)
+    previous = prepared(user, store)
+    store.api.before_write = lambda: store.api.put("default", "clouddb", password="changed")
+    assert user.rotate(store).status == 2
+    assert (store.key(), store.others()) == (previous, {"password": "changed"})
+    assert user.keys(store) == []
+
+    # The module does not fail if the secret was created in the meantime.
+    store.api.secrets.clear()
+    assert user.rotate(store).status == 2
+    assert (store.key(), store.others()) == (None, {"password": "changed"})
+    assert user.keys(store) == []
+
+
+def test_key_stays_valid_without_a_rollback(user: User, stores: Stores) -> None:
+    store = stores(GithubSecret)
+    prepared(user, store)
+    run = user.rotate(store, api_key_rotation_take_back_tasks=[], **with_failure(user, store))
+    assert run.status == 2
+    stored(user, store)
+    [kept] = user.keys(store)
+    assert named_as_valid(run.output, kept)
+
+
+def named_as_valid(output: str, key_id: int) -> bool:
+    """Whether the message of a failure says that this key is still valid."""
+    return re.search(rf"\b{key_id}\b[^.]*\bvalid\b", output) is not None
