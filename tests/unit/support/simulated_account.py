@@ -5,17 +5,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    NotFound,
+    ServiceUnreachable,
+    StatusError,
+    Unauthorized,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 ADMIN_SECRET = "secret-of-the-administrator"
+# How a request can fail: it never arrives, the service rejects it without saying whether it acted, or its response is lost.
+FAULTS = ("refused", "error", "lost")
 
 
 class SimulatedAccount:
@@ -25,6 +33,8 @@ class SimulatedAccount:
         self.clock = FakeClock()
         self.keys: dict[int, dict[str, Any]] = {}
         self.secrets: dict[int, str] = {}
+        # Called before each request; returns how it fails, None if it does not.
+        self.before_request: Callable[[], str | None] | None = None
         self._ids = 0
         self.create("administrator", ADMIN_SECRET)
 
@@ -76,17 +86,39 @@ class SimulatedClient:
 
     def get(self, *segments: str | int) -> Response:
         assert segments == ("api_keys",)
-        self.account.use(self.connection.api_key)
-        return self._response("GET", [dict(key) for key in self.account.keys.values()])
+        return self._send("GET", lambda: [dict(key) for key in self.account.keys.values()])
+
+    def post(self, *segments: str | int, body: Mapping[str, Any]) -> Response:
+        assert segments == ("api_keys",)
+
+        def create() -> dict[str, Any]:
+            key_id, secret = self.account.create(body["key_name"])
+            return {"id": key_id, "key": secret}
+
+        return self._send("POST", create)
 
     def delete(self, *segments: str | int) -> Response:
         path, key_id = segments
         assert path == "api_keys"
-        self.account.use(self.connection.api_key)
-        key = self.account.keys.pop(int(key_id), None)
-        if key is None:
-            raise NotFound("not found", "DELETE", f"/api_keys/{key_id}", 1, "request", 404, {})
-        return self._response("DELETE", {**key, "revoked": True})
 
-    def _response(self, method: str, json: Any) -> Response:
-        return Response(json, method, "/api_keys", 1, "request")
+        def revoke() -> dict[str, Any]:
+            key = self.account.keys.pop(int(key_id), None)
+            if key is None:
+                raise NotFound("not found", "DELETE", f"/api_keys/{key_id}", 1, "request", 404, {})
+            return {**key, "revoked": True}
+
+        return self._send("DELETE", revoke)
+
+    def _send(self, method: str, act: Callable[[], Any]) -> Response:
+        """The response to a request. Raises Unauthorized, what C(act) raises, and the error of a planned fault."""
+        request = (method, "/api_keys", 1, "request")
+        fault = self.account.before_request() if self.account.before_request else None
+        if fault == "refused":
+            raise ServiceUnreachable("not sent", *request, sent=False, transient=True)
+        if fault == "error":
+            raise StatusError("internal error", *request, 500, {})
+        self.account.use(self.connection.api_key)
+        json = act()
+        if fault == "lost":
+            raise ServiceUnreachable("response lost", *request, sent=True, transient=True)
+        return Response(json, *request)

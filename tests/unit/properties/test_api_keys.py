@@ -1,0 +1,260 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_key keeps its promises whatever fails, and whatever other tasks do between its requests.
+
+Several hosts run tasks for one key name. Each request of a task can fail, before or after the service has acted, and
+before each of them another task can run from start to end.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (
+    ADMIN_SECRET,
+    FAULTS,
+    SimulatedAccount,
+)
+
+NAME = "deploy"
+# Each host has a file in a folder of its own; the third one has none.
+HOSTS = ("web1", "web2")
+FILES = (*HOSTS, None)
+# Enough for the longest task: list, create, list, verify, and revoke several keys.
+MAX_REQUESTS = 9
+
+faults = st.lists(st.sampled_from([None, None, None, *FAULTS]), max_size=MAX_REQUESTS)
+regenerate = st.sampled_from(["never", "if_lost", "always"])
+
+
+class Other(NamedTuple):
+    """A task that runs from start to end before the request with this number of another task."""
+
+    position: int
+    state: str
+    file: str | None
+    regenerate: str
+
+
+others = st.lists(
+    st.builds(
+        Other,
+        st.integers(0, MAX_REQUESTS - 1),
+        st.sampled_from(["present", "absent"]),
+        st.sampled_from(FILES),
+        regenerate,
+    ),
+    max_size=2,
+)
+
+
+class Tasks(RuleBasedStateMachine):
+    """An account, hosts with files, and what the tasks have reported."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="clouddb-tasks-")
+        self.folder = Path(self._folder.name)
+        for host in HOSTS:
+            (self.folder / host).mkdir()
+        self.account = SimulatedAccount()
+        # The ids of keys that somebody knows about: from a result, a message, or because they were not created by a task.
+        self.reported: set[int] = set()
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    def active(self) -> list[int]:
+        """The ids of the keys with the name."""
+        return [key_id for key_id, key in self.account.keys.items() if key["name"] == NAME]
+
+    def path(self, file: str) -> Path:
+        return self.folder / file / "deploy.key"
+
+    def secret_in(self, file: str) -> str | None:
+        path = self.path(file)
+        return path.read_text(encoding="utf-8") if path.exists() else None
+
+    def holds_valid_secret(self, file: str | None) -> bool:
+        return file is not None and self.account.is_active(self.secret_in(file))
+
+    def run(self, state: str, file: str | None, when_exists: str) -> dict[str, Any]:
+        """The result of a task, which has C(msg) if it failed; remembers which keys it has reported."""
+        if file is None and when_exists == "if_lost":
+            when_exists = "never"
+        params = {
+            "state": state,
+            "name": NAME,
+            "id": None,
+            "dest": str(self.path(file)) if file and state == "present" else None,
+            "regenerate": when_exists,
+            "allow_multiple": True,
+        }
+        before = set(self.active())
+        # A task that replaces a key may authenticate with it.
+        own = self.secret_in("web1")
+        secret = own if own and state == "present" and self.account.is_active(own) else ADMIN_SECRET
+        try:
+            result = api_key.run(params, self.account.client(secret), False, lambda path: False)
+        except ClouddbError as error:
+            result = error.as_result()
+        if result.get("api_key"):
+            self.reported.add(result["api_key"]["id"])
+        failure = result.get("failure", {})
+        self.reported.update(failure.get("key_ids", []))
+        if "keys could not be listed" in result.get("msg", ""):
+            # The message says how to find the key whose id is not known.
+            self.reported.update(set(self.active()) - before)
+        return result
+
+    def run_disturbed(
+        self, state: str, file: str | None, when_exists: str, planned: list[str | None], during: list[Other]
+    ) -> dict[str, Any]:
+        """The result of a task with faults in its requests, during which other tasks run."""
+        number = -1
+
+        def before_request() -> str | None:
+            nonlocal number
+            number += 1
+            current = number
+            for other in during:
+                # Tasks that share a file run one after the other.
+                if other.position == current and (file is None or other.file != file):
+                    self.account.before_request = None
+                    self.run(other.state, other.file, other.regenerate)
+                    self.account.before_request = before_request
+            return planned[current] if current < len(planned) else None
+
+        self.account.before_request = before_request
+        try:
+            return self.run(state, file, when_exists)
+        finally:
+            self.account.before_request = None
+
+    @rule(file=st.sampled_from(FILES), when_exists=regenerate)
+    def present(self, file: str | None, when_exists: str) -> None:
+        before = self.active()
+        was_valid = self.holds_valid_secret(file)
+        result = self.run("present", file, when_exists)
+        after = self.active()
+        if "msg" in result:
+            assert result["failure"]["kind"] == "secret_unavailable"
+            assert before and file and when_exists == "never" and not was_valid
+            assert after == before
+            return
+        if before and (
+            when_exists == "never"
+            or (was_valid and when_exists == "if_lost")
+            or (file is None and when_exists != "always")
+        ):
+            assert after == before and not result["changed"]
+        else:
+            assert after == [result["api_key"]["id"]] and result["changed"]
+        if file:
+            assert "key" not in result
+            assert self.holds_valid_secret(file)
+        elif result["changed"]:
+            assert self.account.is_active(result["key"])
+
+    @rule()
+    def absent(self) -> None:
+        before = self.active()
+        result = self.run("absent", None, "never")
+        assert "msg" not in result and not self.active()
+        assert [key["id"] for key in result["revoked"]] == before and result["changed"] == bool(before)
+
+    @rule(
+        state=st.sampled_from(["present", "present", "absent"]),
+        file=st.sampled_from(FILES),
+        when_exists=regenerate,
+        planned=faults,
+    )
+    def run_with_faults(self, state: str, file: str | None, when_exists: str, planned: list[str | None]) -> None:
+        before = self.active()
+        content = self.secret_in(file) if file else None
+        was_valid = self.holds_valid_secret(file)
+        result = self.run_disturbed(state, file, when_exists, planned, [])
+        if state == "present":
+            if "msg" not in result:
+                assert self.active()
+                if file:
+                    assert self.holds_valid_secret(file)
+            if was_valid:
+                assert self.holds_valid_secret(file)
+            if file and self.secret_in(file) != content:
+                assert self.holds_valid_secret(file)
+            if file is None and result.get("key"):
+                assert self.account.is_active(result["key"])
+        elif "msg" not in result:
+            assert not self.active()
+            assert [key["id"] for key in result["revoked"]] == before
+
+    @precondition(lambda self: not self.active())
+    @rule(file=st.sampled_from(FILES), position=st.integers(1, 3), other_file=st.sampled_from(FILES))
+    def race(self, file: str | None, position: int, other_file: str | None) -> None:
+        """Two tasks create the key at the same time."""
+        others = [Other(position, "present", other_file, "never")]
+        result = self.run_disturbed("present", file, "never", [], others)
+        assert len(self.active()) == 1
+        assert result["failure"]["kind"] == "secret_unavailable" if "msg" in result else result["api_key"]
+
+    @rule(
+        state=st.sampled_from(["present", "present", "absent"]),
+        file=st.sampled_from(FILES),
+        when_exists=regenerate,
+        planned=faults,
+        during=others,
+    )
+    def run_beside_others(
+        self, state: str, file: str | None, when_exists: str, planned: list[str | None], during: list[Other]
+    ) -> None:
+        self.run_disturbed(state, file, when_exists, planned, during)
+
+    # What else happens
+
+    @rule()
+    def create_by_hand(self) -> None:
+        key_id, _secret = self.account.create(NAME)
+        self.reported.add(key_id)
+
+    @rule(number=st.integers(0, 3))
+    def revoke_by_hand(self, number: int) -> None:
+        for key_id in self.active()[number : number + 1]:
+            del self.account.keys[key_id]
+
+    @rule(file=st.sampled_from(HOSTS), content=st.sampled_from(["", "garbage", None]))
+    def edit(self, file: str, content: str | None) -> None:
+        path = self.path(file)
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_text(content, encoding="utf-8")
+
+    @rule(seconds=st.sampled_from([1, 3600]))
+    def wait(self, seconds: int) -> None:
+        self.account.clock.elapsed += seconds
+
+    @invariant()
+    def every_key_was_reported(self) -> None:
+        assert set(self.active()) <= self.reported
+
+    @invariant()
+    def other_keys_are_unchanged(self) -> None:
+        assert self.account.is_active(ADMIN_SECRET)
+
+    @invariant()
+    def nothing_else_is_in_the_folder(self) -> None:
+        files = {path.name for path in self.folder.glob("*/*")}
+        assert all(name == "deploy.key" or name.endswith(".lock") for name in files)
+
+
+TestTasks: Callable[..., Any] = Tasks.TestCase
