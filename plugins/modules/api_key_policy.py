@@ -128,7 +128,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 findings:
-  description: What violates the policy, sorted by the name of the key. A key can have several findings.
+  description: What violates the policy, sorted by kind and name. A key can have several findings.
   returned: success
   type: list
   elements: dict
@@ -157,10 +157,10 @@ findings:
       returned: always
       sample: deploy-web1
     message:
-      description: The finding as a sentence, with the owner and the reason of the entry in O(allowed).
+      description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
       type: str
       returned: always
-      sample: "deploy-web1 (id 165431) was created 97 days ago, longer than max_age of 90 days. Owner: platform team."
+      sample: "deploy-web1 (id 165431) was created 97 days ago, longer than max_age of 90 days. Owner: platform team. It was revoked."
     owner:
       description: C(owner) of the entry in O(allowed).
       type: str
@@ -189,12 +189,12 @@ findings:
         - V(reported) otherwise.
       type: str
       returned: always
-      sample: kept
+      sample: revoked
     kept_because:
       description: Why the key is not revoked, as a sentence. V(null) unless C(outcome) is V(kept).
       type: str
       returned: always
-      sample: It was created or used within the grace period of 1 hour.
+      sample: null
 checked:
   description: Kinds of findings that the options check.
   returned: success

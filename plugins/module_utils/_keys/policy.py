@@ -73,7 +73,7 @@ class Finding(NamedTuple):
 
 
 class Review(NamedTuple):
-    """The findings, sorted by name, and why keys must not be revoked whatever the findings (sentences, by key id)."""
+    """The findings, sorted by kind and name, and why keys must not be revoked whatever the findings (sentences, by key id)."""
 
     findings: list[Finding]
     protected: dict[int, str]
@@ -114,7 +114,7 @@ def review(keys: Sequence[Key], policy: Policy, now: datetime) -> Review:
     protected = {key["id"]: reason for key in keys if (reason := _reason_to_protect(key, policy, now))}
     order = {kind: position for position, kind in enumerate(KINDS)}
     return Review(
-        sorted(findings, key=lambda each: (each.name, each.key["id"] if each.key else 0, order[each.kind])), protected
+        sorted(findings, key=lambda each: (order[each.kind], each.name, each.key["id"] if each.key else 0)), protected
     )
 
 

@@ -51,7 +51,7 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
     progress = _Progress([], {}, set())
     due = found.due(revocation.kinds) if revocation else []
     revocable, warnings = _revocable(client, due, found, progress)
-    result = partial(_result, keys, policy, revocation, found, progress)
+    result = partial(_result, keys, policy, revocation, found, progress, check_mode)
     if revocation and check_mode:
         progress.revoked.extend({**key, "revoked": True} for key in revocable[: revocation.limit])
     elif revocation:
@@ -148,7 +148,12 @@ def _warning_of_limit(revocation: Revocation, revocable: Sequence[Key], progress
 
 
 def _result(
-    keys: Sequence[Key], policy: Policy, revocation: Revocation | None, found: Review, progress: _Progress
+    keys: Sequence[Key],
+    policy: Policy,
+    revocation: Revocation | None,
+    found: Review,
+    progress: _Progress,
+    check_mode: bool,
 ) -> Result:
     kinds = revocation.kinds if revocation else ()
     revoked = {key["id"] for key in progress.revoked}
@@ -156,7 +161,7 @@ def _result(
     left = {finding.key["id"] for finding in found.findings if finding.key and finding.kind in kinds}
     return {
         "changed": bool(revoked),
-        "findings": [_finding_as_dict(finding, kinds, revoked, progress) for finding in found.findings],
+        "findings": [_finding_as_dict(finding, kinds, revoked, progress, check_mode) for finding in found.findings],
         "checked": policy.checked(),
         "summary": {kind: counts[kind] for kind in KINDS},
         "revoked": progress.revoked,
@@ -169,24 +174,24 @@ def _result(
 
 
 def _finding_as_dict(
-    finding: Finding, kinds: Collection[str], revoked: Collection[int], progress: _Progress
+    finding: Finding, kinds: Collection[str], revoked: Collection[int], progress: _Progress, check_mode: bool
 ) -> dict[str, Any]:
     key, entry = finding.key or {}, finding.allowed
     key_id = key.get("id")
     kept_because = None
+    outcome, text = "reported", ""
     if key_id in revoked:
-        outcome = "revoked"
+        outcome, text = "revoked", " It would be revoked." if check_mode else " It was revoked."
     elif key_id in progress.gone:
-        outcome = "gone"
+        outcome, text = "gone", f" {ANOTHER_REVOKED}"
     elif key_id is not None and finding.kind in kinds:
-        outcome, kept_because = "kept", progress.kept.get(key_id)
-    else:
-        outcome = "reported"
+        outcome, kept_because = "kept", progress.kept[key_id]
+        text = f" It {'would not be' if check_mode else 'was not'} revoked. {kept_because}"
     return {
         "kind": finding.kind,
         "key_id": key_id,
         "name": finding.name,
-        "message": finding.message,
+        "message": finding.message + text,
         "owner": entry.owner if entry else None,
         "reason": entry.reason if entry else None,
         "created_at": key.get("created_at"),
