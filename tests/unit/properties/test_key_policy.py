@@ -25,13 +25,15 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_account im
 
 ADMIN = 1
 NAMES = ("declared", "one-of-1", "one-of-2", "other", "administrator")
+# The requests of a run before those for each key: a list, and three that show which keys are in use.
+LISTS_BEFORE = 4
 ALLOWED = [{"name": "declared"}, {"name": "one-of-*", "max_keys": 3}]
 
 names = st.sampled_from(NAMES)
 numbers = st.integers(0, 9)
 ages = st.sampled_from([None, 60, 7200, "2d"])
-# What others do before a request of the task: use, create or revoke a key, or let time pass; or an error.
-actions = st.tuples(st.sampled_from(["use", "create", "revoke", "wait", "error"]), numbers, names)
+# What others do before a request of the task: use one key or all, create or revoke one, or let time pass; or an error.
+actions = st.tuples(st.sampled_from(["use", "use all", "create", "revoke", "wait", "error"]), numbers, names)
 
 
 class Account(SimulatedAccount):
@@ -108,13 +110,14 @@ class KeyPolicy(RuleBasedStateMachine):
     # A run
 
     @rule(
-        kinds=st.sets(st.sampled_from(REVOCABLE_KINDS), min_size=1),
+        kinds=st.just(set(REVOCABLE_KINDS)) | st.sets(st.sampled_from(REVOCABLE_KINDS), min_size=1),
         max_age=ages,
         max_idle=ages,
         max_keys=st.sampled_from([None, 2, 5]),
         grace=st.sampled_from([0, 60, 3600]),
         limit=st.integers(1, 4),
-        meanwhile=st.lists(actions, max_size=12),
+        undisturbed=st.integers(0, LISTS_BEFORE + 3),
+        meanwhile=st.lists(actions, max_size=8),
     )
     def enforce(
         self,
@@ -124,11 +127,12 @@ class KeyPolicy(RuleBasedStateMachine):
         max_keys: int | None,
         grace: int,
         limit: int,
+        undisturbed: int,
         meanwhile: list[tuple[str, int, str]],
     ) -> None:
         account = self.account
         account.revoked.clear()
-        account.others = [self.action(*each) for each in meanwhile]
+        account.others = [lambda: None] * undisturbed + [self.action(*each) for each in meanwhile]
         params = {
             "allowed": ALLOWED,
             "max_age": max_age,
@@ -157,6 +161,7 @@ class KeyPolicy(RuleBasedStateMachine):
 
         return {
             "use": lambda: self.use(number),
+            "use all": lambda: [self.use(position) for position in range(len(self.account.keys))] and None,
             "create": lambda: self.create(name, number > 5),
             "revoke": lambda: self.revoke(number),
             "wait": lambda: self.wait(number),

@@ -37,18 +37,21 @@ REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke"}
 
 
 class Account(SimulatedAccount):
-    """An account in which something happens immediately before a request of the task, by the number of the request."""
+    """An account in which something happens before a request of the task, by its number, and after each authentication."""
 
     def __init__(self) -> None:
         super().__init__()
         self.requests = 0
         self.before: dict[int, Callable[[], None]] = {}
+        self.after: Callable[[], None] = lambda: None
 
     def use(self, secret: str) -> None:
         if secret == ADMIN_SECRET:
             self.requests += 1
             self.before.get(self.requests, lambda: None)()
         super().use(secret)
+        if secret == ADMIN_SECRET:
+            self.after()
 
     def add(self, name: str, is_used: bool = True) -> int:
         """The id of a new key, created an hour after the last."""
@@ -140,6 +143,15 @@ def test_revokes_all_but_the_own_key(account: Account, grace: str) -> None:
     assert messages[3].endswith("matches no name that the policy allows. It was revoked.")
     assert "administrator (id 1)" in messages[ADMIN] and "It was not revoked. It was " in messages[ADMIN]
     assert predicted["findings"][-1]["message"].endswith("It would be revoked.")
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_own_key_is_kept_if_another_key_is_always_used_later(account: Account, check_mode: bool) -> None:
+    """Without a grace period, only the lists show that the own key is in use."""
+    account.after = lambda: account.use(account.secrets[2])
+    result = account.run(check_mode, **REVOKE, grace="0")
+    assert [key["id"] for key in result["revoked"]] == LAPTOPS
+    assert reasons(result)[ADMIN].startswith("It was used within the last seconds: it is the key that this task")
 
 
 def test_second_run_is_unchanged(account: Account) -> None:
