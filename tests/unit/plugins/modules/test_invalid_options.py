@@ -317,7 +317,7 @@ def test_message_about_an_unsupported_option_omits_internal_options(
         (api_key, {"name": "deploy", "regenerate": "sometimes"}, ["regenerate must be one of: never, if_lost, always"]),
         (api_key, {"state": "absent", "id": "seven"}, ["'id'", "int"]),
         (api_key_policy, {"revoke_kinds": ["missing"]}, ["revoke_kinds", "unknown, expired, idle, never_used"]),
-        (api_key_policy, {"allowed": ["deploy"]}, ["allowed", "dict"]),
+        (api_key_policy, {"allowed": ["deploy"]}, ["dictionary requested"]),
         (api_key_policy, {"allowed": [{"owner": "Ann"}]}, ["name", "allowed"]),
         (project_info, {"page_size": "many"}, ["'page_size'", "int"]),
         (project_info, {"query": "a word"}, ["'query'", "dict"]),
