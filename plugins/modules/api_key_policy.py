@@ -287,14 +287,14 @@ def main() -> None:
                 "elements": "dict",
                 "options": {
                     "name": {"type": "str", "required": True},
-                    "max_keys": {"type": "int"},
+                    "max_keys": {"type": "int", "no_log": False},
                     "owner": {"type": "str"},
                     "reason": {"type": "str"},
                 },
             },
             max_age={"type": "raw"},
             max_idle={"type": "raw"},
-            max_keys={"type": "int"},
+            max_keys={"type": "int", "no_log": False},
             action={"type": "str", "choices": ["report", "revoke"], "default": "report"},
             revoke_kinds={
                 "type": "list",
