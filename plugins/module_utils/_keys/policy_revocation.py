@@ -111,7 +111,6 @@ def _revoke(
             revocation_result = None if reason else revoke_key(client, key)
         except RequestFailed as error:
             ids = [other["id"] for other in remaining]
-            progress.kept.update(dict.fromkeys(ids, NOT_REACHED))
             problem = not_revoked(ids, error) if is_listed else f"{numbered(ids)} could not be revoked."
             raise OrphanedKey(f"{problem} Run the task again.", ids, error, result()) from error
         if revocation_result:
@@ -185,7 +184,7 @@ def _finding_as_dict(
     elif key_id in progress.gone:
         outcome, text = "gone", f" {ANOTHER_REVOKED}"
     elif key_id is not None and finding.kind in kinds:
-        outcome, kept_because = "kept", progress.kept[key_id]
+        outcome, kept_because = "kept", progress.kept.get(key_id, NOT_REACHED)
         text = f" It {'would not be' if check_mode else 'was not'} revoked. {kept_because}"
     return {
         "kind": finding.kind,

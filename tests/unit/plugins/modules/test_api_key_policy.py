@@ -286,6 +286,16 @@ def test_error_of_each_request(account: Account, number: int, error: RequestFail
         assert ("could not be revoked" in str(raised.value)) is not may_be_revoked
 
 
+def test_error_before_the_limit_is_reached(account: Account) -> None:
+    """The error names the keys that the task would have revoked, the result all that remain."""
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(ADMIN) and None
+    with pytest.raises(OrphanedKey) as raised:
+        account.run(**REVOKE, max_revocations=1)
+    assert raised.value.details["key_ids"] == [3]
+    assert raised.value.result["left"] == [ADMIN, *LAPTOPS]
+    assert reasons(raised.value.result)[7] == "The task failed before it could be revoked."
+
+
 def test_lost_response_to_a_revocation_is_a_success_if_the_key_is_gone(account: Account) -> None:
     def revoke_and_lose_the_response() -> None:
         account.keys.pop(3)
