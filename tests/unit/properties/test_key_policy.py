@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
@@ -76,6 +76,13 @@ class KeyPolicy(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.account = Account()
+
+    @initialize(of_names=st.lists(names, min_size=4, max_size=8))
+    def age_keys(self, of_names: list[str]) -> None:
+        """Most runs revoke keys only if there are some that nobody has used for long."""
+        for position, name in enumerate(of_names):
+            self.create(name, position % 3 > 0)
+        self.wait(300_000)
 
     # What others do
 
