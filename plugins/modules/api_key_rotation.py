@@ -202,10 +202,10 @@ from datetime import timedelta
 from typing import Any
 
 from ..module_utils._http.client import Client
-from ..module_utils._keys.api import list_keys
+from ..module_utils._keys.api import list_keys, time_of_list
 from ..module_utils._keys.evidence import evidence_by_consumer, run_name
 from ..module_utils._keys.revocation import revoke, withdraw
-from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign, time_of_list
+from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import MAX_AGE, duration, integer, not_blank
 

@@ -58,11 +58,21 @@ def keys_named(client: Client, name: str) -> list[Key]:
     return [key for key in list_keys(client) if key.get("name") == name]
 
 
-def _creation_order(key: Key) -> tuple[datetime, int]:
+def time_of(key: Key, field: str) -> datetime | None:
+    """The key's C(created_at) or C(last_used_at); None if it is missing, null, empty or malformed."""
     try:
-        return parse_timestamp(key["created_at"]), key["id"]
+        return parse_timestamp(key[field])
     except (KeyError, ValueError, AttributeError):
-        return datetime.max.replace(tzinfo=timezone.utc), key["id"]
+        return None
+
+
+def time_of_list(listed: Sequence[Key], now: datetime) -> datetime:
+    """The time by the clock that sets created_at: that of the latest use of a key, which was the list request itself."""
+    return max(filter(None, (time_of(key, "last_used_at") for key in listed)), default=now)
+
+
+def _creation_order(key: Key) -> tuple[datetime, int]:
+    return time_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
 
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:

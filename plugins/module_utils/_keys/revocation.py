@@ -14,8 +14,9 @@ from .._http.client import Client
 from .api import Key, not_revoked, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
 from .evidence import Evidence, RotationRefused
+from .in_use import keys_in_use
 from .record import COMMITTED, checksum
-from .rotation import Rotation, keys_in_use, remaining_grace_period, surplus
+from .rotation import Rotation, remaining_grace_period, surplus
 
 # The Date header has a resolution of one second.
 CLOCK_TOLERANCE = timedelta(seconds=2)
@@ -42,7 +43,8 @@ def revoke(
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older = surplus(keys if key_id is None else keys[:-1], keep)
-    in_use, is_own_key_known = keys_in_use(client, rotation) if older else (set(), True)
+    own = rotation.recorded_with(client.connection.api_key)
+    in_use, is_own_key_known = keys_in_use(client, own) if older else (set(), True)
     revocable = [key for key in older if is_own_key_known and key["id"] not in in_use]
     result: Result = {
         "changed": bool(revocable),

@@ -13,15 +13,14 @@ from typing import NamedTuple
 from .._errors import InvalidOption
 from .._http.client import Client
 from .._timestamps import parse_timestamp
-from .api import Key, list_keys, numbered
+from .api import Key, numbered
 from .ensure import Result
 from .evidence import Evidence, RotationRefused, recorded_keys
+from .in_use import keys_in_use
 from .record import KnownKey, checksum, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
-# The interval between the lists of keys that show which keys are in use, in seconds.
-LIST_INTERVAL = 1.0
 
 
 class Rotation(NamedTuple):
@@ -46,6 +45,10 @@ class Rotation(NamedTuple):
         active = {key["id"] for key in self.keys}
         recorded = recorded_keys(self.evidence.values())
         return {key_id: key for key_id, key in recorded.items() if key_id in active}
+
+    def recorded_with(self, secret: str) -> set[int]:
+        """The ids of the keys that are recorded with the checksum of this secret."""
+        return {key_id for key_id, key in self.recorded().items() if key.sha256 == checksum(secret)}
 
     def expected(self) -> list[str]:
         """Every consumer that may hold one of the keys, or is to hold the next one."""
@@ -80,12 +83,6 @@ def split_foreign(keys: Sequence[Key], evidence: Mapping[str, Evidence]) -> tupl
     recorded = recorded_keys(evidence.values())
     foreign = [key for key in keys if key.get("last_used_at") and key["id"] not in recorded]
     return [key for key in keys if key not in foreign], foreign
-
-
-def time_of_list(listed: Sequence[Key], now: datetime) -> datetime:
-    """The time by the clock that sets created_at: that of the latest use of a key, which was the list request itself."""
-    uses = [parse_timestamp(key["last_used_at"]) for key in listed if isinstance(key.get("last_used_at"), str)]
-    return max(uses, default=now)
 
 
 def plan(
@@ -186,32 +183,11 @@ def _reason_for_new_key(
     # One of several places may have used the key before the others had it. If it is the key that this task authenticates
     # with, and the only one in use, it is deployed.
     if older:
-        in_use, is_own_key_known = keys_in_use(client, rotation)
+        in_use, is_own_key_known = keys_in_use(client, rotation.recorded_with(client.connection.api_key))
         others = [key for key in older if key["id"] not in in_use]
         if is_own_key_known and others and in_use != {newest["id"]}:
             return f"older keys are still valid, so the deployment of key {newest['id']} may be incomplete"
     return ""
-
-
-def keys_in_use(client: Client, rotation: Rotation) -> tuple[set[int], bool]:
-    """The ids of keys that are used now, and whether the one that this task authenticates with is surely among them.
-
-    A recorded key is known by the checksum of its secret. The service does not say which key a request was sent with,
-    but when each key was last used: without records, a key whose last use changes with every list is this task's own,
-    unless the service records uses late.
-    """
-    own_checksum = checksum(client.connection.api_key)
-    own = {key_id for key_id, key in rotation.recorded().items() if key.sha256 == own_checksum}
-    lists = []
-    for position in range(3):
-        if position:
-            client.clock.sleep(LIST_INTERVAL)
-        lists.append({key["id"]: key.get("last_used_at") for key in list_keys(client)})
-    first, then = (
-        {key_id for key_id, used_at in later.items() if earlier.get(key_id) != used_at}
-        for earlier, later in zip(lists, lists[1:])
-    )
-    return first | then | own, bool(first & then) or bool(own)
 
 
 def remaining_grace_period(grace_period: float, rotation: Rotation, now: datetime) -> float:

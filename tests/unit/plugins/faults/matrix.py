@@ -197,7 +197,7 @@ COLUMNS = {
     "absent": "``api_key``, DELETE",
     "create": "``api_request`` with ``find``, POST",
     "delete": "``api_request`` with ``find``, DELETE",
-    "reads": "``api_key_info``, ``project_info``, ``operation_info``, ``projects``",
+    "reads": "``api_key_info``, ``api_key_policy`` (list), ``project_info``, ``operation_info``, ``projects``",
     "first_poll": "``operation_wait``, first poll",
     "later_poll": "``operation_wait``, later poll",
 }

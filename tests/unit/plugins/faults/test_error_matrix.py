@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.backoff impo
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_key_policy,
     api_request,
     operation_info,
     operation_wait,
@@ -112,6 +113,7 @@ COLUMNS = {
     "api_request create": Column("create", request("POST"), "POST"),
     "api_request delete": Column("delete", request("DELETE"), "DELETE"),
     "api_key_info": Column("reads", task(api_key_info)),
+    "api_key_policy": Column("reads", task(api_key_policy)),
     "project_info": Column("reads", task(project_info)),
     "operation_info": Column("reads", task(operation_info, project_id=SHOP)),
     "projects": Column("reads", inventory),

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_key_policy,
     operation_info,
     operation_wait,
     project_info,
@@ -29,6 +30,7 @@ SHOP = "wispy-lake-12345678"
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
+    (api_key_policy, {}),
     (project_info, {}),
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),

@@ -1,0 +1,79 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter plugin that converts the findings of a key policy to SARIF."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: api_key_policy_sarif
+short_description: SARIF log of an API key policy's findings
+version_added: 1.1.0
+description:
+  - Converts the findings of M(clouddb.control.api_key_policy) to a log in SARIF 2.1.0, which security dashboards read.
+  - The log has a rule for each kind of findings, and a result for each finding on a key that was not revoked. C(unknown) and C(missing) are
+    errors, the others are warnings.
+  - The location of a result is logical, C(api_keys/) and the id of the key. Its fingerprint stays the same in later runs.
+  - Characters of names that cannot be displayed are escaped.
+author:
+  - clouddb.control contributors (@clouddb)
+options:
+  _input:
+    description:
+      - Result of M(clouddb.control.api_key_policy).
+    type: dict
+    required: true
+seealso:
+  - module: clouddb.control.api_key_policy
+  - plugin: clouddb.control.api_key_policy_junit
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Report keys that violate the policy
+  clouddb.control.api_key_policy:
+    max_age: 90d
+  register: policy
+
+- name: Write the findings to a file for CI
+  ansible.builtin.copy:
+    dest: "{{ playbook_dir }}/keys.sarif"
+    content: "{{ policy | clouddb.control.api_key_policy_sarif }}"
+    mode: "0600"
+"""
+
+RETURN = r"""
+_value:
+  description: The log as JSON.
+  type: str
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible.utils.unsafe_proxy import wrap_var
+
+from ..module_utils._untrusted import displayable
+from ..plugin_utils._policy.kinds import INVALID_INPUT
+from ..plugin_utils._policy.sarif import sarif_log
+
+
+def api_key_policy_sarif(result: Any) -> Any:
+    """The JSON, marked as unsafe so that values of the service are never rendered as templates."""
+    try:
+        return wrap_var(json.dumps(sarif_log(result), indent=2))
+    except INVALID_INPUT as error:
+        raise AnsibleFilterError(
+            f"api_key_policy_sarif: the input must be the result of clouddb.control.api_key_policy: {displayable(error)}"
+        ) from error
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"api_key_policy_sarif": api_key_policy_sarif}

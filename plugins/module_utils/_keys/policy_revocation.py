@@ -1,0 +1,205 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reports which keys violate a policy, and revokes them where the task asks for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from typing import Any, Callable, NamedTuple
+
+from .._errors import RequestFailed
+from .._http.client import Client
+from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, revoke_key, time_of_list
+from .ensure import Result
+from .in_use import keys_in_use
+from .policy import KINDS, Finding, Policy, Review, label, review
+
+IN_USE = (
+    "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
+    "Switch to another key, then run the task again."
+)
+OWN_KEY_UNKNOWN = "The service does not show which key this task authenticates with, and this may be that key."
+COMPLIES = "When the keys were listed again, it no longer violated the policy."
+ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
+NOT_REACHED = "The task failed before it could be revoked."
+
+
+class Revocation(NamedTuple):
+    """What may be revoked: keys with findings of C(kinds), at most C(limit) keys."""
+
+    kinds: Collection[str]
+    limit: int
+
+
+class _Progress(NamedTuple):
+    """What has become of the keys: revocation results, why keys were kept (by id), and ids of those that others have revoked."""
+
+    revoked: list[Key]
+    kept: dict[int, str]
+    gone: set[int]
+
+
+def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, check_mode: bool) -> Result:
+    """Compare the account's keys with the policy, and revoke keys unless C(revocation) is None.
+
+    Returns the result of the module api_key_policy. Raises OrphanedKey, with the result so far, and what Client raises.
+    """
+    keys, found = _review(client, policy)
+    progress = _Progress([], {}, set())
+    due = found.due(revocation.kinds) if revocation else []
+    revocable, warnings = _revocable(client, due, found, progress)
+    result = partial(_result, keys, policy, revocation, found, progress, check_mode)
+    if revocation and check_mode:
+        progress.revoked.extend({**key, "revoked": True} for key in revocable[: revocation.limit])
+    elif revocation:
+        _revoke(client, policy, revocation, revocable, progress, result)
+    if revocation:
+        warnings += _warning_of_limit(revocation, revocable, progress)
+    return {**result(), "warnings": warnings}
+
+
+def _review(client: Client, policy: Policy) -> tuple[list[Key], Review]:
+    """The keys, and what the policy finds.
+
+    The time is the earlier one of two that the service has sent, so that no key is older than it really is.
+    """
+    keys = list_keys(client)
+    now = client.service_now()
+    return keys, review(keys, policy, min(now, time_of_list(keys, now)))
+
+
+def _revocable(client: Client, due: Sequence[Key], found: Review, progress: _Progress) -> tuple[list[Key], list[str]]:
+    """Those of the keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
+    progress.kept.update({key["id"]: found.protected[key["id"]] for key in due if key["id"] in found.protected})
+    unprotected = [key for key in due if key["id"] not in progress.kept]
+    if not unprotected:
+        return [], []
+    in_use, is_own_key_known = keys_in_use(client)
+    reason = IN_USE if is_own_key_known else OWN_KEY_UNKNOWN
+    progress.kept.update({key["id"]: reason for key in unprotected if key["id"] in in_use or not is_own_key_known})
+    if is_own_key_known:
+        return [key for key in unprotected if key["id"] not in in_use], []
+    ids = numbered([key["id"] for key in unprotected])
+    return [], [
+        "No key was revoked, because the service does not show which key this task authenticates with. "
+        f"{ids} {'violates' if len(unprotected) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
+        "not among them, then revoke them by id with clouddb.control.api_key and state=absent."
+    ]
+
+
+def _revoke(
+    client: Client,
+    policy: Policy,
+    revocation: Revocation,
+    revocable: Sequence[Key],
+    progress: _Progress,
+    result: Callable[[], Result],
+) -> None:
+    """Revoke keys up to the limit. Raises OrphanedKey, with the result so far."""
+    for position, key in enumerate(revocable):
+        remaining = revocable[position:][: revocation.limit - len(progress.revoked)]
+        if not remaining:
+            return
+        is_listed = False
+        try:
+            current, current_review = _review(client, policy)
+            is_listed = True
+            reason = _reason_to_keep(key, current, current_review, revocation.kinds)
+            revocation_result = None if reason else revoke_key(client, key)
+        except RequestFailed as error:
+            ids = [other["id"] for other in remaining]
+            problem = not_revoked(ids, error) if is_listed else f"{numbered(ids)} could not be revoked."
+            raise OrphanedKey(f"{problem} Run the task again.", ids, error, result()) from error
+        if revocation_result:
+            progress.revoked.append(revocation_result)
+        elif reason and reason != ANOTHER_REVOKED:
+            progress.kept[key["id"]] = reason
+        else:
+            progress.gone.add(key["id"])
+
+
+def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Collection[str]) -> str:
+    """Why the key is not revoked after all, by the current list of keys; empty if it is."""
+    listed = next((other for other in current if other["id"] == key["id"]), None)
+    if listed is None:
+        return ANOTHER_REVOKED
+    if key["id"] in found.protected:
+        return found.protected[key["id"]]
+    if listed.get("last_used_at") != key.get("last_used_at"):
+        return IN_USE
+    return "" if listed in found.due(kinds) else COMPLIES
+
+
+def _warning_of_limit(revocation: Revocation, revocable: Sequence[Key], progress: _Progress) -> list[str]:
+    """The warning about keys that are kept only because of the limit, which is noted in the progress."""
+    done = {*progress.kept, *progress.gone, *(key["id"] for key in progress.revoked)}
+    left = [key["id"] for key in revocable if key["id"] not in done]
+    progress.kept.update(dict.fromkeys(left, f"The task revokes at most {revocation.limit} keys (max_revocations)."))
+    if not left:
+        return []
+    more = "1 more key violates" if len(left) == 1 else f"{len(left)} more keys violate"
+    return [
+        f"{more} the policy, but the task revokes at most {revocation.limit}. Run the task again, or increase max_revocations."
+    ]
+
+
+def _result(
+    keys: Sequence[Key],
+    policy: Policy,
+    revocation: Revocation | None,
+    found: Review,
+    progress: _Progress,
+    check_mode: bool,
+) -> Result:
+    kinds = revocation.kinds if revocation else ()
+    revoked = {key["id"] for key in progress.revoked}
+    counts = Counter(finding.kind for finding in found.findings)
+    left = {finding.key["id"] for finding in found.findings if finding.key and finding.kind in kinds}
+    return {
+        "changed": bool(revoked),
+        "findings": [_finding_as_dict(finding, kinds, revoked, progress, check_mode) for finding in found.findings],
+        "checked": policy.checked(),
+        "summary": {kind: counts[kind] for kind in KINDS},
+        "revoked": progress.revoked,
+        "left": sorted(left - revoked - progress.gone),
+        "diff": {
+            "before": _lines(keys),
+            "after": _lines(key for key in keys if key["id"] not in revoked | progress.gone),
+        },
+    }
+
+
+def _finding_as_dict(
+    finding: Finding, kinds: Collection[str], revoked: Collection[int], progress: _Progress, check_mode: bool
+) -> dict[str, Any]:
+    key, entry = finding.key or {}, finding.allowed
+    key_id = key.get("id")
+    kept_because = None
+    outcome, text = "reported", ""
+    if key_id in revoked:
+        outcome, text = "revoked", " It would be revoked." if check_mode else " It was revoked."
+    elif key_id in progress.gone:
+        outcome, text = "gone", f" {ANOTHER_REVOKED}"
+    elif key_id is not None and finding.kind in kinds:
+        outcome, kept_because = "kept", progress.kept.get(key_id, NOT_REACHED)
+        text = f" It {'would not be' if check_mode else 'was not'} revoked. {kept_because}"
+    return {
+        "kind": finding.kind,
+        "key_id": key_id,
+        "name": finding.name,
+        "message": finding.message + text,
+        "owner": entry.owner if entry else None,
+        "reason": entry.reason if entry else None,
+        "created_at": key.get("created_at"),
+        "last_used_at": key.get("last_used_at"),
+        "outcome": outcome,
+        "kept_because": kept_because,
+    }
+
+
+def _lines(keys: Iterable[Key]) -> str:
+    """The keys as sorted lines, for a diff."""
+    return "".join(f"{line}\n" for line in sorted(label(key) for key in keys))

@@ -1,0 +1,314 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares the account's API keys with a policy, and revokes those that violate it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: api_key_policy
+short_description: Enforce a policy for the API keys of the account
+version_added: 1.1.0
+description:
+  - Compares all active API keys of the account with a policy and returns what violates it. With O(action=revoke), the keys that violate it are
+    revoked.
+  - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
+  - The key that the task authenticates with is never revoked, nor is a key that was created or used within O(grace), or that is used while
+    the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
+  - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
+  - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would change.
+    support: full
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: full
+options:
+  allowed:
+    description:
+      - Names that keys may have. The first entry that matches the name of a key applies to it.
+      - If not set, any name is allowed.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description:
+          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ.
+          - A key with an exact name has to exist. Otherwise it is reported as V(missing).
+        type: str
+        required: true
+      max_keys:
+        description:
+          - Maximum number of keys that match the entry, and may then have the same name.
+          - If not set, their number is not limited, but each needs a name of its own.
+        type: int
+      owner:
+        description: Who is responsible for these keys. Shown with findings.
+        type: str
+      reason:
+        description: What these keys are for. Shown with findings.
+        type: str
+  max_age:
+    description: Maximum time since the creation of a key, in seconds or as an age such as V(24h), V(90d) or V(52w). If not set, there is no limit.
+    type: raw
+  max_idle:
+    description: Maximum time since the last use of a key, in seconds or as an age such as V(24h) or V(30d). If not set, there is no limit.
+    type: raw
+  max_keys:
+    description: Maximum number of keys in the account. If not set, there is no limit.
+    type: int
+  action:
+    description:
+      - V(report) changes nothing.
+      - V(revoke) revokes keys with findings of O(revoke_kinds).
+    type: str
+    choices: [report, revoke]
+    default: report
+  revoke_kinds:
+    description: Kinds of findings for which O(action=revoke) revokes keys. RV(findings) describes the kinds.
+    type: list
+    elements: str
+    choices: [unknown, expired, idle, never_used, duplicate, over_limit]
+    default: [unknown, expired, idle]
+  max_revocations:
+    description: Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first.
+    type: int
+    default: 10
+  grace:
+    description:
+      - Time after its creation or last use in which a key is not revoked, in seconds or with a unit such as V(30m) or V(1h).
+      - Set it to more than the time between the creation of a key and its first use. Otherwise a key can be revoked while it is being deployed.
+    type: raw
+    default: 1h
+notes:
+  - A revocation takes effect immediately and cannot be undone. Use check mode to see which keys would be revoked.
+seealso:
+  - module: clouddb.control.api_key
+  - module: clouddb.control.api_key_info
+  - plugin: clouddb.control.api_key_policy_junit
+    plugin_type: filter
+  - plugin: clouddb.control.api_key_policy_sarif
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Report keys that violate the policy
+  clouddb.control.api_key_policy:
+    allowed:
+      - name: ci
+        owner: platform team
+      - name: deploy-*
+        max_keys: 20
+        reason: one key for each host
+    max_age: 90d
+    max_idle: 30d
+  register: policy
+
+- name: Show the findings
+  ansible.builtin.debug:
+    msg: "{{ policy.findings | map(attribute='message') }}"
+
+- name: Revoke keys that nobody has used for half a year, and keys that were never used
+  clouddb.control.api_key_policy:
+    max_idle: 26w
+    action: revoke
+    revoke_kinds: [idle, never_used]
+    grace: 1d
+"""
+
+RETURN = r"""
+findings:
+  description: What violates the policy, sorted by kind and name. A key can have several findings.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description:
+        - V(unknown) if the name matches no entry of O(allowed).
+        - V(expired) if the key was created longer ago than O(max_age).
+        - V(idle) if it was last used longer ago than O(max_idle).
+        - V(never_used) if it was never used, and was created longer ago than O(grace).
+        - V(duplicate) if there are several keys of the name, and its entry in O(allowed) has no C(max_keys).
+        - V(over_limit) if more keys match an entry in O(allowed) than its C(max_keys), or if the account has more than O(max_keys). This and
+          V(duplicate) are found for the surplus keys, which are those that were created or used least recently.
+        - V(missing) if O(allowed) has an exact name, and there is no such key.
+      type: str
+      returned: always
+      sample: expired
+    key_id:
+      description: Id of the key. V(null) if the kind is V(missing).
+      type: int
+      returned: always
+      sample: 165431
+    name:
+      description: Name of the key.
+      type: str
+      returned: always
+      sample: deploy-web1
+    message:
+      description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
+      type: str
+      returned: always
+      sample: "deploy-web1 (id 165431) was created 97 days ago, longer than max_age of 90 days. Owner: platform team. It was revoked."
+    owner:
+      description: C(owner) of the entry in O(allowed).
+      type: str
+      returned: always
+      sample: platform team
+    reason:
+      description: C(reason) of the entry in O(allowed).
+      type: str
+      returned: always
+      sample: null
+    created_at:
+      description: Time at which the key was created.
+      type: str
+      returned: always
+      sample: "2026-08-16T09:15:07.123456Z"
+    last_used_at:
+      description: Time at which the key was last used. V(null) if it was never used.
+      type: str
+      returned: always
+      sample: "2026-11-20T22:04:11.000000Z"
+    outcome:
+      description:
+        - V(revoked) if the task has revoked the key, or would have in check mode.
+        - V(kept) if the key is not revoked although its kind is in O(revoke_kinds). C(kept_because) is the reason.
+        - V(gone) if somebody else has revoked the key in the meantime.
+        - V(reported) otherwise.
+      type: str
+      returned: always
+      sample: revoked
+    kept_because:
+      description: Why the key is not revoked, as a sentence. V(null) unless C(outcome) is V(kept).
+      type: str
+      returned: always
+      sample: null
+checked:
+  description: Kinds of findings that the options check.
+  returned: success
+  type: list
+  elements: str
+  sample: [unknown, expired, never_used, duplicate]
+summary:
+  description: Number of findings by kind.
+  returned: success
+  type: dict
+  sample:
+    unknown: 2
+    expired: 1
+    idle: 0
+    never_used: 0
+    duplicate: 0
+    over_limit: 0
+    missing: 0
+revoked:
+  description: Revocation results, as sent by the service. In check mode, the keys that would be revoked.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - id: 165431
+      name: deploy-web1
+      revoked: true
+      last_used_at: "2026-11-20T22:04:11.000000Z"
+      last_used_from_addr: 192.0.2.7
+left:
+  description: Ids of keys that have findings of O(revoke_kinds), and were not revoked. RV(findings) has the reasons.
+  returned: success
+  type: list
+  elements: int
+  sample: []
+failure:
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists them. The result then contains what
+      was done until the error. Other kinds are those of all modules.
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+  returned: failure
+  type: dict
+  sample:
+    kind: unauthorized
+    method: GET
+    path: /api_keys
+    attempts: 1
+    status: 401
+    message: this API key is not valid
+    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from ..module_utils._errors import InvalidOption
+from ..module_utils._http.client import Client
+from ..module_utils._keys.policy import REVOCABLE_KINDS, Policy, allowed_from
+from ..module_utils._keys.policy_revocation import Revocation, apply_policy
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._options import MAX_AGE, duration, integer
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """Returns the result of the task."""
+    policy = Policy(
+        allowed_from(params["allowed"]),
+        _limit(params, "max_age"),
+        _limit(params, "max_idle"),
+        integer(params, "max_keys", 1),
+        timedelta(seconds=duration(params, "grace")),
+    )
+    revocation = Revocation(params["revoke_kinds"], integer(params, "max_revocations", 1))
+    if not revocation.kinds:
+        raise InvalidOption("revoke_kinds", "must not be empty. Set action: report to revoke no keys.")
+    return apply_policy(client, policy, revocation if params["action"] == "revoke" else None, check_mode)
+
+
+def _limit(params: Mapping[str, Any], option: str) -> timedelta | None:
+    return None if params[option] is None else timedelta(seconds=duration(params, option, zero=False, largest=MAX_AGE))
+
+
+def main() -> None:
+    module = ControlModule(
+        argument_spec=connection_argument_spec(
+            allowed={
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "max_keys": {"type": "int", "no_log": False},
+                    "owner": {"type": "str"},
+                    "reason": {"type": "str"},
+                },
+            },
+            max_age={"type": "raw"},
+            max_idle={"type": "raw"},
+            max_keys={"type": "int", "no_log": False},
+            action={"type": "str", "choices": ["report", "revoke"], "default": "report"},
+            revoke_kinds={
+                "type": "list",
+                "elements": "str",
+                "choices": list(REVOCABLE_KINDS),
+                "default": ["unknown", "expired", "idle"],
+            },
+            max_revocations={"type": "int", "default": 10},
+            grace={"type": "raw", "default": "1h"},
+        ),
+        supports_check_mode=True,
+    )
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()

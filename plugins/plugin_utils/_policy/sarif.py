@@ -1,0 +1,58 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings as SARIF 2.1.0, the format of static analysis results that security dashboards read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ...module_utils._version import COLLECTION_VERSION
+from .kinds import KINDS, Finding, remaining, title_of
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+NAME = "clouddb.control.api_key_policy"
+HOMEPAGE = "https://github.com/clouddb/ansible-control"
+
+
+def sarif_log(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The SARIF log of a result of the module api_key_policy, with the findings on keys that were not revoked."""
+    driver = {
+        "name": NAME,
+        "version": COLLECTION_VERSION,
+        "informationUri": HOMEPAGE,
+        "rules": [
+            {
+                "id": kind,
+                "name": texts.title,
+                "shortDescription": {"text": texts.description},
+                "defaultConfiguration": {"level": texts.level},
+            }
+            for kind, texts in KINDS.items()
+        ],
+    }
+    results = [_result(finding) for finding in remaining(result["findings"])]
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    kind, key_id = finding["kind"], finding["key_id"]
+    identity = displayable(finding["name"]) if key_id is None else str(key_id)
+    return {
+        "ruleId": kind,
+        "ruleIndex": list(KINDS).index(kind),
+        "level": KINDS[kind].level,
+        "message": {"text": displayable(finding["message"], MAX_MESSAGE_LENGTH)},
+        "locations": [
+            {
+                "logicalLocations": [
+                    {"name": title_of(finding), "fullyQualifiedName": f"api_keys/{identity}", "kind": "resource"}
+                ]
+            }
+        ],
+        # The same in every run, whatever the age in the message.
+        "partialFingerprints": {"apiKey/v1": hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()},
+    }

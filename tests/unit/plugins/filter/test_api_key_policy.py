@@ -1,0 +1,169 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The findings of a key policy as JUnit XML and as SARIF."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from ansible.errors import AnsibleFilterError
+from jsonschema import Draft7Validator
+
+from ansible_collections.clouddb.control.plugins.filter import api_key_policy_junit, api_key_policy_sarif
+from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import KINDS
+from ansible_collections.clouddb.control.plugins.plugin_utils._policy import kinds
+
+junit = api_key_policy_junit.FilterModule().filters()["api_key_policy_junit"]
+sarif = api_key_policy_sarif.FilterModule().filters()["api_key_policy_sarif"]
+SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
+HOSTILE = "{{ 7 * 7 }} <b>&\"'\x00\x1b[31m\x07\ud800\ufffe\u202e]]>\r\n" + "x" * 1000
+
+
+def finding(kind: str, key_id: int | None = 7, name: str = "deploy", outcome: str = "reported") -> dict[str, Any]:
+    return {"kind": kind, "key_id": key_id, "name": name, "message": f"{name} is {kind}.", "outcome": outcome}
+
+
+def result(*findings: dict[str, Any], checked: tuple[str, ...] = KINDS) -> dict[str, Any]:
+    return {"findings": list(findings), "checked": list(checked)}
+
+
+def suites(text: str) -> dict[str, ElementTree.Element]:
+    return {suite.attrib["name"]: suite for suite in ElementTree.fromstring(text.encode()).iter("testsuite")}
+
+
+def valid_log(text: str) -> dict[str, Any]:
+    """The log, after its validation by the schema."""
+    log: dict[str, Any] = json.loads(text)
+    assert [error.message for error in SCHEMA.iter_errors(log)] == []
+    return log
+
+
+def test_kinds_have_texts() -> None:
+    assert tuple(kinds.KINDS) == KINDS
+
+
+# JUnit
+
+
+def test_each_finding_is_a_failed_test_case() -> None:
+    text = junit(result(finding("expired"), finding("expired", 8, "ci"), finding("missing", None, "backup")))
+    expired = suites(text)["api_key_policy.expired"]
+    assert expired.attrib == {
+        "name": "api_key_policy.expired",
+        **{"tests": "2", "failures": "2", "errors": "0", "skipped": "0", "time": "0"},
+    }
+    assert [case.attrib for case in expired] == [
+        {"classname": "api_key_policy.expired", "name": name, "time": "0"} for name in ("deploy (id 7)", "ci (id 8)")
+    ]
+    [failure] = expired[0]
+    assert (failure.tag, failure.attrib, failure.text) == (
+        "failure",
+        {"type": "expired", "message": "deploy is expired."},
+        "deploy is expired.",
+    )
+    assert suites(text)["api_key_policy.missing"][0].attrib["name"] == "backup"
+    assert text.startswith(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="api_key_policy" tests="8" failures="3"'
+    )
+
+
+def test_revoked_keys_and_kinds_without_findings_pass() -> None:
+    found = suites(
+        junit(
+            result(
+                finding("idle", outcome="revoked"),
+                finding("idle", 8, outcome="gone"),
+                finding("idle", 9, outcome="kept"),
+            )
+        )
+    )
+    assert list(found) == [f"api_key_policy.{kind}" for kind in KINDS]
+    assert [[each.tag for each in case] for case in found["api_key_policy.idle"]] == [
+        ["system-out"],
+        ["system-out"],
+        ["failure"],
+    ]
+    assert found["api_key_policy.idle"].attrib["failures"] == "1"
+    [passed] = found["api_key_policy.expired"]
+    assert (passed.attrib["name"], len(passed)) == ("No key is too old", 0)
+
+
+def test_kinds_that_are_not_checked_have_no_suite() -> None:
+    assert list(suites(junit(result(checked=("duplicate",))))) == ["api_key_policy.duplicate"]
+
+
+# SARIF
+
+
+def test_each_finding_is_a_result() -> None:
+    [run] = valid_log(sarif(result(finding("expired"), finding("missing", None, "backup"))))["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(KINDS)
+    expired, missing = run["results"]
+    assert (expired["ruleId"], expired["level"], expired["message"]) == (
+        "expired",
+        "warning",
+        {"text": "deploy is expired."},
+    )
+    assert expired["locations"][0]["logicalLocations"] == [
+        {"name": "deploy (id 7)", "fullyQualifiedName": "api_keys/7", "kind": "resource"}
+    ]
+    assert missing["level"] == "error"
+    assert missing["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "api_keys/backup"
+    for each in run["results"]:
+        assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
+
+
+def test_findings_on_revoked_keys_are_no_results() -> None:
+    findings = [finding("idle", number, outcome=outcome) for number, outcome in enumerate(["revoked", "gone", "kept"])]
+    [only] = valid_log(sarif(result(*findings)))["runs"][0]["results"]
+    assert only["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "api_keys/2"
+
+
+def test_fingerprints_depend_on_the_kind_and_the_key_only() -> None:
+    def fingerprints(*findings: dict[str, Any]) -> list[str]:
+        results = valid_log(sarif(result(*findings)))["runs"][0]["results"]
+        return [each["partialFingerprints"]["apiKey/v1"] for each in results]
+
+    different = [
+        finding("idle"),
+        finding("idle", 8),
+        finding("expired"),
+        finding("missing", None),
+        finding("missing", None, "ci"),
+    ]
+    first = fingerprints(*different)
+    assert len(set(first)) == len(different)
+    assert fingerprints(*({**each, "message": "later"} for each in reversed(different))) == first[::-1]
+
+
+def test_the_schema_refuses_other_logs() -> None:
+    log = json.loads(sarif(result(finding("idle"))))
+    log["runs"][0]["results"][0]["level"] = "fatal"
+    assert not SCHEMA.is_valid(log)
+
+
+# Both
+
+
+@pytest.mark.parametrize("kind, key_id", [("unknown", 7), ("missing", None)])
+def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
+    hostile = finding(kind, key_id, HOSTILE)
+    [case] = suites(junit(result(hostile)))[f"api_key_policy.{kind}"]
+    [shown] = valid_log(sarif(result(hostile)))["runs"][0]["results"]
+    for text in (case.attrib["name"], case[0].attrib["message"], case[0].text or "", shown["message"]["text"]):
+        assert text.isprintable()
+        assert "<b>&\"'\\x00\\x1b[31m" in text
+
+
+@pytest.mark.parametrize("convert", [junit, sarif])
+@pytest.mark.parametrize(
+    "value", [None, [], {}, "text", {"findings": [{}], "checked": ["idle"]}, {"findings": 5, "checked": ["idle"]}]
+)
+def test_invalid_input_is_an_error(convert: Any, value: Any) -> None:
+    with pytest.raises(AnsibleFilterError, match="the input must be the result of clouddb.control.api_key_policy"):
+        convert(value)

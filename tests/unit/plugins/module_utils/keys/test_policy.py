@@ -1,0 +1,297 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decisions about keys by a policy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import (
+    KINDS,
+    Allowed,
+    Policy,
+    Review,
+    allowed_from,
+    period_text,
+    review,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+NO_LIMITS = Policy(None, None, None, None, HOUR)
+
+
+def key(
+    key_id: int, name: Any = "deploy", age: timedelta = 10 * DAY, idle: timedelta | None = 2 * HOUR
+) -> dict[str, Any]:
+    """A key of this age, last used C(idle) ago (None: never used)."""
+    return {
+        "id": key_id,
+        "name": name,
+        "created_at": (EPOCH - age).isoformat(),
+        "last_used_at": None if idle is None else (EPOCH - idle).isoformat(),
+    }
+
+
+def found(keys: list[dict[str, Any]], **policy: Any) -> list[tuple[str, int | None]]:
+    """The kinds of findings, each with the id of the key."""
+    return [(each.kind, each.key and each.key["id"]) for each in reviewed(keys, **policy).findings]
+
+
+def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
+    return review(keys, NO_LIMITS._replace(**policy), EPOCH)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "pattern, name, matches",
+    [
+        ("deploy", "deploy", True),
+        ("deploy", "deploy2", False),
+        ("deploy", "my-deploy", False),
+        ("deploy", "Deploy", False),
+        ("deploy.web", "deployxweb", False),
+        ("deploy\n", "deploy", False),
+        ("deploy", "deploy\n", False),
+        ("deploy-*", "deploy-", True),
+        ("deploy-*", "deploy-web\nnext line", True),
+        ("deploy-*", "DEPLOY-web", False),
+        ("deploy-?", "deploy-1", True),
+        ("deploy-?", "deploy-12", False),
+        ("web[12]", "web2", True),
+        ("web[!12]", "web2", False),
+        ("*", "", True),
+    ],
+)
+def test_names(pattern: str, name: str, matches: bool) -> None:
+    kinds = found([key(1, name)], allowed=[Allowed(pattern), Allowed("declared"), Allowed("*?never")])
+    assert (("unknown", 1) in kinds) is not matches
+
+
+def test_first_match_applies() -> None:
+    allowed = [Allowed("deploy-web", owner="web team"), Allowed("deploy-*", max_keys=1, owner="others")]
+    keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
+    [finding] = reviewed(keys, allowed=allowed).findings
+    assert (finding.kind, finding.key) == ("over_limit", keys[1])
+    assert finding.message == (
+        "deploy-db (id 2) is one of 2 keys that match 'deploy-*', more than max_keys of 1. Owner: others."
+    )
+
+
+def test_any_name_is_allowed_without_entries() -> None:
+    assert found([key(1, "x"), key(2, None), key(3, "")]) == []
+
+
+def test_missing_keys_are_those_with_an_exact_name() -> None:
+    allowed = [
+        Allowed("deploy-*"),
+        Allowed("deploy-web"),
+        Allowed("backup", owner="Ann.", reason="nightly\x1b"),
+        Allowed("a?"),
+    ]
+    findings = reviewed([key(1, "deploy-web")], allowed=allowed).findings
+    assert [(each.kind, each.name, each.message) for each in findings] == [
+        ("missing", "backup", "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b.")
+    ]
+
+
+# Ages
+
+
+@pytest.mark.parametrize(
+    "policy, a_key, kinds",
+    [
+        ({"max_age": 10 * DAY}, key(1), []),
+        ({"max_age": 10 * DAY - timedelta(seconds=1)}, key(1), ["expired"]),
+        ({"max_idle": 2 * HOUR}, key(1), []),
+        ({"max_idle": HOUR}, key(1), ["idle"]),
+        ({"max_idle": HOUR}, key(1, idle=None), ["never_used"]),
+        ({}, key(1, idle=None), ["never_used"]),
+        ({}, key(1, age=HOUR, idle=None), []),
+        ({"grace": 20 * DAY}, key(1, idle=None), []),
+        ({"grace": timedelta(0)}, key(1, age=timedelta(seconds=1), idle=None), ["never_used"]),
+        ({"max_age": HOUR, "max_idle": HOUR}, key(1), ["expired", "idle"]),
+        ({"max_age": HOUR, "max_idle": HOUR}, key(1, age=-DAY, idle=-DAY), []),
+    ],
+)
+def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -> None:
+    assert found([a_key], **policy) == [(kind, 1) for kind in kinds]
+
+
+def test_messages_about_ages() -> None:
+    findings = reviewed([key(7, age=97 * DAY, idle=36 * HOUR)], max_age=90 * DAY, max_idle=DAY).findings
+    assert [finding.message for finding in findings] == [
+        "deploy (id 7) was created 97 days ago, longer than max_age of 90 days.",
+        "deploy (id 7) was last used 36 hours ago, longer than max_idle of 1 day.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (60, "1 minute"),
+        (90, "90 seconds"),
+        (3600, "1 hour"),
+        (5400, "90 minutes"),
+        (86_400, "1 day"),
+        (100_000, "27 hours"),
+        (1_000_000, "11 days"),
+    ],
+)
+def test_periods(seconds: int, text: str) -> None:
+    assert period_text(timedelta(seconds=seconds)) == text
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "idle_hours, allowed, kinds",
+    [
+        ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
+        ([7, 6, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        ([5, 5, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        ([5, 6, 7], [Allowed("deploy")], [("duplicate", 2), ("duplicate", 3)]),
+        ([5, 6, 7], [Allowed("deploy", 3)], []),
+        ([5, 6, 7], [Allowed("dep*", 3)], []),
+        ([5, 6, 7], [Allowed("dep*", 2)], [("over_limit", 3)]),
+        ([5, 6, 7], [Allowed("deploy", 1)], [("over_limit", 2), ("over_limit", 3)]),
+    ],
+)
+def test_surplus_keys_are_those_of_the_earliest_activity(
+    idle_hours: list[int], allowed: list[Allowed] | None, kinds: list[tuple[str, int]]
+) -> None:
+    keys = [key(number, idle=hours * HOUR) for number, hours in enumerate(idle_hours, 1)]
+    assert found(keys, allowed=allowed) == kinds
+
+
+def test_creation_is_an_activity() -> None:
+    keys = [key(1, age=90 * DAY, idle=5 * DAY), key(2, age=4 * DAY, idle=None), key(3, age=6 * DAY, idle=None)]
+    assert found(keys, grace=30 * DAY) == [("duplicate", 1), ("duplicate", 3)]
+
+
+def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
+    keys = [key(number, f"web{number}", idle=number * HOUR) for number in range(1, 5)]
+    keys += [key(5, "ci", idle=50 * HOUR), key(6, "ci", idle=60 * HOUR)]
+    limits: dict[str, Any] = {"allowed": [Allowed("ci", 1), Allowed("web*")], "max_keys": 5}
+    assert found(keys, **limits) == [("over_limit", 6)]
+    assert found(keys, **{**limits, "max_keys": 4}) == [("over_limit", 5), ("over_limit", 6)]
+    message = reviewed(keys, max_keys=4).findings[-1].message
+    assert message == "ci (id 6) is one of 6 keys of the account, more than max_keys of 4."
+
+
+# Protection
+
+
+@pytest.mark.parametrize(
+    "a_key, reason",
+    [
+        (key(1), ""),
+        (key(1, idle=None), ""),
+        (key(1, idle=None) | {"last_used_at": ""}, ""),
+        (key(1, idle=HOUR), "grace period of 1 hour"),
+        (key(1, idle=-HOUR), "grace period"),
+        (key(1, age=HOUR, idle=None), "grace period"),
+        (key(1, age=HOUR, idle=20 * DAY), "grace period"),
+        (key(1) | {"created_at": None}, "no valid created_at"),
+        (key(1) | {"created_at": ""}, "no valid created_at"),
+        (key(1) | {"created_at": 1_700_000_000}, "no valid created_at"),
+        (key(1) | {"last_used_at": "yesterday"}, "no valid created_at and last_used_at"),
+        (key(1) | {"last_used_at": 0}, "no valid created_at and last_used_at"),
+        ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, "no valid created_at and last_used_at"),
+        (key(1, None), "no name"),
+        (key(1, ["deploy"]), "no name"),
+        (key(1, ""), ""),
+    ],
+)
+def test_protected_keys(a_key: dict[str, Any], reason: str) -> None:
+    protected = reviewed([a_key], max_age=timedelta(seconds=1)).protected
+    assert list(protected) == ([1] if reason else [])
+    assert reason in protected.get(1, "")
+
+
+@pytest.mark.parametrize("field", ["created_at", "last_used_at"])
+@pytest.mark.parametrize("value", [None, "", "soon", 5, {}])
+def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> None:
+    """With the limit of 2, one of the known keys is surplus in any case if there are three, and none for sure if there are two."""
+    unknown = key(9) | {field: value}
+    keys = [key(1, idle=4 * HOUR), key(2, idle=3 * HOUR), unknown]
+    result = reviewed(keys, allowed=[Allowed("deploy", 2)])
+    if 9 in result.protected:
+        assert [each.key and each.key["id"] for each in result.findings] == [9]
+        result = reviewed([*keys, key(3)], allowed=[Allowed("deploy", 2)])
+        assert [each.key and each.key["id"] for each in result.findings] == [1, 9]
+    else:
+        assert (field, value) in [("last_used_at", None), ("last_used_at", "")]
+
+
+def test_due_keys_are_sorted_by_activity_and_unique() -> None:
+    keys = [key(1, idle=4 * DAY), key(2, idle=6 * DAY), key(3, idle=5 * DAY), key(4)]
+    result = reviewed(keys, max_age=DAY, max_idle=DAY)
+    assert [each["id"] for each in result.due(["expired", "idle"])] == [2, 3, 1, 4]
+    assert [each["id"] for each in result.due(["idle"])] == [2, 3, 1]
+    assert result.due(["unknown"]) == []
+
+
+def test_findings_are_sorted_by_kind_and_name() -> None:
+    keys = [key(1, "b", 9 * DAY), key(2, "a", 9 * DAY), key(3, "b", 9 * DAY, idle=None)]
+    assert found(keys, allowed=[Allowed("z")], max_age=DAY) == [
+        ("unknown", 2),
+        ("unknown", 1),
+        ("unknown", 3),
+        ("expired", 2),
+        ("expired", 1),
+        ("expired", 3),
+        ("never_used", 3),
+        ("duplicate", 3),
+        ("missing", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "policy, kinds",
+    [
+        (NO_LIMITS, {"never_used", "duplicate"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a*")]), {"never_used", "duplicate", "unknown"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a")]), {"never_used", "duplicate", "unknown", "missing"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a*", 1)]), {"never_used", "duplicate", "unknown", "over_limit"}),
+        (Policy([Allowed("a")], DAY, DAY, 1, HOUR), set(KINDS)),
+    ],
+)
+def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
+    assert policy.checked() == [kind for kind in KINDS if kind in kinds]
+
+
+# The option
+
+
+def test_entries() -> None:
+    assert allowed_from(None) is None
+    entries = [{"name": "a", "max_keys": 2, "owner": "o", "reason": "r"}, {"name": "b*"}]
+    assert allowed_from(entries) == [Allowed("a", 2, "o", "r"), Allowed("b*")]
+
+
+@pytest.mark.parametrize(
+    "entries, problem",
+    [
+        ([], "allowed: must not be empty. Omit the option to allow all names."),
+        ([{"name": " "}], "allowed: an entry has no name. Set name in each entry."),
+        ([{"name": None}], "allowed: an entry has no name. Set name in each entry."),
+        ([{"name": "a", "max_keys": 0}], "allowed: max_keys of 'a' must be 1 or more, not 0."),
+        ([{"name": "a"}, {"name": "a"}], "allowed: 'a' occurs more than once. Set max_keys to allow several keys."),
+    ],
+)
+def test_invalid_entries(entries: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from(entries)
+    assert str(error.value) == problem

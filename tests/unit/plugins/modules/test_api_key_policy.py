@@ -1,0 +1,354 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module api_key_policy: run() with an account in memory, and main() against the sandbox."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    RequestFailed,
+    ServiceUnreachable,
+    StatusError,
+    Unauthorized,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
+from ansible_collections.clouddb.control.plugins.modules import api_key_policy
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
+
+DAY = 86_400
+ADMIN = 1
+DEFAULTS: dict[str, Any] = {
+    "allowed": None,
+    "max_age": None,
+    "max_idle": None,
+    "max_keys": None,
+    "action": "report",
+    "revoke_kinds": ["unknown", "expired", "idle"],
+    "max_revocations": 10,
+    "grace": "1h",
+}
+REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke"}
+
+
+class Account(SimulatedAccount):
+    """An account in which something happens before a request of the task, by its number, and after each authentication."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = 0
+        self.before: dict[int, Callable[[], None]] = {}
+        self.after: Callable[[], None] = lambda: None
+
+    def use(self, secret: str) -> None:
+        if secret == ADMIN_SECRET:
+            self.requests += 1
+            self.before.get(self.requests, lambda: None)()
+        super().use(secret)
+        if secret == ADMIN_SECRET:
+            self.after()
+
+    def add(self, name: str, is_used: bool = True) -> int:
+        """The id of a new key, created an hour after the last."""
+        self.clock.elapsed += 3600
+        key_id, secret = self.create(name)
+        if is_used:
+            self.use(secret)
+        return key_id
+
+    def run(self, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+        self.requests = 0
+        return api_key_policy.run({**DEFAULTS, **options}, self.client(), check_mode)
+
+
+# The requests of a task that revokes: a list, three lists that show which keys are in use, then a list and a DELETE for each key.
+LISTS_BEFORE = 4
+
+
+@pytest.fixture
+def account() -> Account:
+    """An account with three keys that are allowed and three that are not, all used 100 days ago."""
+    account = Account()
+    for name in ("deploy-1", "laptop-1", "deploy-2", "laptop-2", "deploy-3", "laptop-3"):
+        account.add(name)
+    account.clock.elapsed += 100 * DAY
+    return account
+
+
+LAPTOPS = [3, 5, 7]
+
+
+def outcomes(result: dict[str, Any]) -> dict[int, str]:
+    return {each["key_id"]: each["outcome"] for each in result["findings"]}
+
+
+def reasons(result: dict[str, Any]) -> dict[int, str]:
+    return {each["key_id"]: each["kept_because"] for each in result["findings"] if each["kept_because"]}
+
+
+def test_report_changes_nothing(account: Account) -> None:
+    result = account.run(**{**REVOKE, "action": "report"})
+    assert account.requests == 1
+    assert (result["changed"], result["revoked"], result["left"]) == (False, [], [])
+    assert outcomes(result) == dict.fromkeys([ADMIN, *LAPTOPS], "reported")
+    assert result["summary"] == {**dict.fromkeys(result["summary"], 0), "unknown": 4}
+    assert len(account.keys) == 7
+
+
+def test_fields_of_a_finding(account: Account) -> None:
+    entry = {"name": "deploy-*", "owner": "platform team", "reason": None}
+    [finding, *others] = account.run(allowed=[entry, {"name": "*"}], max_age="99d")["findings"]
+    assert [each["name"] for each in [finding, *others]] == [
+        "administrator",
+        *(f"{name}-{number}" for name in ("deploy", "laptop") for number in (1, 2, 3)),
+    ]
+    assert others[0] == {
+        "kind": "expired",
+        "key_id": 2,
+        "name": "deploy-1",
+        "message": "deploy-1 (id 2) was created 100 days ago, longer than max_age of 99 days. Owner: platform team.",
+        "owner": "platform team",
+        "reason": None,
+        "created_at": account.keys[2]["created_at"],
+        "last_used_at": account.keys[2]["last_used_at"],
+        "outcome": "reported",
+        "kept_because": None,
+    }
+
+
+@pytest.mark.parametrize("grace", ["0", "1h"])
+def test_revokes_all_but_the_own_key(account: Account, grace: str) -> None:
+    """The own key has no allowed name, either, and is used within any grace period."""
+    if grace == "0":
+        account.clock.elapsed += 10 * DAY
+    predicted = account.run(check_mode=True, **REVOKE, grace=grace)
+    assert sorted(account.keys) == list(range(1, 8))
+    result = account.run(**REVOKE, grace=grace)
+    assert sorted(account.keys) == [ADMIN, 2, 4, 6]
+    assert outcomes(result) == outcomes(predicted) == {ADMIN: "kept", **dict.fromkeys(LAPTOPS, "revoked")}
+    assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]] == LAPTOPS
+    assert result["changed"] is predicted["changed"] is True
+    assert result["left"] == predicted["left"] == [ADMIN]
+    assert set(result) == set(predicted)
+    assert result["diff"] == predicted["diff"]
+    before, after = (result["diff"][side].splitlines() for side in ("before", "after"))
+    assert before == sorted(before) and len(before) == 7
+    assert set(before) - set(after) == {"laptop-1 (id 3)", "laptop-2 (id 5)", "laptop-3 (id 7)"}
+    messages = {each["key_id"]: each["message"] for each in result["findings"]}
+    assert messages[3].endswith("matches no name that the policy allows. It was revoked.")
+    assert "administrator (id 1)" in messages[ADMIN] and "It was not revoked. It was " in messages[ADMIN]
+    assert predicted["findings"][-1]["message"].endswith("It would be revoked.")
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_own_key_is_kept_if_another_key_is_always_used_later(account: Account, check_mode: bool) -> None:
+    """Without a grace period, only the lists show that the own key is in use."""
+    account.after = lambda: account.use(account.secrets[2])
+    result = account.run(check_mode, **REVOKE, grace="0")
+    assert [key["id"] for key in result["revoked"]] == LAPTOPS
+    assert reasons(result)[ADMIN].startswith("It was used within the last seconds: it is the key that this task")
+
+
+def test_second_run_is_unchanged(account: Account) -> None:
+    account.run(**REVOKE)
+    result = account.run(**REVOKE)
+    assert (result["changed"], result["revoked"], result["left"]) == (False, [], [ADMIN])
+    assert account.requests == 1, "the own key is within the grace period, so that nothing has to be found out"
+
+
+def test_only_the_kinds_are_revoked(account: Account) -> None:
+    assert account.run(**REVOKE, revoke_kinds=["idle"], max_idle="1d")["summary"]["unknown"] == 4
+    assert sorted(account.keys) == [ADMIN], "only the own key is not idle"
+
+
+def test_limit_and_order(account: Account) -> None:
+    account.use(account.secrets[3])
+    account.clock.elapsed += DAY
+    result = account.run(**REVOKE, max_revocations=2)
+    assert [key["id"] for key in result["revoked"]] == [5, 7]
+    assert result["left"] == [ADMIN, 3]
+    assert reasons(result)[3] == "The task revokes at most 2 keys (max_revocations)."
+    assert result["warnings"] == [
+        "1 more key violates the policy, but the task revokes at most 2. Run the task again, or increase max_revocations."
+    ]
+    assert [key["id"] for key in account.run(**REVOKE, max_revocations=2)["revoked"]] == [3]
+
+
+def test_key_that_a_rotation_deploys_is_not_revoked(account: Account) -> None:
+    created, _secret = account.create("laptop-4")
+    account.clock.elapsed += 60
+    result = account.run(**REVOKE, revoke_kinds=["unknown", "never_used"])
+    assert created in account.keys
+    assert reasons(result)[created] == "It was created or used within the grace period of 1 hour."
+
+
+def test_nothing_is_revoked_if_the_own_key_is_not_known(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service records uses late."""
+    now = account.now()
+    monkeypatch.setattr(Account, "now", lambda self: now)
+    account.use(ADMIN_SECRET)
+    result = account.run(**REVOKE, grace="0")
+    assert (len(account.keys), result["changed"], result["left"]) == (7, False, [ADMIN, *LAPTOPS])
+    assert {reasons(result)[key_id] for key_id in LAPTOPS} == {
+        "The service does not show which key this task authenticates with, and this may be that key."
+    }
+    [warning] = result["warnings"]
+    assert warning.startswith("No key was revoked, because the service does not show which key this task authenticates")
+    assert "Keys 3, 5 and 7 violate the policy." in warning and "state=absent" in warning
+
+
+def test_clock_of_the_controller_is_not_used(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock of the controller that is ahead leads to no finding if the service sends no Date."""
+    client = account.client()
+    ahead = account.clock.clock.utcnow().replace(year=2126)
+    monkeypatch.setattr(type(client), "service_now", lambda self: ahead)
+    assert account.run(max_age="101d", max_idle="101d")["findings"] == []
+
+
+def test_use_in_the_future_makes_no_other_key_older(account: Account) -> None:
+    account.keys[2]["last_used_at"] = "2126-01-01T00:00:00Z"
+    assert account.run(max_age="101d", max_idle="101d")["findings"] == []
+
+
+@pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 3))
+@pytest.mark.parametrize("grace", ["0", "1h"])
+def test_key_that_is_used_in_the_meantime_is_kept(account: Account, before_request: int, grace: str) -> None:
+    account.before[before_request] = lambda: account.use(account.secrets[5])
+    result = account.run(**REVOKE, grace=grace)
+    assert [key["id"] for key in result["revoked"]] == [3, 7]
+    assert result["left"] == [ADMIN, 5]
+    assert reasons(result)[5].startswith("It was ")
+
+
+@pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 5))
+def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, before_request: int) -> None:
+    """Also immediately before the DELETE."""
+    account.before[before_request] = lambda: account.keys.pop(5) and None
+    result = account.run(**REVOKE)
+    assert [key["id"] for key in result["revoked"]] == [3, 7]
+    assert (outcomes(result)[5], result["left"]) == ("gone", [ADMIN])
+
+
+def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Account) -> None:
+    """Two runs at once do not revoke more keys than one."""
+    options = {"max_keys": 5, "action": "revoke", "revoke_kinds": ["over_limit"]}
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(4) and None
+    result = account.run(**options)
+    assert [key["id"] for key in result["revoked"]] == [2]
+    assert len(account.keys) == 5
+    assert set(outcomes(result).values()) == {"revoked", "kept"}
+    assert reasons(result) == {3: "When the keys were listed again, it no longer violated the policy."}
+
+
+def unreachable(method: str = "GET", sent: bool = True) -> ServiceUnreachable:
+    return ServiceUnreachable("no response", method, "/api_keys", 1, "request", sent, True)
+
+
+@pytest.mark.parametrize("number", range(1, LISTS_BEFORE + 7))
+@pytest.mark.parametrize(
+    "error",
+    [
+        unreachable(),
+        unreachable(sent=False),
+        StatusError("forbidden", "GET", "/api_keys", 1, "request", 403, {}),
+        Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {}),
+    ],
+    ids=lambda error: f"{error.kind} {error.may_have_acted}",
+)
+def test_error_of_each_request(account: Account, number: int, error: RequestFailed) -> None:
+    """The result of a failed task has what was revoked, and the error names the keys that were not."""
+
+    def fail() -> None:
+        raise error
+
+    account.before[number] = fail
+    with pytest.raises(RequestFailed if number <= LISTS_BEFORE else OrphanedKey) as raised:
+        account.run(**REVOKE)
+    before_each = max(0, number - LISTS_BEFORE - 1) // 2
+    assert sorted(account.keys) == [key_id for key_id in range(1, 8) if key_id not in LAPTOPS[:before_each]]
+    if number > LISTS_BEFORE:
+        result, remaining = raised.value.result, LAPTOPS[before_each:]
+        assert [key["id"] for key in result["revoked"]] == LAPTOPS[:before_each]
+        assert result["changed"] is (before_each > 0)
+        assert raised.value.details["key_ids"] == remaining
+        assert result["left"] == [ADMIN, *remaining]
+        assert [reasons(result)[key_id] for key_id in remaining] == [
+            "The task failed before it could be revoked." for _each in remaining
+        ]
+        is_delete = (number - LISTS_BEFORE) % 2 == 0
+        may_be_revoked = is_delete and error.may_have_acted
+        assert ("may still be valid" in str(raised.value)) is may_be_revoked
+        assert ("could not be revoked" in str(raised.value)) is not may_be_revoked
+
+
+def test_error_before_the_limit_is_reached(account: Account) -> None:
+    """The error names the keys that the task would have revoked, the result all that remain."""
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(ADMIN) and None
+    with pytest.raises(OrphanedKey) as raised:
+        account.run(**REVOKE, max_revocations=1)
+    assert raised.value.details["key_ids"] == [3]
+    assert raised.value.result["left"] == [ADMIN, *LAPTOPS]
+    assert reasons(raised.value.result)[7] == "The task failed before it could be revoked."
+
+
+def test_lost_response_to_a_revocation_is_a_success_if_the_key_is_gone(account: Account) -> None:
+    def revoke_and_lose_the_response() -> None:
+        account.keys.pop(3)
+        raise unreachable("DELETE")
+
+    account.before[LISTS_BEFORE + 2] = revoke_and_lose_the_response
+    assert [key["id"] for key in account.run(**REVOKE)["revoked"]] == LAPTOPS
+
+
+# main()
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    ages = {"old": "100d", "new": "1d", "backup\x1b[31m": "5d"}
+    return {"api_keys": [{"name": name, "age": age} for name, age in ages.items()]}
+
+
+POLICY = {"allowed": [{"name": "new"}, {"name": "sandbox"}, {"name": "ci", "owner": "Ann"}], "action": "revoke"}
+
+
+@pytest.mark.usefixtures("no_delays")
+def test_main_revokes(sandbox: Sandbox) -> None:
+    options = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **POLICY}
+    predicted = run_main(api_key_policy, options, check_mode=True, diff=True).success
+    assert len(sandbox.api("GET", "/api_keys")) == 4
+    outcome = run_main(api_key_policy, options, diff=True)
+    result = outcome.success
+    assert [key["name"] for key in sandbox.api("GET", "/api_keys")] == ["sandbox", "new"]
+    assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]]
+    assert [(each["kind"], each["name"]) for each in result["findings"]] == [
+        ("unknown", "backup\x1b[31m"),
+        ("unknown", "old"),
+        ("never_used", "backup\x1b[31m"),
+        ("never_used", "new"),
+        ("never_used", "old"),
+        ("missing", "ci"),
+    ]
+    assert result["diff"] == {
+        "before": "backup\\x1b[31m (id 4)\nnew (id 3)\nold (id 2)\nsandbox (id 1)\n",
+        "after": "new (id 3)\nsandbox (id 1)\n",
+    }
+    assert sandbox.api_key not in outcome.printed
+    assert run_main(api_key_policy, options).success["changed"] is False
+
+
+@pytest.mark.usefixtures("no_delays")
+def test_failed_task_has_what_was_revoked(sandbox: Sandbox) -> None:
+    sandbox.fault("status", status=403, method="DELETE", skip=1, times=None)
+    options = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **POLICY}
+    outcome = run_main(api_key_policy, options)
+    assert outcome.failure["kind"] == "orphaned_key"
+    assert outcome.failure["status"] == 403
+    assert [key["name"] for key in outcome.result["revoked"]] == ["old"]
+    assert outcome.result["changed"] is True
+    assert outcome.result["msg"].startswith("Key 4 could not be revoked. Run the task again. Error: ")
