@@ -5,33 +5,63 @@
 
 from __future__ import annotations
 
+import heapq
+import math
+from enum import Enum
 from typing import NamedTuple
 
 from ...module_utils._clock import Clock
 
 # Polls that are sent at the same time.
 MAX_PARALLEL = 4
+# A busy project is polled at least once in this many intervals.
+BUSY_INTERVALS = 2
+# The interval of a project without unfinished operations, as a share of the time since its last change.
+SHARE_OF_QUIET_TIME = 1 / 4
+# The same with unfinished operations, if they have not changed for long.
+SHARE_OF_LONG_OPERATION = 1 / 60
+# The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 
 
-class Round(NamedTuple):
-    """The seconds to sleep, and the names to poll then."""
+class Group(Enum):
+    """Projects are busy (polled every few intervals), have changed recently, or are idle and are polled in turn."""
 
-    pause: float
-    names: list[str]
+    BUSY = 1
+    RECENT = 2
+    IDLE = 3
+
+
+# The group that comes first for each poll, in turn, so that no group starves another one.
+TURNS = (Group.BUSY, Group.BUSY, Group.RECENT, Group.IDLE)
 
 
 class _Poll(NamedTuple):
-    """The next poll of something: its moment on the monotonic clock, and the seconds between polls."""
+    """What is known of a name: C(number) is that of its entry in the queue, C(changed_at) is None if no change was seen."""
 
-    due: float
+    number: int
+    group: Group
     interval: float
+    changed_at: float | None
+
+
+class _Entry(NamedTuple):
+    """A name in the queue of its group: C(moment) is when the poll is due, or for an idle project the previous poll."""
+
+    moment: float
+    number: int
+    name: str
 
 
 class Schedule:
-    """Polls each name after C(interval) seconds when it has changed, and less often, up to C(max_interval), when it has not.
+    """Which name to poll next. A name that was taken is not polled again before its poll has ended.
 
-    While the service is down, it polls one name at a time, with pauses that grow to C(max_interval) in the same way.
+    - A project with unfinished operations is polled after C(interval) to 2 * C(interval) seconds. Without any, the interval
+      is a quarter of the time since the last change.
+    - A project whose interval would be longer than a round through the idle ones is idle. These are polled in turn, no more
+      often than every C(max_interval) seconds, with all polls that the others leave.
+    - When there are more polls due than can be sent, half of them are those of busy projects, a quarter those of idle ones.
+    - While the service is down, one name at a time is polled, with pauses that grow to C(max_interval).
     """
 
     def __init__(self, interval: float, max_interval: float, clock: Clock):
@@ -39,41 +69,135 @@ class Schedule:
         self._max_interval = max_interval
         self._clock = clock
         self._polls: dict[str, _Poll] = {}
-        self._failed_rounds = 0
+        # A name whose entry was replaced keeps the old one until that comes first.
+        self._queues: dict[Group, list[_Entry]] = {group: [] for group in Group}
+        self._taken: dict[str, _Entry] = {}
+        self._entries = 0
+        self._turn = 0
+        self._failures = 0
         self._resume = clock.monotonic()
+        self.delay = 0.0
+        """The seconds by which the latest poll of a busy project was overdue."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._polls
 
-    def poll_now(self, name: str) -> None:
-        """Poll this name, which may be a new one, as soon as possible."""
-        interval = self._polls[name].interval if name in self._polls else self._interval
-        self._polls[name] = _Poll(self._clock.monotonic(), interval)
+    def add(self, name: str, group: Group) -> None:
+        """Poll a new name as soon as it is the turn of this group."""
+        now = self._clock.monotonic()
+        changed_at = None if group is Group.IDLE else now
+        moment = now - self._max_interval if group is Group.IDLE else now
+        self._push(name, moment, _Poll(0, group, self._interval, changed_at))
+
+    def poll_soon(self, name: str) -> None:
+        """Poll this name, which is likely to have changed, before the idle ones."""
+        if name not in self._taken and self._polls[name].group is not Group.BUSY:
+            self._push(name, self._clock.monotonic(), self._polls[name]._replace(group=Group.RECENT))
 
     def remove(self, name: str) -> None:
         """Poll this name no more."""
         del self._polls[name]
+        self._taken.pop(name, None)
 
-    def next_round(self) -> Round:
-        """What to poll next, those that have waited longest."""
+    def take(self) -> str | None:
+        """The name to poll now, if any is due. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        start = max(now, self._resume, min(poll.due for poll in self._polls.values()))
-        names = [name for name, poll in self._polls.items() if poll.due <= start]
-        names.sort(key=lambda name: self._polls[name].due)
-        return Round(start - now, names[: 1 if self._failed_rounds else MAX_PARALLEL])
+        if len(self._taken) >= self._limit() or now < self._resume:
+            return None
+        for group in (TURNS[self._turn % len(TURNS)], *Group):
+            if self._due(group) <= now:
+                entry = heapq.heappop(self._queues[group])
+                if group is Group.BUSY:
+                    self.delay = now - max(entry.moment, self._resume)
+                self._taken[entry.name] = entry
+                self._turn += 1
+                return entry.name
+        return None
 
-    def polled(self, name: str, has_changed: bool) -> None:
-        """Set the next poll of this name."""
-        longer = min(self._polls[name].interval * GROWTH, self._max_interval)
-        interval = self._interval if has_changed else longer
-        self._polls[name] = _Poll(self._clock.monotonic() + interval, interval)
+    def pause(self) -> float:
+        """The seconds until take() may return a name; infinite if a poll has to end before."""
+        if len(self._taken) >= self._limit():
+            return math.inf
+        return max(0.0, max(self._resume, min(map(self._due, Group))) - self._clock.monotonic())
 
-    def end_round(self, is_service_down: bool, retry_after: float) -> None:
-        """Delay the next round by C(retry_after) seconds, and by a growing pause when every poll of this one has failed."""
+    def polled(self, name: str, has_changed: bool, has_unfinished: bool) -> None:
+        """Set the next poll of this project after a poll that has succeeded."""
+        self._failures = 0
+        now = self._clock.monotonic()
+        poll = self._polls[name]
+        changed_at = now if has_changed or (has_unfinished and poll.changed_at is None) else poll.changed_at
+        quiet = math.inf if changed_at is None else now - changed_at
+        interval = max(self._interval, quiet * SHARE_OF_QUIET_TIME)
+        if has_unfinished:
+            longest = max(self._interval * BUSY_INTERVALS, quiet * SHARE_OF_LONG_OPERATION)
+            interval = min(interval, longest, self._max_interval)
+        if interval >= self._round_through_idle() and not has_unfinished:
+            self._push(name, now, _Poll(0, Group.IDLE, self._max_interval, changed_at))
+        else:
+            self._push(name, now + interval, _Poll(0, self._group(interval), interval, changed_at))
+
+    def poll_in(self, name: str, seconds: float) -> None:
+        """Poll this name after so many seconds, whether or not it changes, after a poll that has succeeded."""
+        self._failures = 0
+        poll = self._polls[name]._replace(group=self._group(seconds), interval=seconds)
+        self._push(name, self._clock.monotonic() + seconds, poll)
+
+    def poll_again(self, name: str) -> None:
+        """Poll this name again as if it had not been taken yet, after a poll that has succeeded."""
+        self._failures = 0
+        self._push(name, self._taken[name].moment, self._polls[name])
+
+    def failed(self, name: str, retry_after: float) -> None:
+        """Set the next poll of this name after a poll that has failed; delay all by C(retry_after) seconds.
+
+        When as many polls in a row have failed as are sent at the same time, the service is down.
+        """
+        now = self._clock.monotonic()
         pause = retry_after
-        if is_service_down:
+        if self._is_down():
             # The exponent is bounded, as a float is.
-            backoff = self._interval * GROWTH ** min(self._failed_rounds, 30)
+            backoff = self._interval * GROWTH ** min(self._failures - MAX_PARALLEL, 30)
             pause = max(pause, min(backoff, self._max_interval))
-        self._failed_rounds = self._failed_rounds + 1 if is_service_down else 0
-        self._resume = max(self._resume, self._clock.monotonic() + pause)
+        self._failures += 1
+        self._resume = max(self._resume, now + pause)
+        poll = self._polls[name]
+        interval = min(poll.interval * GROWTH, self._max_interval)
+        moment = now if poll.group is Group.IDLE else now + interval
+        self._push(name, moment, poll._replace(interval=interval))
+
+    def _is_down(self) -> bool:
+        return self._failures >= MAX_PARALLEL
+
+    def _limit(self) -> int:
+        return 1 if self._is_down() else MAX_PARALLEL
+
+    def _group(self, interval: float) -> Group:
+        return Group.BUSY if interval <= self._interval * BUSY_INTERVALS else Group.RECENT
+
+    def _push(self, name: str, moment: float, poll: _Poll) -> None:
+        self._taken.pop(name, None)
+        self._entries += 1
+        self._polls[name] = poll._replace(number=self._entries)
+        heapq.heappush(self._queues[poll.group], _Entry(moment, self._entries, name))
+
+    def _head(self, group: Group) -> _Entry | None:
+        """The first entry of a queue that was not replaced; those before it are dropped."""
+        queue = self._queues[group]
+        while queue:
+            poll = self._polls.get(queue[0].name)
+            if poll and poll.number == queue[0].number:
+                return queue[0]
+            heapq.heappop(queue)
+        return None
+
+    def _due(self, group: Group) -> float:
+        """When the next poll of this group is due."""
+        entry = self._head(group)
+        if entry is None:
+            return math.inf
+        return entry.moment + (self._max_interval if group is Group.IDLE else 0.0)
+
+    def _round_through_idle(self) -> float:
+        """The seconds that a round through the idle projects takes: how long ago the next one was polled."""
+        entry = self._head(Group.IDLE)
+        return max(self._max_interval, self._clock.monotonic() - entry.moment) if entry else self._max_interval
