@@ -26,8 +26,8 @@ SECONDS_BETWEEN_BURSTS = 24 * 3600
 MAX_SECONDS_BETWEEN_BURSTS = 300
 SECONDS_BEFORE_NEXT_BURST = 900
 # The first rounds through the account are over then.
-WARM_UP = 3600
-SECONDS = 2 * 3600
+WARM_UP = 1800
+SECONDS = 5400
 
 
 class Delays(NamedTuple):
@@ -90,7 +90,7 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
     projects = [f"project-{each}" for each in range(number)]
     for project in projects:
         account.add_project(project)
-        account.add_operation(project, SimulatedOperation(f"{project}-0", "create_timeline", [(0.0, "finished")]))
+        account.add_operation(project, SimulatedOperation(f"{project}-0", "create_timeline", [(-3600.0, "finished")]))
     chance.shuffle(projects)
     busy = projects[: max(1, int(number * SHARE_OF_BUSY_PROJECTS))]
     for project in busy:

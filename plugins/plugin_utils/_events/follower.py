@@ -90,7 +90,8 @@ class Follower:
                 await self._pause(pause if is_idle else 0.0)
                 while (name := self._schedule.take()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
-                await self._process_ended()
+                if self._running:
+                    await self._process_ended()
         finally:
             for poll in self._running:
                 poll.cancel()

@@ -20,6 +20,8 @@ BUSY_INTERVALS = 2
 SHARE_OF_QUIET_TIME = 1 / 4
 # The same with unfinished operations, if they have not changed for long.
 SHARE_OF_LONG_OPERATION = 1 / 60
+# A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
+TOLERANCE = 0.001
 # The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 
@@ -37,16 +39,20 @@ TURNS = (Group.BUSY, Group.BUSY, Group.RECENT, Group.IDLE)
 
 
 class _Poll(NamedTuple):
-    """What is known of a name: C(number) is that of its entry in the queue, C(changed_at) is None if no change was seen."""
+    """What is known of a name: C(changed_at) is when a change was last seen, C(number) that of its entry in the queue.
 
-    number: int
+    C(moment) is when the next poll is due, or for an idle project when the previous one was.
+    """
+
     group: Group
+    moment: float
     interval: float
     changed_at: float | None
+    number: int = 0
 
 
 class _Entry(NamedTuple):
-    """A name in the queue of its group: C(moment) is when the poll is due, or for an idle project the previous poll."""
+    """A name in the queue of its group."""
 
     moment: float
     number: int
@@ -71,7 +77,7 @@ class Schedule:
         self._polls: dict[str, _Poll] = {}
         # A name whose entry was replaced keeps the old one until that comes first.
         self._queues: dict[Group, list[_Entry]] = {group: [] for group in Group}
-        self._taken: dict[str, _Entry] = {}
+        self._taken: set[str] = set()
         self._entries = 0
         self._turn = 0
         self._failures = 0
@@ -87,29 +93,31 @@ class Schedule:
         now = self._clock.monotonic()
         changed_at = None if group is Group.IDLE else now
         moment = now - self._max_interval if group is Group.IDLE else now
-        self._push(name, moment, _Poll(0, group, self._interval, changed_at))
+        self._push(name, _Poll(group, moment, self._interval, changed_at))
 
     def poll_soon(self, name: str) -> None:
         """Poll this name, which is likely to have changed, before the idle ones."""
-        if name not in self._taken and self._polls[name].group is not Group.BUSY:
-            self._push(name, self._clock.monotonic(), self._polls[name]._replace(group=Group.RECENT))
+        now, poll = self._clock.monotonic(), self._polls[name]
+        # It keeps its place among those that are due.
+        if name not in self._taken and (poll.group is Group.IDLE or poll.moment > now):
+            self._push(name, poll._replace(group=poll.group if poll.group is Group.BUSY else Group.RECENT, moment=now))
 
     def remove(self, name: str) -> None:
         """Poll this name no more."""
         del self._polls[name]
-        self._taken.pop(name, None)
+        self._taken.discard(name)
 
     def take(self) -> str | None:
         """The name to poll now, if any is due. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        if len(self._taken) >= self._limit() or now < self._resume:
+        if len(self._taken) >= self._limit() or now + TOLERANCE < self._resume:
             return None
         for group in (TURNS[self._turn % len(TURNS)], *Group):
-            if self._due(group) <= now:
+            if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
                 if group is Group.BUSY:
                     self.delay = now - max(entry.moment, self._resume)
-                self._taken[entry.name] = entry
+                self._taken.add(entry.name)
                 self._turn += 1
                 return entry.name
         return None
@@ -132,20 +140,20 @@ class Schedule:
             longest = max(self._interval * BUSY_INTERVALS, quiet * SHARE_OF_LONG_OPERATION)
             interval = min(interval, longest, self._max_interval)
         if interval >= self._round_through_idle() and not has_unfinished:
-            self._push(name, now, _Poll(0, Group.IDLE, self._max_interval, changed_at))
+            self._push(name, _Poll(Group.IDLE, now, self._max_interval, changed_at))
         else:
-            self._push(name, now + interval, _Poll(0, self._group(interval), interval, changed_at))
+            self._push(name, _Poll(self._group(interval), now + interval, interval, changed_at))
 
     def poll_in(self, name: str, seconds: float) -> None:
         """Poll this name after so many seconds, whether or not it changes, after a poll that has succeeded."""
         self._failures = 0
-        poll = self._polls[name]._replace(group=self._group(seconds), interval=seconds)
-        self._push(name, self._clock.monotonic() + seconds, poll)
+        moment = self._clock.monotonic() + seconds
+        self._push(name, _Poll(self._group(seconds), moment, seconds, self._polls[name].changed_at))
 
     def poll_again(self, name: str) -> None:
         """Poll this name again as if it had not been taken yet, after a poll that has succeeded."""
         self._failures = 0
-        self._push(name, self._taken[name].moment, self._polls[name])
+        self._push(name, self._polls[name])
 
     def failed(self, name: str, retry_after: float) -> None:
         """Set the next poll of this name after a poll that has failed; delay all by C(retry_after) seconds.
@@ -163,7 +171,7 @@ class Schedule:
         poll = self._polls[name]
         interval = min(poll.interval * GROWTH, self._max_interval)
         moment = now if poll.group is Group.IDLE else now + interval
-        self._push(name, moment, poll._replace(interval=interval))
+        self._push(name, poll._replace(moment=moment, interval=interval))
 
     def _is_down(self) -> bool:
         return self._failures >= MAX_PARALLEL
@@ -174,11 +182,11 @@ class Schedule:
     def _group(self, interval: float) -> Group:
         return Group.BUSY if interval <= self._interval * BUSY_INTERVALS else Group.RECENT
 
-    def _push(self, name: str, moment: float, poll: _Poll) -> None:
-        self._taken.pop(name, None)
+    def _push(self, name: str, poll: _Poll) -> None:
+        self._taken.discard(name)
         self._entries += 1
         self._polls[name] = poll._replace(number=self._entries)
-        heapq.heappush(self._queues[poll.group], _Entry(moment, self._entries, name))
+        heapq.heappush(self._queues[poll.group], _Entry(poll.moment, self._entries, name))
 
     def _head(self, group: Group) -> _Entry | None:
         """The first entry of a queue that was not replaced; those before it are dropped."""

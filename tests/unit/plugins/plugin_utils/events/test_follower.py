@@ -463,7 +463,10 @@ class TestManyProjects:
 
     def test_each_project_takes_one_request(self, source: EventSource) -> None:
         source.run(
-            8, {4.0: lambda: source.sandbox.control("DELETE", "/requests")}, page_size=400, requests_per_minute=10_000
+            50,
+            {15.0: lambda: source.sandbox.control("DELETE", "/requests")},
+            page_size=400,
+            requests_per_minute=10_000,
         )
         polls = [request for request in source.sandbox.sent() if request.endswith("/operations")]
         assert len(polls) == len(set(polls)) == 30
