@@ -26,7 +26,7 @@ SECONDS_BETWEEN_BURSTS = 24 * 3600
 MAX_SECONDS_BETWEEN_BURSTS = 300
 SECONDS_BEFORE_NEXT_BURST = 900
 # The first rounds through the account are over then.
-WARM_UP = 1800
+WARM_UP = 2400
 SECONDS = 5400
 
 
@@ -130,15 +130,16 @@ def _delays(changes: Sequence[Change], events: EventList) -> Delays:
     for moment, event in events:
         reported.setdefault(event["clouddb"]["operation"]["id"], []).append(moment)
     delays = Delays([], [])
-    noticed: dict[int, float] = {}
+    noticed: dict[int | str, float] = {}
     for change in sorted(changes, key=lambda change: change.moment):
         at = next((moment for moment in reported.get(change.operation, []) if moment >= change.moment), None)
-        if change.moment < WARM_UP or at is None:
+        if at is None or change.moment < WARM_UP:
             continue
-        if change.burst is None or noticed.get(change.burst, at) <= change.moment:
+        # A project is busy once the event source has noticed it.
+        activity = change.project if change.burst is None else change.burst
+        if noticed.get(activity, at) <= change.moment:
             delays.busy.append(at - change.moment)
-        elif change.burst not in noticed:
+        elif activity not in noticed and change.burst is not None:
             delays.idle.append(at - change.moment)
-        if change.burst is not None:
-            noticed.setdefault(change.burst, at)
+        noticed.setdefault(activity, at)
     return delays

@@ -16,8 +16,7 @@ logger = logging.getLogger("clouddb.control.operations")
 class ErrorLog:
     """The names of what can't be polled at present: an outage lasts while there is any."""
 
-    def __init__(self, max_interval: float, clock: Clock):
-        self._max_interval = max_interval
+    def __init__(self, clock: Clock):
         self._clock = clock
         self._failing: set[str] = set()
         self._failing_since = 0.0
@@ -26,7 +25,7 @@ class ErrorLog:
         """A poll has failed."""
         if not self._failing:
             self._failing_since = self._clock.monotonic()
-            logger.warning("Polling failed. It is retried at least every %g s. %s", self._max_interval, error)
+            logger.warning("Polling failed. It is retried until it succeeds. %s", error)
         self._failing.add(name)
 
     def succeeded(self, name: str) -> None:

@@ -34,8 +34,15 @@ class Group(Enum):
     IDLE = 3
 
 
-# The group that comes first for each poll, in turn, so that no group starves another one.
-TURNS = (Group.BUSY, Group.BUSY, Group.RECENT, Group.IDLE)
+# The order of the groups for each poll, in turn: three of five polls are those of busy projects, if there are as many, and no
+# group starves another one.
+TURNS = (
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+    (Group.RECENT, Group.IDLE, Group.BUSY),
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+    (Group.IDLE, Group.RECENT, Group.BUSY),
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+)
 
 
 class _Poll(NamedTuple):
@@ -66,7 +73,7 @@ class Schedule:
       is a quarter of the time since the last change.
     - A project whose interval would be longer than a round through the idle ones is idle. These are polled in turn, no more
       often than every C(max_interval) seconds, with all polls that the others leave.
-    - When there are more polls due than can be sent, half of them are those of busy projects, a quarter those of idle ones.
+    - When more polls are due than can be sent, three of five are for busy projects, one is for an idle one.
     - While the service is down, one name at a time is polled, with pauses that grow to C(max_interval).
     """
 
@@ -112,7 +119,7 @@ class Schedule:
         now = self._clock.monotonic()
         if len(self._taken) >= self._limit() or now + TOLERANCE < self._resume:
             return None
-        for group in (TURNS[self._turn % len(TURNS)], *Group):
+        for group in TURNS[self._turn % len(TURNS)]:
             if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
                 if group is Group.BUSY:

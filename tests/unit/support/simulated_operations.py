@@ -142,7 +142,14 @@ class EventList(list[tuple[float, dict[str, Any]]]):
         self.append((self._clock.elapsed, event))
 
 
-def follow(account: SimulatedOperations, seconds: float, events: Any, **args: Any) -> None:
+async def call(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The function's result."""
+    return function(argument)
+
+
+def follow(
+    account: SimulatedOperations, seconds: float, events: Any, in_thread: Callable[..., Any] = call, **args: Any
+) -> None:
     """Run the event source for C(seconds) of the account's clock; its polls run one after another, without threads."""
     end = account.clock.elapsed + seconds
 
@@ -155,12 +162,9 @@ def follow(account: SimulatedOperations, seconds: float, events: Any, **args: An
         if account.clock.elapsed >= end:
             raise asyncio.CancelledError
 
-    async def call(function: Callable[[Any], Any], argument: Any) -> Any:
-        return function(argument)
-
     with (
         mock.patch.object(follower, "RateLimitedClient", SimulatedClient),
-        mock.patch.object(follower, "in_thread", call),
+        mock.patch.object(follower, "in_thread", in_thread),
         suppress(asyncio.CancelledError),
     ):
         options = source_options({**CONNECTION, **args}, {})
