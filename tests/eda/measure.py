@@ -179,7 +179,9 @@ def measure(path: Path, source: Path, seconds: float) -> None:
         latest: dict[str, tuple[float, str]] = {}
         for (name, status), moment in changes(path / "db", times["since"], float("inf")).items():
             latest[name] = max(latest.get(name, (0.0, "")), (moment, status))
-        emitted = {(each["id"], each["status"]) for each in (event["clouddb"]["operation"] for _at, event in recorder.events)}
+        emitted = {
+            (each["id"], each["status"]) for each in (event["clouddb"]["operation"] for _at, event in recorder.events)
+        }
         return sum((name, status) not in emitted for name, (_moment, status) in latest.items())
 
     asyncio.run(follow())

@@ -138,7 +138,7 @@ class Follower:
             self._schedule.failed(name, result.retry_after or 0.0)
             return
         self._error_log.succeeded(name)
-        self._overload_log.note(self._schedule.delay)
+        self._overload_log.note(self._schedule.delay())
         if isinstance(result, CompleteList):
             self._update_projects(result)
             self._schedule.poll_in(name, self._list_interval(result.requests))

@@ -89,8 +89,6 @@ class Schedule:
         self._turn = 0
         self._failures = 0
         self._resume = clock.monotonic()
-        self.delay = 0.0
-        """The seconds by which the latest poll of a busy project was overdue."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._polls
@@ -122,12 +120,14 @@ class Schedule:
         for group in TURNS[self._turn % len(TURNS)]:
             if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
-                if group is Group.BUSY:
-                    self.delay = now - max(entry.moment, self._resume)
                 self._taken.add(entry.name)
                 self._turn += 1
                 return entry.name
         return None
+
+    def delay(self) -> float:
+        """The seconds by which the next poll of a busy project is overdue."""
+        return max(0.0, self._clock.monotonic() - max(self._due(Group.BUSY), self._resume))
 
     def pause(self) -> float:
         """The seconds until take() may return a name; infinite if a poll has to end before."""

@@ -78,9 +78,7 @@ class SimulatedOperations:
         project_id, *rest = map(str, segments[1:])
         if project_id not in self.operations:
             raise NotFound("not found", "GET", path, 1, "request", 404, {})
-        created = [
-            each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed
-        ]
+        created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
         if len(rest) == 1:
             return self._page(path, "operations", [_Lazy(self, project_id, each) for each in created], query, 50)
         for each in created:

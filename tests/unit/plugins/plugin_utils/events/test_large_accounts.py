@@ -29,7 +29,9 @@ def account_with(number: int, has_hints: bool = False) -> SimulatedOperations:
     account = SimulatedOperations(has_hints=has_hints)
     for project in range(number):
         account.add_project(f"p{project}")
-        account.add_operation(f"p{project}", SimulatedOperation(f"o{project}", "create_timeline", [(-9000, "finished")]))
+        account.add_operation(
+            f"p{project}", SimulatedOperation(f"o{project}", "create_timeline", [(-100_000, "finished")])
+        )
     return account
 
 
@@ -52,9 +54,7 @@ def delays(account: SimulatedOperations, events: EventList, project: str) -> lis
         for moment, status in operation.statuses
     }
     found = [(moment, event["clouddb"]["operation"]) for moment, event in events]
-    return [
-        moment - statuses[each["id"], each["status"]] for moment, each in found if each["project_id"] == project
-    ]
+    return [moment - statuses[each["id"], each["status"]] for moment, each in found if each["project_id"] == project]
 
 
 def test_first_round_begins_with_the_latest_updated_projects() -> None:
@@ -82,8 +82,8 @@ def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
 def test_first_operation_of_an_idle_project(has_hints: bool, shortest: float, longest: float) -> None:
     """With hints, the project list shows which project has changed."""
     account = account_with(NUMBER, has_hints)
-    # In a round of 100 s, p500 is polled in the middle.
-    start(account, "p500", 455.0)
+    # It is polled just before that, and a round takes 100 s.
+    start(account, "p500", 460.0)
     events = EventList(account.clock)
     follow(account, 600, events)
     first, *_others = delays(account, events, "p500")
@@ -106,25 +106,25 @@ def test_fields_that_always_change_are_no_hint() -> None:
 def test_busy_projects_are_detected_within_ten_seconds() -> None:
     account = account_with(NUMBER)
     for project in ("p1", "p400", "p999"):
-        for moment in range(150, 1100, 45):
+        for moment in range(150, 600, 45):
             start(account, project, float(moment))
     events = EventList(account.clock)
-    follow(account, 1200, events)
+    follow(account, 700, events)
     for project in ("p1", "p400", "p999"):
         later = delays(account, events, project)[3:]
-        assert len(later) > 20
+        assert len(later) > 10
         assert max(later) < 11
 
 
 def test_overload_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    account = account_with(300)
-    for number in range(300):
-        for moment in range(60, 600, 30):
+    account = account_with(100)
+    for number in range(100):
+        for moment in range(60, 300, 30):
             start(account, f"p{number}", float(moment))
     events = EventList(account.clock)
-    follow(account, 1200, events)
+    follow(account, 600, events, requests_per_minute=200)
     begin, end = caplog.messages
-    assert begin.startswith("600 requests per minute do not suffice for the projects that are busy.")
+    assert begin.startswith("200 requests per minute do not suffice for the projects that are busy.")
     assert end == "The requests suffice for the busy projects again."
     # Nothing is lost.
     finished = [event for _moment, event in events if event["clouddb"]["operation"]["status"] == "finished"]
@@ -135,12 +135,12 @@ def test_project_list_does_not_delay_projects() -> None:
     """It has 101 pages, and takes a tenth of the requests."""
     account = account_with(NUMBER)
     start(account, "p1", 1.0, seconds=3000)
-    follow(account, 3000, EventList(account.clock), page_size=10)
+    follow(account, 1500, EventList(account.clock), page_size=10)
     lists = [number for number, path in enumerate(account.paths) if path == "/projects"]
     assert len(lists) <= len(account.paths) * 0.11 + 101
     polls = [number for number, path in enumerate(account.paths) if path == "/projects/p1/operations"]
-    # 600 requests take a minute; in the end a poll every 30 s.
-    assert max(later - earlier for earlier, later in zip(polls[1:], polls[2:])) < 320
+    # A poll every 10 s and later every 25 s, when there are ten requests per second.
+    assert max(later - earlier for earlier, later in zip(polls[1:], polls[2:])) < 260
 
 
 def test_list_that_fails_midway_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
