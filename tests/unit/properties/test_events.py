@@ -112,12 +112,17 @@ class Events(RuleBasedStateMachine):
 
     # What happens in the account
 
-    @precondition(lambda self: len(self.account.projects) < 6)
-    @rule()
     def add_project(self) -> None:
         self.account.add_project(f"project-{next(self.names)}")
 
-    @precondition(lambda self: self.account.projects)
+    @precondition(lambda self: len(self.account.projects) < 6)
+    @rule(timeline=timelines)
+    def create_project(self, timeline: list[tuple[float, str]]) -> None:
+        """It has an operation from the beginning."""
+        self.add_project()
+        self.start_operation(len(self.account.projects) - 1, timeline)
+
+    @precondition(lambda self: len(self.account.projects) > 1)
     @rule(number=numbers)
     def remove_project(self, number: int) -> None:
         """Its operations remain."""
@@ -155,18 +160,22 @@ class Events(RuleBasedStateMachine):
 
     # What happens to the event source
 
-    @rule(
-        seconds=st.floats(0.1, 100),
-        failing=st.sets(st.integers(0, 40), max_size=15),
-        put_limit=st.none() | st.integers(0, 5),
-        crashes=st.booleans(),
-    )
-    def run(self, seconds: float, failing: set[int], put_limit: int | None, crashes: bool) -> None:
-        """Some requests fail. It stops or crashes after some time, or when it emits an event that the rules no longer take."""
+    @rule(seconds=st.floats(0.1, 200), failing=st.sets(st.integers(0, 40), max_size=15), crashes=st.booleans())
+    def run(self, seconds: float, failing: set[int], crashes: bool) -> None:
+        """Some requests fail, and it stops or crashes after some time."""
         self.requests = itertools.count()
         self.failing = failing
-        self.put_limit = put_limit
         self.run_source(seconds, crashes)
+
+    @precondition(lambda self: self.account.projects)
+    @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())
+    def run_until_event(
+        self, number: int, timeline: list[tuple[float, str]], put_limit: int, crashes: bool
+    ) -> None:
+        """It stops or crashes when it emits an event that the rules no longer take."""
+        self.start_operation(number, timeline)
+        self.put_limit = put_limit
+        self.run_source(100, crashes)
 
     def teardown(self) -> None:
         try:
@@ -212,4 +221,4 @@ class Events(RuleBasedStateMachine):
 
 
 TestEvents = Events.TestCase
-TestEvents.settings = settings(stateful_step_count=15)
+TestEvents.settings = settings(stateful_step_count=20)
