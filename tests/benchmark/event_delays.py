@@ -95,7 +95,7 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
             start = yield from _operation(account, project, start, None, chance)
             start += chance.uniform(1, 30)
     burst = 0
-    free_at = dict.fromkeys(projects[len(busy):], 0.0)
+    free_at = dict.fromkeys(projects[len(busy) :], 0.0)
     start = 0.0
     while start < seconds:
         project = chance.choice(list(free_at))

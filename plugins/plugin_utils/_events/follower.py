@@ -88,7 +88,7 @@ class Follower:
                 is_idle = not self._running and pause > 0
                 await self._save(is_idle)
                 await self._pause(pause if is_idle else 0.0)
-                while (name := self._schedule.take()) is not None:
+                while (name := self._schedule.start()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()

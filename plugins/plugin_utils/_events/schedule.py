@@ -67,7 +67,7 @@ class _Entry(NamedTuple):
 
 
 class Schedule:
-    """Which name to poll next. A name that was taken is not polled again before its poll has ended.
+    """Which name to poll next. A name is not polled again before its poll has ended.
 
     - A project with unfinished operations is polled after C(interval) to 2 * C(interval) seconds. Without any, the interval
       is a quarter of the time since the last change.
@@ -84,7 +84,7 @@ class Schedule:
         self._polls: dict[str, _Poll] = {}
         # A name whose entry was replaced keeps the old one until that comes first.
         self._queues: dict[Group, list[_Entry]] = {group: [] for group in Group}
-        self._taken: set[str] = set()
+        self._running: set[str] = set()
         self._entries = 0
         self._turn = 0
         self._failures = 0
@@ -104,23 +104,23 @@ class Schedule:
         """Poll this name, which is likely to have changed, before the idle ones."""
         now, poll = self._clock.monotonic(), self._polls[name]
         # It keeps its place among those that are due.
-        if name not in self._taken and (poll.group is Group.IDLE or poll.moment > now):
+        if name not in self._running and (poll.group is Group.IDLE or poll.moment > now):
             self._push(name, poll._replace(group=poll.group if poll.group is Group.BUSY else Group.RECENT, moment=now))
 
     def remove(self, name: str) -> None:
         """Poll this name no more."""
         del self._polls[name]
-        self._taken.discard(name)
+        self._running.discard(name)
 
-    def take(self) -> str | None:
-        """The name to poll now, if any is due. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
+    def start(self) -> str | None:
+        """Start a poll, if any is due: its name. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        if len(self._taken) >= self._limit() or now + TOLERANCE < self._resume:
+        if len(self._running) >= self._limit() or now + TOLERANCE < self._resume:
             return None
         for group in TURNS[self._turn % len(TURNS)]:
             if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
-                self._taken.add(entry.name)
+                self._running.add(entry.name)
                 self._turn += 1
                 return entry.name
         return None
@@ -130,8 +130,8 @@ class Schedule:
         return max(0.0, self._clock.monotonic() - max(self._due(Group.BUSY), self._resume))
 
     def pause(self) -> float:
-        """The seconds until take() may return a name; infinite if a poll has to end before."""
-        if len(self._taken) >= self._limit():
+        """The seconds until start() may return a name; infinite if a poll has to end before."""
+        if len(self._running) >= self._limit():
             return math.inf
         return max(0.0, max(self._resume, min(map(self._due, Group))) - self._clock.monotonic())
 
@@ -152,13 +152,13 @@ class Schedule:
             self._push(name, _Poll(self._group(interval), now + interval, interval, changed_at))
 
     def poll_in(self, name: str, seconds: float) -> None:
-        """Poll this name after so many seconds, whether or not it changes, after a poll that has succeeded."""
+        """Poll this name after this number of seconds, whether or not it changes, after a poll that has succeeded."""
         self._failures = 0
         moment = self._clock.monotonic() + seconds
         self._push(name, _Poll(self._group(seconds), moment, seconds, self._polls[name].changed_at))
 
     def poll_again(self, name: str) -> None:
-        """Poll this name again as if it had not been taken yet, after a poll that has succeeded."""
+        """Poll this name again in its place, after a poll that has succeeded."""
         self._failures = 0
         self._push(name, self._polls[name])
 
@@ -190,7 +190,7 @@ class Schedule:
         return Group.BUSY if interval <= self._interval * BUSY_INTERVALS else Group.RECENT
 
     def _push(self, name: str, poll: _Poll) -> None:
-        self._taken.discard(name)
+        self._running.discard(name)
         self._entries += 1
         self._polls[name] = poll._replace(number=self._entries)
         heapq.heappush(self._queues[poll.group], _Entry(poll.moment, self._entries, name))

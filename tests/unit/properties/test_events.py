@@ -169,9 +169,7 @@ class Events(RuleBasedStateMachine):
 
     @precondition(lambda self: self.account.projects)
     @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())
-    def run_until_event(
-        self, number: int, timeline: list[tuple[float, str]], put_limit: int, crashes: bool
-    ) -> None:
+    def run_until_event(self, number: int, timeline: list[tuple[float, str]], put_limit: int, crashes: bool) -> None:
         """It stops or crashes when it emits an event that the rules no longer take."""
         self.start_operation(number, timeline)
         self.put_limit = put_limit

@@ -136,16 +136,19 @@ def test_result_agrees_with_the_operations(
     elif end < timeout:
         assert result["failed_ids"]
         for name in result["failed_ids"]:
-            first_failed = min(
-                moment for moment, status in by_id[name].operation.statuses if status in FAILED
-            )
+            first_failed = min(moment for moment, status in by_id[name].operation.statuses if status in FAILED)
             has_grace = last_known[name] == "failed"
             assert end >= max(0.0, first_failed) + (failed_grace if has_grace else 0.0)
     else:
         # What had succeeded well before the deadline is known to have.
         for name, plan in by_id.items():
             moment, status = plan.operation.statuses[-1]
-            if status in SUCCEEDED and not failing and plan.outlives(timeout) and moment < timeout - INTERVAL - longest_poll:
+            if (
+                status in SUCCEEDED
+                and not failing
+                and plan.outlives(timeout)
+                and moment < timeout - INTERVAL - longest_poll
+            ):
                 assert last_known[name] in SUCCEEDED
 
 
@@ -153,7 +156,10 @@ def test_result_agrees_with_the_operations(
 def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -> None:
     """Without errors, and with failed_grace for all retries."""
     lasting = [
-        plan._replace(vanishes_at=None, operation=plan.operation._replace(statuses=[*plan.operation.statuses, (150.0, "finished")]))
+        plan._replace(
+            vanishes_at=None,
+            operation=plan.operation._replace(statuses=[*plan.operation.statuses, (150.0, "finished")]),
+        )
         for plan in operations
         if plan.operation.statuses[-1][1] not in SUCCEEDED | {"error", "cancelled"}
     ]

@@ -41,7 +41,7 @@ def polled(account: SimulatedOperations) -> list[str]:
 
 
 def start(account: SimulatedOperations, project: str, moment: float, seconds: float = 20.0) -> None:
-    """Start an operation of so many seconds."""
+    """Start an operation that takes C(seconds)."""
     statuses = [(moment, "running"), (moment + seconds, "finished")]
     account.add_operation(project, SimulatedOperation(f"{project}-{moment:g}", "create_branch", statuses))
 

@@ -41,7 +41,7 @@ class Simulation:
         end = self.clock.elapsed + seconds
         while self.clock.elapsed + self.schedule.pause() <= end:
             self.clock.sleep(self.schedule.pause())
-            name = self.schedule.take()
+            name = self.schedule.start()
             assert name is not None
             polls.append(Polled(self.clock.elapsed, name))
             self.clock.sleep(seconds_per_poll)
@@ -55,7 +55,7 @@ class Simulation:
         for _time in range(times):
             pauses.append(self.schedule.pause())
             self.clock.sleep(pauses[-1])
-            name = self.schedule.take()
+            name = self.schedule.start()
             assert name is not None
             self.schedule.failed(name, retry_after=0)
         return pauses
@@ -82,7 +82,7 @@ def test_new_name_is_polled_at_once(simulation: Simulation, group: Group) -> Non
     simulation.add(group, "a")
     assert "a" in simulation.schedule
     assert simulation.schedule.pause() == 0
-    assert simulation.schedule.take() == "a"
+    assert simulation.schedule.start() == "a"
 
 
 def test_idle_project_is_polled_every_max_interval(simulation: Simulation) -> None:
@@ -116,11 +116,11 @@ def test_first_unfinished_operation_makes_a_project_busy(simulation: Simulation)
     assert intervals(simulation.run(20), "a")[:2] == [5, 5]
 
 
-def test_name_is_not_taken_twice(simulation: Simulation) -> None:
+def test_name_is_not_polled_twice_at_once(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a")
-    assert simulation.schedule.take() == "a"
+    assert simulation.schedule.start() == "a"
     simulation.schedule.poll_soon("a")
-    assert simulation.schedule.take() is None
+    assert simulation.schedule.start() is None
     assert simulation.schedule.pause() == math.inf
     simulation.schedule.polled("a", has_changed=True, has_unfinished=False)
     assert simulation.schedule.pause() == 5
@@ -128,11 +128,11 @@ def test_name_is_not_taken_twice(simulation: Simulation) -> None:
 
 def test_a_limited_number_is_polled_at_the_same_time(simulation: Simulation) -> None:
     simulation.add(Group.IDLE, *names(10, "i"))
-    taken = [simulation.schedule.take() for _poll in range(10)]
-    assert taken == names(MAX_PARALLEL, "i") + [None] * (10 - MAX_PARALLEL)
+    started = [simulation.schedule.start() for _poll in range(10)]
+    assert started == names(MAX_PARALLEL, "i") + [None] * (10 - MAX_PARALLEL)
     assert simulation.schedule.pause() == math.inf
     simulation.schedule.remove("i2")
-    assert simulation.schedule.take() == "i4"
+    assert simulation.schedule.start() == "i4"
 
 
 def test_removed_name_is_not_polled(simulation: Simulation) -> None:
@@ -146,14 +146,14 @@ def test_poll_again_keeps_the_turn(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "list")
     simulation.clock.sleep(1)
     simulation.add(Group.BUSY, "a")
-    assert simulation.schedule.take() == "list"
+    assert simulation.schedule.start() == "list"
     simulation.schedule.poll_again("list")
-    assert [simulation.schedule.take(), simulation.schedule.take()] == ["list", "a"]
+    assert [simulation.schedule.start(), simulation.schedule.start()] == ["list", "a"]
 
 
 def test_poll_in_sets_the_interval(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "list")
-    simulation.schedule.take()
+    simulation.schedule.start()
     simulation.schedule.poll_in("list", 42)
     assert simulation.schedule.pause() == 42
 
@@ -235,7 +235,7 @@ def test_hint_puts_a_project_before_the_idle_ones(simulation: Simulation) -> Non
     assert min(intervals(simulation.run(200, SECONDS_PER_POLL), "idle400") or [100]) > 90
 
 
-def test_wrong_hints_starve_nobody(simulation: Simulation) -> None:
+def test_hints_without_changes_starve_nobody(simulation: Simulation) -> None:
     simulation.unfinished = set(names(10, "busy"))
     simulation.add(Group.BUSY, *sorted(simulation.unfinished))
     simulation.add(Group.IDLE, *names(500, "idle"))
@@ -267,10 +267,10 @@ def test_one_name_at_a_time_is_polled_while_the_service_is_down(simulation: Simu
     assert simulation.fail(10) == [0, 0, 0, 0, 0, 5, 7.5, 11.25, 16.875, 25.3125]
     assert simulation.fail(2) == [30, 30]
     simulation.clock.sleep(30)
-    name = simulation.schedule.take()
-    assert name and simulation.schedule.take() is None
+    name = simulation.schedule.start()
+    assert name and simulation.schedule.start() is None
     simulation.schedule.polled(name, has_changed=False, has_unfinished=False)
-    assert all(simulation.schedule.take() for _poll in range(MAX_PARALLEL))
+    assert all(simulation.schedule.start() for _poll in range(MAX_PARALLEL))
 
 
 def test_busy_projects_are_polled_first_after_an_outage(simulation: Simulation) -> None:
@@ -287,22 +287,22 @@ def test_busy_projects_are_polled_first_after_an_outage(simulation: Simulation) 
 
 def test_one_failing_project_delays_no_other(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a", "b")
-    assert simulation.schedule.take() == "a"
+    assert simulation.schedule.start() == "a"
     simulation.schedule.failed("a", retry_after=0)
-    assert simulation.schedule.take() == "b"
+    assert simulation.schedule.start() == "b"
     simulation.schedule.polled("b", has_changed=True, has_unfinished=False)
     assert simulation.schedule.pause() == 5
 
 
 def test_retry_after_delays_every_poll(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a", "b")
-    simulation.schedule.take()
+    simulation.schedule.start()
     simulation.schedule.failed("a", retry_after=100)
     assert simulation.schedule.pause() == 100
     simulation.clock.sleep(99)
-    assert simulation.schedule.take() is None
+    assert simulation.schedule.start() is None
     simulation.clock.sleep(1)
-    assert simulation.schedule.take() == "b"
+    assert simulation.schedule.start() == "b"
 
 
 def test_outage_of_any_length(simulation: Simulation) -> None:
