@@ -36,11 +36,10 @@ class ErrorLog:
 
 
 class OverloadLog:
-    """An overload lasts while busy projects are polled too late, because there are more of them than the requests suffice for."""
+    """An overload lasts while busy projects are polled too late, because there are too many of them or requests are slow."""
 
-    def __init__(self, interval: float, requests_per_minute: int):
+    def __init__(self, interval: float):
         self._interval = interval
-        self._requests_per_minute = requests_per_minute
         self._is_overloaded = False
 
     def note(self, delay: float) -> None:
@@ -48,11 +47,10 @@ class OverloadLog:
         if delay > 2 * self._interval and not self._is_overloaded:
             self._is_overloaded = True
             logger.warning(
-                "%d requests per minute do not suffice for the projects that are busy. Their changes are detected %.0f s late. "
+                "The changes of busy projects are detected %.0f s late, because too few requests per minute are sent for all of them. "
                 "Increase requests_per_minute if the account's limit allows it, or select projects with project_ids.",
-                self._requests_per_minute,
                 delay,
             )
         elif delay < self._interval and self._is_overloaded:
             self._is_overloaded = False
-            logger.warning("The requests suffice for the busy projects again.")
+            logger.warning("The changes of busy projects are detected in time again.")

@@ -68,7 +68,7 @@ class Follower:
         self._listing = Listing(self._client, options.page_size)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._error_log = ErrorLog(clock)
-        self._overload_log = OverloadLog(options.interval, options.requests_per_minute)
+        self._overload_log = OverloadLog(options.interval)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}

@@ -35,10 +35,9 @@ def test_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_overload_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    log = OverloadLog(5, 600)
+    log = OverloadLog(5)
     for delay in (0, 4, 10, 11, 30, 7, 12, 4, 0, 9):
         log.note(delay)
     begin, end = caplog.messages
-    assert begin.startswith("600 requests per minute do not suffice for the projects that are busy.")
-    assert " 11 s late. " in begin
-    assert end == "The requests suffice for the busy projects again."
+    assert begin.startswith("The changes of busy projects are detected 11 s late, ")
+    assert end == "The changes of busy projects are detected in time again."

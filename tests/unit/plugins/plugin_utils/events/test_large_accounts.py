@@ -124,8 +124,8 @@ def test_overload_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     events = EventList(account.clock)
     follow(account, 600, events, requests_per_minute=200)
     begin, end = caplog.messages
-    assert begin.startswith("200 requests per minute do not suffice for the projects that are busy.")
-    assert end == "The requests suffice for the busy projects again."
+    assert begin.startswith("The changes of busy projects are detected 1")
+    assert end == "The changes of busy projects are detected in time again."
     # Nothing is lost.
     finished = [event for _moment, event in events if event["clouddb"]["operation"]["status"] == "finished"]
     assert len(finished) == sum(len(operations) - 1 for operations in account.operations.values())
