@@ -86,7 +86,10 @@ def changes(database: Path, since: float, until: float) -> dict[tuple[str, str],
     """The moments, in seconds, of all changes in this time, by the id of the operation and its new status."""
     found = {}
     with sqlite3.connect(database) as connection:
-        for name, created_at, timeline in connection.execute("SELECT id, created_at, timeline FROM operations"):
+        rows = connection.execute(
+            "SELECT id, created_at, timeline FROM operations WHERE created_at > ?", ((since - MAX_SECONDS) * 1e6,)
+        )
+        for name, created_at, timeline in rows:
             for offset, status in json.loads(timeline):
                 moment = created_at / 1e6 + offset
                 if since <= moment <= until:

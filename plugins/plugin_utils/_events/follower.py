@@ -145,7 +145,7 @@ class Follower:
         elif name == PROJECT_LIST:
             self._schedule.poll_again(name)
         else:
-            has_changed = bool(result) and await self._report(self._projects[name], result)
+            has_changed = result is not None and await self._report(self._projects[name], result)
             if self._is_over(name, result):
                 self._schedule.remove(name)
                 del self._projects[name]

@@ -152,7 +152,14 @@ def follow(
     end = account.clock.elapsed + seconds
 
     class SimulatedClient(RateLimitedClient):
-        def request(self, method: str, segments: Sequence[str | int], query: Any = None, **_other: Any) -> Response:
+        def request(
+            self,
+            method: str,
+            segments: Sequence[str | int],
+            query: Mapping[str, Any] | None = None,
+            *_arguments: Any,
+            **_options: Any,
+        ) -> Response:
             return account.get(segments, query)
 
     async def sleep(pause: float) -> None:
