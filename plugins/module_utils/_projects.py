@@ -22,6 +22,13 @@ class ProjectNotFound(ClouddbError):
     kind = "not_found"
 
 
+class ProjectPage(NamedTuple):
+    """The projects of one page that no earlier page had, and the ids of those that the service could not include."""
+
+    projects: list[dict[str, Any]]
+    unavailable_ids: list[str]
+
+
 class Projects(NamedTuple):
     """The projects, and the ids of those that the service could not include in its list.
 
@@ -78,17 +85,25 @@ def list_projects(
     unavailable: dict[str, None] = {}
     values: dict[str, set[str]] = {option: set() for option in filters.wanted()}
     alternatives: dict[str, set[str]] = {option: set() for option in filters.wanted()}
-    for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
-        projects += fields.reduce(project for project in page.items if filters.matches(project))
+    for page in project_pages(client, query, page_size):
+        projects += fields.reduce(project for project in page.projects if filters.matches(project))
         for option in filters.wanted():
             others = filters._replace(**{option: None})
-            values[option].update(_values(option, page.items))
-            alternatives[option].update(_values(option, filter(others.matches, page.items)))
+            values[option].update(_values(option, page.projects))
+            alternatives[option].update(_values(option, filter(others.matches, page.projects)))
+        unavailable.update(dict.fromkeys(page.unavailable_ids))
+    return Projects(projects, list(unavailable), values, alternatives)
+
+
+def project_pages(
+    client: Client, query: Mapping[str, Any] | None = None, page_size: int | None = None
+) -> Iterator[ProjectPage]:
+    """The pages of the project list (api.md, GET /projects). Raises what Client raises when a page can't be fetched."""
+    for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
-        unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
-    return Projects(projects, list(unavailable), values, alternatives)
+        yield ProjectPage(page.items, list(map(page.response.require_id, ids)))
 
 
 def _values(option: str, projects: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -233,8 +233,38 @@ def schedules(results: Results) -> list[Table]:
     return [Table("Means of simulated waits for one operation of 0.1 s to 30 s, and of 30 s to 5 min", header, rows)]
 
 
+def event_delays(results: Results) -> list[Table]:
+    measured = results["event_delays"]
+    cases = {(case["projects"], case["has_hints"]): case for case in measured["cases"]}
+    rows = [
+        (
+            f"{projects:,}",
+            f"{case['requests_per_minute']:.0f}",
+            *(f"{case['busy'][quantity]:.0f} s" for quantity in ("median", "p95", "max")),
+            *(_duration(case["idle"][quantity]) for quantity in ("median", "max")),
+            *(_duration(cases[projects, True]["idle"][quantity]) for quantity in ("median", "max")),
+        )
+        for (projects, has_hints), case in cases.items()
+        if not has_hints
+    ]
+    header = (
+        "projects",
+        "requests per minute",
+        "busy: median",
+        "busy: 95 %",
+        "busy: maximum",
+        "idle: median",
+        "idle: maximum",
+        "idle, listed as updated: median",
+        "idle, listed as updated: maximum",
+    )
+    caption = f"Time from a change to its event, with {measured['busy_share']:.0%} of the projects busy (simulation)"
+    return [Table(caption, header, rows)]
+
+
 TABLES: dict[str, Callable[[Results], list[Table]]] = {
-    function.__name__: function for function in (machine, task_cost, scale, summaries, rate_limit, waits, schedules)
+    function.__name__: function
+    for function in (machine, task_cost, scale, summaries, rate_limit, waits, schedules, event_delays)
 }
 
 
@@ -253,3 +283,7 @@ def _size(number: int) -> str:
 
 def _s(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

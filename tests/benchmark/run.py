@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs all or the named measurements: ``run.py --docs FOLDER [MEASUREMENT...]``, in a workspace (see tests/tools/workspace.py).
 
-Writes the results to the folder C(performance) of the documentation, and generates the page's tables and figures from them.
+Writes the results to the folder C(performance) of the documentation, and generates the tables and figures of its pages from them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 PACKAGE = "ansible_collections.clouddb.control.tests.benchmark"
-MEASUREMENTS = ("task_cost", "scale", "summaries", "rate_limit", "schedules", "waits")
+MEASUREMENTS = ("task_cost", "scale", "summaries", "rate_limit", "schedules", "waits", "event_delays")
+# The page with the tables of each measurement, unless it is performance.rst.
+PAGES = {"event_delays": "eda.rst"}
 
 
 def main() -> None:
@@ -82,9 +84,10 @@ def write_report(results: dict[str, Any], docs: Path) -> None:
     """Write the tables (into the page, and as Markdown) and the figures of all stored results."""
     tables, report = import_module(f"{PACKAGE}.tables"), import_module(f"{PACKAGE}.report")
     created = {name: create(results) for name, create in report.TABLES.items() if name in results}
-    page = docs / "performance.rst"
-    blocks = {name: "\n\n".join(map(tables.as_rst, each)) for name, each in created.items()}
-    page.write_text(tables.replace_blocks(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+    for name, each in created.items():
+        page = docs / PAGES.get(name, "performance.rst")
+        block = {name: "\n\n".join(map(tables.as_rst, each))}
+        page.write_text(tables.replace_blocks(page.read_text(encoding="utf-8"), block), encoding="utf-8")
     markdown = "\n\n".join(tables.as_markdown(table) for each in created.values() for table in each)
     (docs / "performance" / "results.md").write_text(markdown + "\n", encoding="utf-8")
     print(markdown)

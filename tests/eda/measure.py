@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the event source: ``measure.py [--projects 100] [--seconds 300]``; needs what requirements.txt has.
 
-A sandbox in a process of its own, on its own clock at normal speed; operations start in random projects, one a second, and
-take up to 40 seconds. The source is run as ansible-rulebook runs it. What has happened is read from the sandbox's database.
+A sandbox in a process of its own, on its own clock at normal speed, with the public service's rate limit. One operation is
+started per second, nine of ten in one percent of the projects, the others in any other project; they take up to 40 seconds.
+The source is run as ansible-rulebook runs it. What has happened is read from the sandbox's database.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
+import resource
 import runpy
 import sqlite3
 import statistics
@@ -42,19 +45,26 @@ class Recorder:
         self.events.append((time.time(), event))
 
 
-def start_work(base_url: str, key: str, seconds: float) -> None:
+def all_projects(session: requests.Session, base_url: str) -> list[str]:
+    """The ids of all projects."""
+    ids: list[str] = []
+    cursor = None
+    while page := session.get(f"{base_url}/projects", params={"limit": 400, "cursor": cursor}, timeout=30).json():
+        if not page["projects"]:
+            break
+        ids += [project["id"] for project in page["projects"]]
+        cursor = page["pagination"]["cursor"]
+    return ids
+
+
+def start_work(session: requests.Session, base_url: str, busy: list[str], idle: list[str], seconds: float) -> None:
     """Start an operation a second, in random projects, for C(seconds)."""
-    session = requests.Session()
-    session.headers["Authorization"] = f"Bearer {key}"
     chance = random.Random(1)
-    projects: list[str] = []
-    page = session.get(f"{base_url}/projects", params={"limit": 400}, timeout=30).json()
-    projects = [project["id"] for project in page["projects"]]
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
         number += 1
-        project = chance.choice(projects)
+        project = chance.choice(busy if chance.random() < 0.9 else idle)
         ended = chance.uniform(2, MAX_SECONDS)
         timeline = [
             [0, "scheduling"],
@@ -63,7 +73,7 @@ def start_work(base_url: str, key: str, seconds: float) -> None:
         ]
         plan = {"action": "create_branch", "project_id": project, "timeline": timeline}
         session.post(base_url.replace("/api/v2", "/_sandbox/operation_plans"), json=plan, timeout=30)
-        # A busy project refuses it with 423.
+        # A project with unfinished operations refuses it with 423.
         session.post(
             f"{base_url}/projects/{project}/branches",
             json={"branch": {"name": f"b{number}"}, "endpoints": []},
@@ -76,7 +86,10 @@ def changes(database: Path, since: float, until: float) -> dict[tuple[str, str],
     """The moments, in seconds, of all changes in this time, by the id of the operation and its new status."""
     found = {}
     with sqlite3.connect(database) as connection:
-        for name, created_at, timeline in connection.execute("SELECT id, created_at, timeline FROM operations"):
+        rows = connection.execute(
+            "SELECT id, created_at, timeline FROM operations WHERE created_at > ?", ((since - MAX_SECONDS) * 1e6,)
+        )
+        for name, created_at, timeline in rows:
             for offset, status in json.loads(timeline):
                 moment = created_at / 1e6 + offset
                 if since <= moment <= until:
@@ -94,9 +107,9 @@ def main() -> None:
         source = path / "ansible_collections" / "clouddb" / "control"
         source.parent.mkdir(parents=True)
         source.symlink_to(ROOT)
-        (path / "seed.yml").write_text(
-            json.dumps({"generate": {"projects": options.projects, "operations_per_project": 20}})
-        )
+        # Without computes, so that the platform starts no operations by itself.
+        seed = {"projects": [{"compute": False, "generate_operations": 20}] * options.projects}
+        (path / "seed.yml").write_text(json.dumps(seed))
         files = ["--database", "db", "--seed", "seed.yml", "--api-key-file", "key", "--ready-file", "ready"]
         command = [
             sys.executable,
@@ -119,59 +132,90 @@ def measure(path: Path, source: Path, seconds: float) -> None:
     recorder = Recorder()
     times: dict[str, float] = {}
 
+    session = requests.Session()
+    session.headers["Authorization"] = f"Bearer {key}"
+    control = base_url.replace("/api/v2", "/_sandbox")
+    projects = all_projects(session, base_url)
+    random.Random(1).shuffle(projects)
+    number_of_busy = max(1, len(projects) // 100)
+    busy, idle = projects[:number_of_busy], projects[number_of_busy:]
+    session.put(f"{control}/rate_limit", json={}, timeout=30).raise_for_status()
+
     async def follow() -> None:
-        args = {"base_url": base_url, "api_key": key, "state_file": str(path / "state.json")}
+        args = {"base_url": base_url, "api_key": key, "state_file": str(path / "state.json"), "page_size": 400}
         running = asyncio.create_task(plugin["main"](recorder, args))
-        # The first polls are over; earlier changes cause no events.
+        # The projects are listed; earlier changes cause no events.
         await asyncio.sleep(30)
+        session.delete(f"{control}/requests", timeout=30)
         times["since"] = time.time()
-        times["sent before"] = sent()
-        worker = threading.Thread(target=start_work, args=(base_url, key, seconds))
+        started = resource.getrusage(resource.RUSAGE_SELF)
+        worker = threading.Thread(target=start_work, args=(session, base_url, busy, idle, seconds))
         worker.start()
         await asyncio.sleep(seconds)
-        times["until"], times["sent"] = time.time(), sent()
-        await asyncio.sleep(MAX_SECONDS + 40)
-        # What changed during the last round need not have been seen.
-        times["end"] = time.time() - 35
+        ended = resource.getrusage(resource.RUSAGE_SELF)
+        times["until"], times["events"] = time.time(), len(recorder.events)
+        times["cpu"] = ended.ru_utime + ended.ru_stime - started.ru_utime - started.ru_stime
+        times["memory"] = ended.ru_maxrss / 1024
+        log = await asyncio.to_thread(request_log)
+        times["sent"] = sum(entry["user_agent"].startswith("clouddb.control/") for entry in log)
+        times["refused"] = sum(entry["status"] == 429 for entry in log)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        # The rest is emitted after a restart, faster than the rate limit allows.
+        await asyncio.sleep(MAX_SECONDS)
+        session.delete(f"{control}/rate_limit", timeout=30)
+        running = asyncio.create_task(plugin["main"](recorder, {**args, "requests_per_minute": 60_000}))
+        end = time.monotonic() + 600
+        while lost() and time.monotonic() < end:
+            await asyncio.sleep(5)
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
 
-    def sent() -> int:
-        log = requests.get(
-            base_url.replace("/api/v2", "/_sandbox/requests"), headers={"Authorization": f"Bearer {key}"}, timeout=30
-        ).json()
-        return sum(entry["user_agent"].startswith("clouddb.control/") for entry in log["requests"])
+    def request_log() -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = session.get(f"{control}/requests", timeout=30).json()["requests"]
+        return entries
+
+    def lost() -> int:
+        """The number of operations whose last status was not emitted."""
+        latest: dict[str, tuple[float, str]] = {}
+        for (name, status), moment in changes(path / "db", times["since"], time.time()).items():
+            latest[name] = max(latest.get(name, (0.0, "")), (moment, status))
+        emitted = {
+            (each["id"], each["status"]) for each in (event["clouddb"]["operation"] for _at, event in recorder.events)
+        }
+        return sum((name, status) not in emitted for name, (_moment, status) in latest.items())
 
     asyncio.run(follow())
     expected = changes(path / "db", times["since"], times["until"])
-    # The last status of each of their operations, which may have come after the time.
-    last = changes(path / "db", times["since"], times["end"])
-    latest = {name: status for (name, status), _moment in sorted(last.items(), key=lambda item: item[1])}
-    seen_statuses = {
-        (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"])
-        for _moment, event in recorder.events
-    }
-    operations = {name for name, _status in expected}
-    delays_of: dict[tuple[str, str], list[float]] = {}
-    for moment, event in recorder.events:
+    delays: dict[str, list[float]] = {"busy": [], "idle": []}
+    uuids = [event["meta"]["uuid"] for _moment, event in recorder.events]
+    first_event: dict[str, float] = {}
+    for moment, event in recorder.events[: int(times["events"])]:
         operation = event["clouddb"]["operation"]
+        first_event.setdefault(operation["project_id"], moment)
         updated = datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp()
         if (operation["id"], operation["status"]) in expected:
-            delays_of.setdefault((operation["id"], operation["status"]), []).append(moment - updated)
-    delays = sorted(delay for each in delays_of.values() for delay in each)
-    skipped = [change for change in expected if change not in delays_of]
-    print(f"requests sent: {times['sent'] - times['sent before']:.0f} in {seconds:.0f} s")
+            # A busy project is one once the event source has noticed it.
+            is_busy = operation["project_id"] in busy and updated > first_event[operation["project_id"]]
+            if is_busy or (operation["project_id"] not in busy and event["clouddb"]["previous_status"] is None):
+                delays["busy" if is_busy else "idle"].append(moment - updated)
+    print(f"{len(projects)} projects, load of the machine {os.getloadavg()}")
+    print(f"requests sent: {times['sent'] * 60 / seconds:.0f} per minute; 429 responses: {times['refused']:.0f}")
+    print(f"processor time: {times['cpu'] * 60 / seconds:.1f} s per minute; peak memory: {times['memory']:.0f} MiB")
+    operations = {name for name, _status in expected}
     print(
-        f"changes that happened: {len(expected)} of {len(operations)} operations; events: {len(delays)}, of them repeated: {len(delays) - len(delays_of)}"
+        f"changes: {len(expected)} of {len(operations)} operations; events: {len(uuids)}, repeated: {len(uuids) - len(set(uuids))}, "
+        f"operations whose last status was not emitted (lost): {lost()}"
     )
-    print(f"without an event because a later change came before the next poll: {len(skipped)}")
-    print(
-        f"operations whose last status was not emitted (lost): {sum((name, latest[name]) not in seen_statuses for name in operations)}"
-    )
-    print(
-        f"delay from change to event: median {statistics.median(delays):.1f} s, 95 % {delays[int(len(delays) * 0.95)]:.1f} s, worst {delays[-1]:.1f} s"
-    )
+    for kind, found in delays.items():
+        if found:
+            found.sort()
+            print(
+                f"delay in {kind} projects: median {statistics.median(found):.1f} s, 95 % {found[int(len(found) * 0.95)]:.1f} s, "
+                f"worst {found[-1]:.1f} s ({len(found)} events)"
+            )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from .state_file import StateFile
 
 # In seconds, unless there is time to save more often.
 SAVE_INTERVAL = 1.0
+# Saving takes at most this share of the time, as the state of an account with thousands of projects is large.
+SHARE_OF_SAVING = 1 / 20
 
 logger = logging.getLogger("clouddb.control.operations")
 
@@ -42,6 +44,7 @@ class Checkpoint:
         self._clock = clock
         self._is_saved = True
         self._attempted_at = clock.monotonic()
+        self._seconds = 0.0
         self._failing_since: float | None = None
 
     def load(self) -> State:
@@ -84,9 +87,14 @@ class Checkpoint:
         self._is_saved = False
 
     def is_due(self, is_idle: bool) -> bool:
-        """Whether a changed state is to be saved now: at once when nothing else is to be done, or else once a second."""
-        is_time = is_idle or self._clock.monotonic() >= self._attempted_at + SAVE_INTERVAL
-        return self._file is not None and not self._is_saved and is_time
+        """Whether a changed state is to be saved now: at once when nothing else is to be done, or else once a second.
+
+        A large state is saved less often.
+        """
+        if self._file is None or self._is_saved:
+            return False
+        pause = max(0.0 if is_idle else SAVE_INTERVAL, self._seconds / SHARE_OF_SAVING)
+        return self._clock.monotonic() >= self._attempted_at + pause
 
     def is_failing(self) -> bool:
         """Whether the latest attempt to save the state has failed."""
@@ -97,11 +105,13 @@ class Checkpoint:
         if self._file is None:
             return
         self._is_saved = True
+        started = self._clock.monotonic()
         saving = asyncio.get_running_loop().run_in_executor(None, self._write, self._as_json(state))
         try:
             await asyncio.shield(saving)
         finally:
             self._note(await saving)
+            self._seconds = self._clock.monotonic() - started
 
     def save_now(self, state: State) -> None:
         """Save the state in this thread, for the last time."""

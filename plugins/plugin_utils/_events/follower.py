@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,14 +15,14 @@ from typing import Any, Callable, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
-from ...module_utils._projects import Projects, list_projects
 from .changes import Change, PollResult, SeenOperations, poll_operations
 from .checkpoint import SAVE_INTERVAL, Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
-from .error_log import ErrorLog
+from .error_log import ErrorLog, OverloadLog
+from .listing import CompleteList, Listing, hints
 from .options import SourceOptions
 from .rate_limit import RateLimitedClient
-from .schedule import Schedule
+from .schedule import Group, Schedule
 from .threads import in_thread
 
 # The name under which the list of projects is polled, which is no project's id.
@@ -29,8 +30,11 @@ PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
 
-# None: there is no such project.
-Result = Union[Projects, PollResult, RequestFailed, None]
+# The project list takes at most this share of the requests.
+SHARE_OF_PROJECT_LIST = 1 / 10
+
+# None: there is no such project, or the project list is not complete yet.
+Result = Union[CompleteList, PollResult, RequestFailed, None]
 
 logger = logging.getLogger("clouddb.control.operations")
 
@@ -42,6 +46,8 @@ class FollowedProject:
     project: dict[str, Any]
     seen: SeenOperations
     is_listed: bool = True
+    # Whether the hints in the project list have changed in the latest list.
+    has_hint: bool = False
 
 
 class Follower:
@@ -59,12 +65,15 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
+        self._listing = Listing(self._client, options.page_size)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
-        self._error_log = ErrorLog(options.max_interval, clock)
+        self._error_log = ErrorLog(clock)
+        self._overload_log = OverloadLog(options.interval)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._listed_at: datetime | None = None
+        self._running: dict[asyncio.Future[Result], str] = {}
         self._started = clock.monotonic()
         self._is_connected = False
         self._latest: tuple[SeenOperations, Change] | None = None
@@ -72,22 +81,31 @@ class Follower:
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
         self._load()
-        self._schedule.poll_now(PROJECT_LIST)
+        self._schedule.add(PROJECT_LIST, Group.BUSY)
         try:
             while True:
-                pause, names = self._schedule.next_round()
-                await self._save(is_idle=pause > 0)
-                await self._pause(pause)
-                results = await asyncio.gather(*(in_thread(self._poll, name) for name in names))
-                for name, result in zip(names, results):
-                    await self._process(name, result)
-                errors = [result for result in results if isinstance(result, RequestFailed)]
-                self._schedule.end_round(
-                    is_service_down=len(errors) == len(results),
-                    retry_after=max((error.retry_after or 0.0 for error in errors), default=0.0),
-                )
+                pause = self._schedule.pause()
+                is_idle = not self._running and pause > 0
+                await self._save(is_idle)
+                await self._pause(pause if is_idle else 0.0)
+                while (name := self._schedule.start()) is not None:
+                    self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
+                if self._running:
+                    await self._process_ended()
         finally:
+            for poll in self._running:
+                poll.cancel()
             self._save_finally()
+
+    async def _process_ended(self) -> None:
+        """Process the polls that have ended, once there is one, or until the next one can be sent."""
+        pause = self._schedule.pause()
+        ended, _running = await asyncio.wait(
+            self._running, timeout=None if pause == math.inf else pause, return_when=asyncio.FIRST_COMPLETED
+        )
+        # In the order in which they were sent.
+        for poll in [poll for poll in self._running if poll in ended]:
+            await self._process(self._running.pop(poll), poll.result())
 
     # Load
 
@@ -101,10 +119,10 @@ class Follower:
     # Poll
 
     def _poll(self, name: str) -> Result:
-        """Send the requests of one poll, in a thread of its own; changes nothing."""
+        """Send the requests of one poll, in a thread of its own; changes nothing but the unfinished list of projects."""
         try:
             if name == PROJECT_LIST:
-                return list_projects(self._client, page_size=self._options.page_size)
+                return self._listing.fetch()
             return poll_operations(self._client, name, self._projects[name].seen, self._options.actions)
         except NotFound as error:
             return error if name == PROJECT_LIST else None
@@ -113,50 +131,73 @@ class Follower:
 
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
-        has_changed = False
         if isinstance(result, RequestFailed):
             if isinstance(result, Unauthorized) or not (self._is_connected or result.transient):
                 raise result
             self._error_log.failed(name, result)
+            self._schedule.failed(name, result.retry_after or 0.0)
+            return
+        self._error_log.succeeded(name)
+        self._overload_log.note(self._schedule.delay())
+        if isinstance(result, CompleteList):
+            self._update_projects(result)
+            self._schedule.poll_in(name, self._list_interval(result.requests))
+        elif name == PROJECT_LIST:
+            self._schedule.poll_again(name)
         else:
-            self._error_log.succeeded(name)
-            if isinstance(result, Projects):
-                has_changed = self._update_projects(result)
-            elif result:
-                has_changed = await self._report(self._projects[name], result)
-        if self._is_over(name, result):
-            self._schedule.remove(name)
-            del self._projects[name]
-            self._checkpoint.mark_changed()
-        else:
-            self._schedule.polled(name, has_changed)
+            has_changed = result is not None and await self._report(self._projects[name], result)
+            if self._is_over(name, result):
+                self._schedule.remove(name)
+                del self._projects[name]
+                self._checkpoint.mark_changed()
+            else:
+                self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
 
-    def _is_over(self, name: str, result: Result) -> bool:
+    def _list_interval(self, requests: int) -> float:
+        """The seconds to the next poll of the project list, which takes this number of requests."""
+        seconds = requests * 60 / self._options.requests_per_minute
+        return max(self._options.max_interval, seconds / SHARE_OF_PROJECT_LIST)
+
+    def _unfinished(self, project_id: str) -> list[str]:
+        return self._projects[project_id].seen.unfinished(self._options.actions)
+
+    def _is_over(self, project_id: str, result: Result) -> bool:
         """Whether a project is deleted and has nothing more to report."""
-        if name == PROJECT_LIST or isinstance(result, RequestFailed) or self._projects[name].is_listed:
-            return False
-        return result is None or not self._projects[name].seen.unfinished(self._options.actions)
+        return not self._projects[project_id].is_listed and (result is None or not self._unfinished(project_id))
 
-    def _update_projects(self, found: Projects) -> bool:
-        """Follow new projects, poll deleted ones once more; returns whether there are new ones."""
+    def _update_projects(self, found: CompleteList) -> None:
+        """Follow new projects; poll deleted ones once more, and soon those that are likely to have changed."""
         listed = {project["id"]: project for project in found.projects if self._options.wants_project(project["id"])}
+        unavailable = set(found.unavailable_ids)
         new_since = self._new_since()
         for project_id, project in listed.items():
             self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
-            was_listed = followed.is_listed
-            followed.is_listed = project_id in listed or project_id in found.unavailable_ids
-            followed.project = listed.get(project_id, followed.project)
-            if project_id in new or (was_listed and not followed.is_listed):
-                self._schedule.poll_now(project_id)
-        if new:
-            self._checkpoint.mark_changed()
+            project = listed.get(project_id, followed.project)
+            # Of a project whose fields change from list to list, they say nothing.
+            had_hint, followed.has_hint = followed.has_hint, hints(project) != hints(followed.project)
+            was_listed, followed.is_listed = followed.is_listed, project_id in listed or project_id in unavailable
+            followed.project = project
+            is_likely_changed = (was_listed and not followed.is_listed) or (followed.has_hint and not had_hint)
+            if is_likely_changed and project_id in self._schedule:
+                self._schedule.poll_soon(project_id)
+        self._follow(new)
         if not self._is_connected:
             self._is_connected = True
             self._warn_of_unknown_values()
         self._listed_at = self._client.service_now()
-        return bool(new)
+
+    def _follow(self, project_ids: list[str]) -> None:
+        """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
+        for project_id in sorted(project_ids, key=self._updated_at, reverse=True):
+            idle = Group.RECENT if self._is_connected else Group.IDLE
+            self._schedule.add(project_id, Group.BUSY if self._unfinished(project_id) else idle)
+        if project_ids:
+            self._checkpoint.mark_changed()
+
+    def _updated_at(self, project_id: str) -> str:
+        return str(self._projects[project_id].project.get("updated_at"))
 
     def _new_since(self) -> datetime:
         """Since when operations of a project that was not listed before are new, by the service's clock."""

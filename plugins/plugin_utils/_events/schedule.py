@@ -5,33 +5,76 @@
 
 from __future__ import annotations
 
+import heapq
+import math
+from enum import Enum
 from typing import NamedTuple
 
 from ...module_utils._clock import Clock
 
 # Polls that are sent at the same time.
 MAX_PARALLEL = 4
+# A busy project is polled at least once in this many intervals.
+BUSY_INTERVALS = 2
+# The interval of a project without unfinished operations, as a share of the time since its last change.
+SHARE_OF_QUIET_TIME = 1 / 4
+# The same with unfinished operations, if they have not changed for long.
+SHARE_OF_LONG_OPERATION = 1 / 60
+# A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
+TOLERANCE = 0.001
+# The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 
 
-class Round(NamedTuple):
-    """The seconds to sleep, and the names to poll then."""
+class Group(Enum):
+    """Projects are busy (polled every few intervals), have changed recently, or are idle and are polled in turn."""
 
-    pause: float
-    names: list[str]
+    BUSY = 1
+    RECENT = 2
+    IDLE = 3
+
+
+# The order of the groups for each poll, in turn: three of five polls are those of busy projects, if there are as many, and no
+# group starves another one.
+TURNS = (
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+    (Group.RECENT, Group.IDLE, Group.BUSY),
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+    (Group.IDLE, Group.RECENT, Group.BUSY),
+    (Group.BUSY, Group.RECENT, Group.IDLE),
+)
 
 
 class _Poll(NamedTuple):
-    """The next poll of something: its moment on the monotonic clock, and the seconds between polls."""
+    """What is known of a name: C(changed_at) is when a change was last seen, C(number) that of its entry in the queue.
 
-    due: float
+    C(moment) is when the next poll is due, or for an idle project when the previous one was.
+    """
+
+    group: Group
+    moment: float
     interval: float
+    changed_at: float | None
+    number: int = 0
+
+
+class _Entry(NamedTuple):
+    """A name in the queue of its group."""
+
+    moment: float
+    number: int
+    name: str
 
 
 class Schedule:
-    """Polls each name after C(interval) seconds when it has changed, and less often, up to C(max_interval), when it has not.
+    """Which name to poll next. A name is not polled again before its poll has ended.
 
-    While the service is down, it polls one name at a time, with pauses that grow to C(max_interval) in the same way.
+    - A project with unfinished operations is polled after C(interval) to 2 * C(interval) seconds. Without any, the interval
+      is a quarter of the time since the last change.
+    - A project whose interval would be longer than a round through the idle ones is idle. These are polled in turn, no more
+      often than every C(max_interval) seconds, with all polls that the others leave.
+    - When more polls are due than can be sent, three of five are for busy projects, one is for an idle one.
+    - While the service is down, one name at a time is polled, with pauses that grow to C(max_interval).
     """
 
     def __init__(self, interval: float, max_interval: float, clock: Clock):
@@ -39,41 +82,137 @@ class Schedule:
         self._max_interval = max_interval
         self._clock = clock
         self._polls: dict[str, _Poll] = {}
-        self._failed_rounds = 0
+        # A name whose entry was replaced keeps the old one until that comes first.
+        self._queues: dict[Group, list[_Entry]] = {group: [] for group in Group}
+        self._running: set[str] = set()
+        self._entries = 0
+        self._turn = 0
+        self._failures = 0
         self._resume = clock.monotonic()
 
     def __contains__(self, name: str) -> bool:
         return name in self._polls
 
-    def poll_now(self, name: str) -> None:
-        """Poll this name, which may be a new one, as soon as possible."""
-        interval = self._polls[name].interval if name in self._polls else self._interval
-        self._polls[name] = _Poll(self._clock.monotonic(), interval)
+    def add(self, name: str, group: Group) -> None:
+        """Poll a new name as soon as it is the turn of this group."""
+        now = self._clock.monotonic()
+        changed_at = None if group is Group.IDLE else now
+        moment = now - self._max_interval if group is Group.IDLE else now
+        self._push(name, _Poll(group, moment, self._interval, changed_at))
+
+    def poll_soon(self, name: str) -> None:
+        """Poll this name, which is likely to have changed, before the idle ones."""
+        now, poll = self._clock.monotonic(), self._polls[name]
+        # It keeps its place among those that are due.
+        if name not in self._running and (poll.group is Group.IDLE or poll.moment > now):
+            self._push(name, poll._replace(group=poll.group if poll.group is Group.BUSY else Group.RECENT, moment=now))
 
     def remove(self, name: str) -> None:
         """Poll this name no more."""
         del self._polls[name]
+        self._running.discard(name)
 
-    def next_round(self) -> Round:
-        """What to poll next, those that have waited longest."""
+    def start(self) -> str | None:
+        """Start a poll, if any is due: its name. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        start = max(now, self._resume, min(poll.due for poll in self._polls.values()))
-        names = [name for name, poll in self._polls.items() if poll.due <= start]
-        names.sort(key=lambda name: self._polls[name].due)
-        return Round(start - now, names[: 1 if self._failed_rounds else MAX_PARALLEL])
+        if len(self._running) >= self._limit() or now + TOLERANCE < self._resume:
+            return None
+        for group in TURNS[self._turn % len(TURNS)]:
+            if self._due(group) <= now + TOLERANCE:
+                entry = heapq.heappop(self._queues[group])
+                self._running.add(entry.name)
+                self._turn += 1
+                return entry.name
+        return None
 
-    def polled(self, name: str, has_changed: bool) -> None:
-        """Set the next poll of this name."""
-        longer = min(self._polls[name].interval * GROWTH, self._max_interval)
-        interval = self._interval if has_changed else longer
-        self._polls[name] = _Poll(self._clock.monotonic() + interval, interval)
+    def delay(self) -> float:
+        """The seconds by which the next poll of a busy project is overdue."""
+        return max(0.0, self._clock.monotonic() - max(self._due(Group.BUSY), self._resume))
 
-    def end_round(self, is_service_down: bool, retry_after: float) -> None:
-        """Delay the next round by C(retry_after) seconds, and by a growing pause when every poll of this one has failed."""
+    def pause(self) -> float:
+        """The seconds until start() may return a name; infinite if a poll has to end before."""
+        if len(self._running) >= self._limit():
+            return math.inf
+        return max(0.0, max(self._resume, min(map(self._due, Group))) - self._clock.monotonic())
+
+    def polled(self, name: str, has_changed: bool, has_unfinished: bool) -> None:
+        """Set the next poll of this project after a poll that has succeeded."""
+        self._failures = 0
+        now = self._clock.monotonic()
+        poll = self._polls[name]
+        changed_at = now if has_changed or (has_unfinished and poll.changed_at is None) else poll.changed_at
+        quiet = math.inf if changed_at is None else now - changed_at
+        interval = max(self._interval, quiet * SHARE_OF_QUIET_TIME)
+        if has_unfinished:
+            longest = max(self._interval * BUSY_INTERVALS, quiet * SHARE_OF_LONG_OPERATION)
+            interval = min(interval, longest, self._max_interval)
+        if interval >= self._round_through_idle() and not has_unfinished:
+            self._push(name, _Poll(Group.IDLE, now, self._max_interval, changed_at))
+        else:
+            self._push(name, _Poll(self._group(interval), now + interval, interval, changed_at))
+
+    def poll_in(self, name: str, seconds: float) -> None:
+        """Poll this name after this number of seconds, whether or not it changes, after a poll that has succeeded."""
+        self._failures = 0
+        moment = self._clock.monotonic() + seconds
+        self._push(name, _Poll(self._group(seconds), moment, seconds, self._polls[name].changed_at))
+
+    def poll_again(self, name: str) -> None:
+        """Poll this name again in its place, after a poll that has succeeded."""
+        self._failures = 0
+        self._push(name, self._polls[name])
+
+    def failed(self, name: str, retry_after: float) -> None:
+        """Set the next poll of this name after a poll that has failed; delay all by C(retry_after) seconds.
+
+        When as many polls in a row have failed as are sent at the same time, the service is down.
+        """
+        now = self._clock.monotonic()
         pause = retry_after
-        if is_service_down:
+        if self._is_down():
             # The exponent is bounded, as a float is.
-            backoff = self._interval * GROWTH ** min(self._failed_rounds, 30)
+            backoff = self._interval * GROWTH ** min(self._failures - MAX_PARALLEL, 30)
             pause = max(pause, min(backoff, self._max_interval))
-        self._failed_rounds = self._failed_rounds + 1 if is_service_down else 0
-        self._resume = max(self._resume, self._clock.monotonic() + pause)
+        self._failures += 1
+        self._resume = max(self._resume, now + pause)
+        poll = self._polls[name]
+        interval = min(poll.interval * GROWTH, self._max_interval)
+        moment = now if poll.group is Group.IDLE else now + interval
+        self._push(name, poll._replace(moment=moment, interval=interval))
+
+    def _is_down(self) -> bool:
+        return self._failures >= MAX_PARALLEL
+
+    def _limit(self) -> int:
+        return 1 if self._is_down() else MAX_PARALLEL
+
+    def _group(self, interval: float) -> Group:
+        return Group.BUSY if interval <= self._interval * BUSY_INTERVALS else Group.RECENT
+
+    def _push(self, name: str, poll: _Poll) -> None:
+        self._running.discard(name)
+        self._entries += 1
+        self._polls[name] = poll._replace(number=self._entries)
+        heapq.heappush(self._queues[poll.group], _Entry(poll.moment, self._entries, name))
+
+    def _head(self, group: Group) -> _Entry | None:
+        """The first entry of a queue that was not replaced; those before it are dropped."""
+        queue = self._queues[group]
+        while queue:
+            poll = self._polls.get(queue[0].name)
+            if poll and poll.number == queue[0].number:
+                return queue[0]
+            heapq.heappop(queue)
+        return None
+
+    def _due(self, group: Group) -> float:
+        """When the next poll of this group is due."""
+        entry = self._head(group)
+        if entry is None:
+            return math.inf
+        return entry.moment + (self._max_interval if group is Group.IDLE else 0.0)
+
+    def _round_through_idle(self) -> float:
+        """The seconds that a round through the idle projects takes: how long ago the next one was polled."""
+        entry = self._head(Group.IDLE)
+        return max(self._max_interval, self._clock.monotonic() - entry.moment) if entry else self._max_interval

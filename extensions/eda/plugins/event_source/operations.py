@@ -21,8 +21,9 @@ description:
   - When a status changes several times between two polls of a project, one event with the latest status is emitted.
   - The first poll emits no events for existing operations, unless O(backfill) is set. Unfinished operations that were created within the last day
     are followed from then on.
-  - A project without changes is polled less and less often, down to once in O(max_interval) seconds. After a change it is polled again in O(interval)
-    seconds.
+  - A project with unfinished operations is polled every O(interval) seconds, or twice that. Without any, it is polled less and less often, down
+    to once in O(max_interval) seconds. In an account with more than about 300 projects, the idle ones are polled in turn, with the requests that
+    the others leave.
   - During an outage of the service the event source keeps polling, however long it lasts. It fails when an argument is invalid or the service refuses
     the API key.
 author:
@@ -81,12 +82,13 @@ options:
     default: []
   interval:
     description:
-      - Interval between polls of a project after a change, in seconds or such as V(5s).
+      - Interval between polls of a project after a change, in seconds or such as V(5s). With unfinished operations, up to twice as long.
     type: raw
     default: 5
   max_interval:
     description:
-      - Maximum interval between polls of a project without changes, and during an outage, in seconds or such as V(1m).
+      - Interval between polls of a project without changes, if O(requests_per_minute) allows it, and maximum interval between requests during an
+        outage, in seconds or such as V(1m).
       - If not set, it is 30, or O(interval) if that is larger.
     type: raw
   backfill:

@@ -166,3 +166,16 @@ def test_cancelled_save_ends_before_the_next_one_begins(
         patch.setattr(StateFile, "write", slow)
         asyncio.run(main())
     assert list(checkpoint.load().projects) == ["old"]
+
+
+def test_large_state_is_saved_less_often(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saving takes a twentieth of the time."""
+    checkpoint = Checkpoint(str(tmp_path / "state.json"), BASE_URL, clock.clock)
+    monkeypatch.setattr(StateFile, "write", lambda self, content: clock.sleep(0.5))
+    asyncio.run(checkpoint.save(State(EPOCH, {})))
+    checkpoint.mark_changed()
+    clock.sleep(9)
+    assert not checkpoint.is_due(is_idle=True)
+    clock.sleep(1)
+    assert checkpoint.is_due(is_idle=True)
+    assert checkpoint.is_due(is_idle=False)

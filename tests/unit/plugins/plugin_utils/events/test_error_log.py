@@ -8,16 +8,16 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import RequestFailed
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.error_log import ErrorLog
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.error_log import ErrorLog, OverloadLog
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 ERROR = RequestFailed("It failed.", "GET", "/projects", 1, "r")
-BEGIN = "Polling failed. It is retried at least every 30 s. It failed."
+BEGIN = "Polling failed. It is retried until it succeeds. It failed."
 
 
 def test_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
-    log = ErrorLog(30, clock.clock)
+    log = ErrorLog(clock.clock)
     log.succeeded("a")
     log.failed("a", ERROR)
     clock.sleep(50)
@@ -32,3 +32,12 @@ def test_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == [BEGIN, "Polling succeeds again, after 60 s."]
     log.failed("b", ERROR)
     assert caplog.messages[2:] == [BEGIN]
+
+
+def test_overload_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = OverloadLog(5)
+    for delay in (0, 4, 10, 11, 30, 7, 12, 4, 0, 9):
+        log.note(delay)
+    begin, end = caplog.messages
+    assert begin.startswith("The changes of busy projects are detected 11 s late, ")
+    assert end == "The changes of busy projects are detected in time again."

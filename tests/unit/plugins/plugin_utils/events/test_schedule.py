@@ -1,105 +1,310 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When each name is polled."""
+"""When each name is polled, and in which order."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from typing import NamedTuple
+
 import pytest
 
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import MAX_PARALLEL, Schedule
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import MAX_PARALLEL, Group, Schedule
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+class Polled(NamedTuple):
+    """A poll, by the seconds since the test began."""
+
+    moment: float
+    name: str
 
 
-@pytest.fixture
-def schedule(clock: FakeClock) -> Schedule:
-    return Schedule(interval=10, max_interval=30, clock=clock.clock)
+class Simulation:
+    """Polls names on a fake clock; those in C(unfinished) have unfinished operations, those in C(changing) change each time."""
 
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.schedule = Schedule(interval=5, max_interval=30, clock=self.clock.clock)
+        self.unfinished: set[str] = set()
+        self.changing: set[str] = set()
 
-def pauses(schedule: Schedule, clock: FakeClock, rounds: int, is_service_down: bool = False) -> list[float]:
-    """The pauses before the next rounds, in which nothing changes."""
-    found = []
-    for _round in range(rounds):
-        pause, names = schedule.next_round()
-        found.append(pause)
-        clock.sleep(pause)
+    def add(self, group: Group, *names: str) -> None:
         for name in names:
-            schedule.polled(name, has_changed=False)
-        schedule.end_round(is_service_down, retry_after=0)
-    return found
+            self.schedule.add(name, group)
+
+    def run(self, seconds: float, seconds_per_poll: float = 0.0) -> list[Polled]:
+        """The polls of this time, each of which takes C(seconds_per_poll)."""
+        polls: list[Polled] = []
+        end = self.clock.elapsed + seconds
+        while self.clock.elapsed + self.schedule.pause() <= end:
+            self.clock.sleep(self.schedule.pause())
+            name = self.schedule.start()
+            assert name is not None
+            polls.append(Polled(self.clock.elapsed, name))
+            self.clock.sleep(seconds_per_poll)
+            self.schedule.polled(name, name in self.changing, name in self.unfinished)
+        self.clock.sleep(max(0.0, end - self.clock.elapsed))
+        return polls
+
+    def fail(self, times: int) -> list[float]:
+        """The pauses before polls that all fail."""
+        pauses = []
+        for _time in range(times):
+            pauses.append(self.schedule.pause())
+            self.clock.sleep(pauses[-1])
+            name = self.schedule.start()
+            assert name is not None
+            self.schedule.failed(name, retry_after=0)
+        return pauses
 
 
-def test_new_name_is_polled_at_once(schedule: Schedule) -> None:
-    assert "a" not in schedule
-    schedule.poll_now("a")
-    assert "a" in schedule
-    assert schedule.next_round() == (0, ["a"])
+@pytest.fixture
+def simulation() -> Simulation:
+    return Simulation()
 
 
-def test_interval_grows_to_the_maximum_without_changes(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    assert pauses(schedule, clock, 5) == [0, 15, 22.5, 30, 30]
+def intervals(polls: list[Polled], name: str) -> list[float]:
+    """The seconds between the polls of this name."""
+    moments = [poll.moment for poll in polls if poll.name == name]
+    return [later - earlier for earlier, later in zip(moments, moments[1:])]
 
 
-def test_change_resets_the_interval(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    pauses(schedule, clock, 5)
-    schedule.polled("a", has_changed=True)
-    assert schedule.next_round() == (10, ["a"])
+def names(number: int, prefix: str) -> list[str]:
+    return [f"{prefix}{each}" for each in range(number)]
 
 
-def test_poll_now_keeps_the_interval(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    pauses(schedule, clock, 5)
-    schedule.poll_now("a")
-    assert pauses(schedule, clock, 2) == [0, 30]
+@pytest.mark.parametrize("group", Group)
+def test_new_name_is_polled_at_once(simulation: Simulation, group: Group) -> None:
+    assert "a" not in simulation.schedule
+    simulation.add(group, "a")
+    assert "a" in simulation.schedule
+    assert simulation.schedule.pause() == 0
+    assert simulation.schedule.start() == "a"
 
 
-def test_those_that_have_waited_longest_come_first(schedule: Schedule, clock: FakeClock) -> None:
-    names = [f"n{number}" for number in range(MAX_PARALLEL + 1)]
-    for name in reversed(names):
-        schedule.poll_now(name)
-        clock.sleep(1)
-    assert schedule.next_round().names == names[:0:-1]
+def test_idle_project_is_polled_every_max_interval(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, "a")
+    assert intervals(simulation.run(300), "a") == [30] * 10
 
 
-def test_removed_name_is_not_polled(schedule: Schedule) -> None:
-    schedule.poll_now("a")
-    schedule.poll_now("b")
-    schedule.remove("a")
-    assert schedule.next_round().names == ["b"]
+def test_unfinished_operations_keep_a_project_busy_for_ten_minutes(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    simulation.unfinished.add("a")
+    assert max(intervals(simulation.run(610), "a")) == 10
+    # Later on, the delay is at most a sixtieth of the time that the operation takes, and max_interval.
+    assert 15 < max(intervals(simulation.run(600), "a")) <= 20 + 1
+    assert intervals(simulation.run(7200), "a")[-1] == 30
 
 
-def test_round_has_only_what_is_due(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    schedule.polled("a", has_changed=True)
-    schedule.poll_now("b")
-    clock.sleep(1)
-    assert schedule.next_round() == (0, ["b"])
+def test_interval_grows_with_the_time_since_the_last_change(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    simulation.changing.add("a")
+    assert intervals(simulation.run(60), "a") == [5] * 12
+    simulation.changing.clear()
+    found = intervals(simulation.run(300), "a")
+    assert found[:4] == [5, 5, 5, 5]
+    assert found == sorted(found)
+    assert found[-1] == 30
 
 
-def test_one_name_at_a_time_is_polled_while_the_service_is_down(schedule: Schedule, clock: FakeClock) -> None:
-    for number in range(100):
-        schedule.poll_now(f"n{number}")
-    assert pauses(schedule, clock, 6, is_service_down=True) == [0, 10, 15, 22.5, 30, 30]
-    assert len(schedule.next_round().names) == 1
-    schedule.end_round(is_service_down=False, retry_after=0)
-    assert len(schedule.next_round().names) == MAX_PARALLEL
+def test_first_unfinished_operation_makes_a_project_busy(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, "a")
+    simulation.unfinished.add("a")
+    assert intervals(simulation.run(20), "a")[:2] == [5, 5]
 
 
-def test_retry_after_delays_every_poll(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    schedule.end_round(is_service_down=True, retry_after=100)
-    assert schedule.next_round().pause == 100
-    schedule.end_round(is_service_down=False, retry_after=0)
-    assert schedule.next_round().pause == 100
+def test_name_is_not_polled_twice_at_once(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.poll_soon("a")
+    assert simulation.schedule.start() is None
+    assert simulation.schedule.pause() == math.inf
+    simulation.schedule.polled("a", has_changed=True, has_unfinished=False)
+    assert simulation.schedule.pause() == 5
 
 
-def test_outage_of_any_length(schedule: Schedule, clock: FakeClock) -> None:
-    schedule.poll_now("a")
-    assert pauses(schedule, clock, 10_000, is_service_down=True)[-1] == 30
+def test_a_limited_number_is_polled_at_the_same_time(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(10, "i"))
+    started = [simulation.schedule.start() for _poll in range(10)]
+    assert started == names(MAX_PARALLEL, "i") + [None] * (10 - MAX_PARALLEL)
+    assert simulation.schedule.pause() == math.inf
+    simulation.schedule.remove("i2")
+    assert simulation.schedule.start() == "i4"
+
+
+def test_removed_name_is_not_polled(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a", "b")
+    simulation.schedule.remove("a")
+    assert "a" not in simulation.schedule
+    assert {poll.name for poll in simulation.run(60)} == {"b"}
+
+
+def test_poll_again_keeps_the_turn(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "list")
+    simulation.clock.sleep(1)
+    simulation.add(Group.BUSY, "a")
+    assert simulation.schedule.start() == "list"
+    simulation.schedule.poll_again("list")
+    assert [simulation.schedule.start(), simulation.schedule.start()] == ["list", "a"]
+
+
+def test_poll_in_sets_the_interval(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "list")
+    simulation.schedule.start()
+    simulation.schedule.poll_in("list", 42)
+    assert simulation.schedule.pause() == 42
+
+
+# Large accounts: each poll takes as long as the rate limit demands
+
+
+SECONDS_PER_POLL = 0.1
+
+
+def test_groups_share_the_polls_when_all_have_too_many(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, *names(1000, "busy"))
+    simulation.add(Group.RECENT, *names(1000, "recent"))
+    simulation.add(Group.IDLE, *names(1000, "idle"))
+    polls = simulation.run(99.95, SECONDS_PER_POLL)
+    assert Counter(poll.name.rstrip("0123456789") for poll in polls) == {"busy": 600, "recent": 200, "idle": 200}
+
+
+def test_busy_projects_are_not_delayed_by_thousands_of_idle_ones(simulation: Simulation) -> None:
+    simulation.unfinished = set(names(50, "busy"))
+    simulation.add(Group.IDLE, *names(4950, "idle"))
+    simulation.add(Group.BUSY, *sorted(simulation.unfinished))
+    polls = simulation.run(500, SECONDS_PER_POLL)
+    for name in simulation.unfinished:
+        assert max(intervals(polls, name)) < 11
+
+
+def test_idle_projects_take_turns_whatever_the_others_need(simulation: Simulation) -> None:
+    """Far too many busy projects leave two fifths of the polls."""
+    simulation.changing = set(names(1000, "busy"))
+    simulation.add(Group.IDLE, *names(500, "idle"))
+    simulation.add(Group.BUSY, *sorted(simulation.changing))
+    polls = simulation.run(1000, SECONDS_PER_POLL)
+    for name in names(500, "idle"):
+        found = intervals(polls, name)
+        assert len(found) >= 3
+        assert max(found) <= 2.5 * 500 * SECONDS_PER_POLL + 1
+
+
+def test_too_many_busy_projects_are_delayed_evenly(simulation: Simulation) -> None:
+    simulation.changing = set(names(1000, "busy"))
+    simulation.add(Group.BUSY, *sorted(simulation.changing))
+    assert simulation.schedule.delay() == 0
+    polls = simulation.run(1000, SECONDS_PER_POLL)
+    found = [interval for name in simulation.changing for interval in intervals(polls, name)]
+    assert 99 < min(found) <= max(found) < 101
+    assert simulation.schedule.delay() == pytest.approx(95, abs=1)
+
+
+def test_recently_changed_projects_do_not_delay_busy_ones(simulation: Simulation) -> None:
+    """As after a maintenance of all projects."""
+    simulation.changing = set(names(2000, "recent"))
+    simulation.add(Group.IDLE, *sorted(simulation.changing))
+    simulation.run(200, SECONDS_PER_POLL)
+    simulation.changing = set(names(20, "busy"))
+    simulation.run(300, SECONDS_PER_POLL)
+    simulation.add(Group.BUSY, *sorted(simulation.changing))
+    polls = simulation.run(600, SECONDS_PER_POLL)
+    for name in simulation.changing:
+        assert max(intervals(polls, name)) < 11
+    assert {poll.name for poll in polls} >= set(names(2000, "recent"))
+
+
+def test_interval_of_a_quiet_project_grows_up_to_a_round_through_the_idle_ones(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(1000, "idle"))
+    simulation.add(Group.BUSY, "a")
+    polls = simulation.run(3600, SECONDS_PER_POLL)
+    found = intervals(polls, "a")
+    assert found[0] == pytest.approx(5, abs=1)
+    assert found[-1] == pytest.approx(100, abs=5)
+
+
+def test_hint_puts_a_project_before_the_idle_ones(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(1000, "idle"))
+    simulation.run(150, SECONDS_PER_POLL)
+    simulation.schedule.poll_soon("idle400")
+    assert "idle400" in [poll.name for poll in simulation.run(0.5, SECONDS_PER_POLL)]
+    # Nothing has changed, so it is idle again.
+    assert min(intervals(simulation.run(200, SECONDS_PER_POLL), "idle400") or [100]) > 90
+
+
+def test_hints_without_changes_starve_nobody(simulation: Simulation) -> None:
+    simulation.unfinished = set(names(10, "busy"))
+    simulation.add(Group.BUSY, *sorted(simulation.unfinished))
+    simulation.add(Group.IDLE, *names(500, "idle"))
+    polls = []
+    for _list in range(20):
+        polls += simulation.run(30, SECONDS_PER_POLL)
+        for name in names(450, "idle"):
+            simulation.schedule.poll_soon(name)
+    for name in names(500, "idle"):
+        assert max(intervals(polls, name)) < 210
+    for name in simulation.unfinished:
+        assert max(intervals(polls, name)) < 11
+
+
+def test_entries_that_were_replaced_are_dropped(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(100, "idle"))
+    for _list in range(100):
+        for name in names(100, "idle"):
+            simulation.schedule.poll_soon(name)
+        simulation.run(30)
+    assert sum(map(len, simulation.schedule._queues.values())) <= 400
+
+
+# Errors
+
+
+def test_one_name_at_a_time_is_polled_while_the_service_is_down(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(100, "idle"))
+    assert simulation.fail(10) == [0, 0, 0, 0, 0, 5, 7.5, 11.25, 16.875, 25.3125]
+    assert simulation.fail(2) == [30, 30]
+    simulation.clock.sleep(30)
+    name = simulation.schedule.start()
+    assert name and simulation.schedule.start() is None
+    simulation.schedule.polled(name, has_changed=False, has_unfinished=False)
+    assert all(simulation.schedule.start() for _poll in range(MAX_PARALLEL))
+
+
+def test_busy_projects_are_polled_first_after_an_outage(simulation: Simulation) -> None:
+    simulation.add(Group.IDLE, *names(100, "idle"))
+    simulation.add(Group.BUSY, *names(3, "busy"))
+    simulation.unfinished = set(names(3, "busy"))
+    simulation.run(300, SECONDS_PER_POLL)
+    simulation.fail(100)
+    simulation.clock.sleep(30)
+    polls = simulation.run(1, SECONDS_PER_POLL)
+    assert [poll.name for poll in polls if poll.name in simulation.unfinished] == sorted(simulation.unfinished)
+    assert simulation.schedule.delay() < 2
+
+
+def test_one_failing_project_delays_no_other(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a", "b")
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.failed("a", retry_after=0)
+    assert simulation.schedule.start() == "b"
+    simulation.schedule.polled("b", has_changed=True, has_unfinished=False)
+    assert simulation.schedule.pause() == 5
+
+
+def test_retry_after_delays_every_poll(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a", "b")
+    simulation.schedule.start()
+    simulation.schedule.failed("a", retry_after=100)
+    assert simulation.schedule.pause() == 100
+    simulation.clock.sleep(99)
+    assert simulation.schedule.start() is None
+    simulation.clock.sleep(1)
+    assert simulation.schedule.start() == "b"
+
+
+def test_outage_of_any_length(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    assert simulation.fail(10_000)[-1] == 30

@@ -1,0 +1,143 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The time from a change of an operation to its event, by simulating the event source with accounts of several sizes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    EventList,
+    SimulatedOperation,
+    SimulatedOperations,
+    follow,
+)
+
+PROJECTS = (10, 100, 500, 1000, 5000)
+SHARE_OF_BUSY_PROJECTS = 0.01
+# The other projects have one to three operations in a row, as often as this on average, but in an account of any size at least
+# one a minute.
+SECONDS_BETWEEN_BURSTS = 24 * 3600
+MAX_SECONDS_BETWEEN_BURSTS = 60
+SECONDS_BEFORE_NEXT_BURST = 900
+# What is measured after the first rounds through the account.
+SECONDS = 3600
+
+
+class Delays(NamedTuple):
+    """Seconds from changes to their events: of busy projects, and of the first operation of an idle one."""
+
+    busy: list[float]
+    idle: list[float]
+
+
+class Change(NamedTuple):
+    """A new status of an operation. C(burst) is the number of the burst that it belongs to; None in a project that is always busy."""
+
+    project: str
+    operation: str
+    moment: float
+    burst: int | None
+
+
+def measure() -> dict[str, Any]:
+    """The delays in accounts of each size, without hints in the project list and with them."""
+    return {
+        "busy_share": SHARE_OF_BUSY_PROJECTS,
+        "cases": [measure_account(number, has_hints) for has_hints in (False, True) for number in PROJECTS],
+    }
+
+
+def measure_account(number: int, has_hints: bool) -> dict[str, Any]:
+    """Median, 95th percentile and maximum of the delays in an account with this number of projects."""
+    warm_up = 300 + number / 2
+    seconds = warm_up + SECONDS
+    account = SimulatedOperations(has_hints=has_hints)
+    changes = list(_workload(account, number, seconds))
+    events = EventList(account.clock)
+    follow(account, seconds, events, page_size=400)
+    delays = _delays(changes, events, warm_up)
+    return {
+        "projects": number,
+        "has_hints": has_hints,
+        "requests_per_minute": len(account.paths) / seconds * 60,
+        "busy": _summary(delays.busy),
+        "idle": _summary(delays.idle),
+    }
+
+
+def _summary(delays: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(delays)
+    return {
+        "number": len(ordered),
+        "median": median(ordered),
+        "p95": ordered[int(len(ordered) * 0.95)],
+        "max": ordered[-1],
+    }
+
+
+def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iterator[Change]:
+    """Add projects with their operations of all the time; the changes."""
+    chance = random.Random(1)
+    projects = [f"project-{each}" for each in range(number)]
+    for project in projects:
+        account.add_project(project)
+        account.add_operation(project, SimulatedOperation(f"{project}-0", "create_timeline", [(-3600.0, "finished")]))
+    chance.shuffle(projects)
+    busy = projects[: max(1, int(number * SHARE_OF_BUSY_PROJECTS))]
+    for project in busy:
+        start = chance.uniform(0, 30)
+        while start < seconds:
+            start = yield from _operation(account, project, start, None, chance)
+            start += chance.uniform(1, 30)
+    burst = 0
+    free_at = dict.fromkeys(projects[len(busy) :], 0.0)
+    start = 0.0
+    while start < seconds:
+        project = chance.choice(list(free_at))
+        if free_at[project] <= start:
+            end = start
+            for _operation_of_burst in range(chance.randint(1, 3)):
+                end = yield from _operation(account, project, end + chance.uniform(0, 2), burst, chance)
+            free_at[project] = end + SECONDS_BEFORE_NEXT_BURST
+        burst += 1
+        start += chance.expovariate(max(number / SECONDS_BETWEEN_BURSTS, 1 / MAX_SECONDS_BETWEEN_BURSTS))
+
+
+def _operation(
+    account: SimulatedOperations, project: str, start: float, burst: int | None, chance: random.Random
+) -> Any:
+    """Add an operation of up to 40 seconds; yield its changes and return its end."""
+    end = start + chance.uniform(2, 40)
+    last = "failed" if chance.random() < 0.1 else "finished"
+    statuses = [(start, "scheduling"), (start + chance.uniform(0.5, 1.9), "running"), (end, last)]
+    operation_id = f"{project}-{len(account.operations[project])}"
+    account.add_operation(project, SimulatedOperation(operation_id, "create_branch", statuses))
+    for moment, _status in statuses:
+        yield Change(project, operation_id, moment, burst)
+    return end
+
+
+def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> Delays:
+    """A change that a later one of the same operation overtook has the delay of that one's event."""
+    reported: dict[str, list[float]] = {}
+    for moment, event in events:
+        reported.setdefault(event["clouddb"]["operation"]["id"], []).append(moment)
+    delays = Delays([], [])
+    noticed: dict[int | str, float] = {}
+    for change in sorted(changes, key=lambda change: change.moment):
+        at = next((moment for moment in reported.get(change.operation, []) if moment >= change.moment), None)
+        if at is None or change.moment < warm_up:
+            continue
+        # A project is busy once the event source has noticed it.
+        activity = change.project if change.burst is None else change.burst
+        if noticed.get(activity, at) <= change.moment:
+            delays.busy.append(at - change.moment)
+        elif activity not in noticed and change.burst is not None:
+            delays.idle.append(at - change.moment)
+        noticed.setdefault(activity, at)
+    return delays

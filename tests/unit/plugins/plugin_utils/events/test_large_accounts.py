@@ -1,0 +1,175 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event source with more projects than it can poll every max_interval, on a clock that does not really sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    EventList,
+    SimulatedOperation,
+    SimulatedOperations,
+    follow,
+)
+
+NUMBER = 1000
+
+
+def account_with(number: int, has_hints: bool = False) -> SimulatedOperations:
+    account = SimulatedOperations(has_hints=has_hints)
+    for project in range(number):
+        account.add_project(f"p{project}")
+        account.add_operation(
+            f"p{project}", SimulatedOperation(f"o{project}", "create_timeline", [(-100_000, "finished")])
+        )
+    return account
+
+
+def polled(account: SimulatedOperations) -> list[str]:
+    """The projects in the order in which they were polled."""
+    return [path.split("/")[2] for path in account.paths if path.endswith("/operations")]
+
+
+def start(account: SimulatedOperations, project: str, moment: float, seconds: float = 20.0) -> None:
+    """Start an operation that takes C(seconds)."""
+    statuses = [(moment, "running"), (moment + seconds, "finished")]
+    account.add_operation(project, SimulatedOperation(f"{project}-{moment:g}", "create_branch", statuses))
+
+
+def delays(account: SimulatedOperations, events: EventList, project: str) -> list[float]:
+    """The seconds from each change to its event."""
+    statuses = {
+        (operation.id, status): moment
+        for operation in account.operations[project]
+        for moment, status in operation.statuses
+    }
+    found = [(moment, event["clouddb"]["operation"]) for moment, event in events]
+    return [moment - statuses[each["id"], each["status"]] for moment, each in found if each["project_id"] == project]
+
+
+def test_first_round_begins_with_the_latest_updated_projects() -> None:
+    account = account_with(NUMBER)
+    for number, project in enumerate(("p7", "p700", "p70")):
+        account.projects[project]["updated_at"] = f"2026-11-21T08:00:0{number}Z"
+    follow(account, 120, EventList(account.clock))
+    order = polled(account)
+    assert order[:3] == ["p70", "p700", "p7"]
+    assert len(set(order)) == NUMBER
+
+
+def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
+    account = account_with(NUMBER)
+    state_file = str(tmp_path / "state.json")
+    start(account, "p600", 50.0, seconds=3600)
+    events = EventList(account.clock)
+    follow(account, 200, events, state_file=state_file)
+    account.paths.clear()
+    follow(account, 10, events, state_file=state_file)
+    assert polled(account)[0] == "p600"
+
+
+@pytest.mark.parametrize(("has_hints", "shortest", "longest"), [(True, 0, 45), (False, 45, 105)])
+def test_first_operation_of_an_idle_project(has_hints: bool, shortest: float, longest: float) -> None:
+    """With hints, the project list shows which project has changed."""
+    account = account_with(NUMBER, has_hints)
+    # It is polled just before that, and a round takes 100 s.
+    start(account, "p500", 460.0)
+    events = EventList(account.clock)
+    follow(account, 600, events)
+    first, *_others = delays(account, events, "p500")
+    assert shortest <= first <= longest
+
+
+def test_fields_that_always_change_are_no_hint() -> None:
+    account = account_with(10)
+    ticks = itertools.count()
+    with mock.patch.object(
+        SimulatedOperations,
+        "_project",
+        lambda self, project_id: {**self.projects[project_id], "updated_at": str(next(ticks))},
+    ):
+        follow(account, 600, EventList(account.clock))
+    # One hint each, besides a poll every 30 seconds.
+    assert 10 * 20 <= len(polled(account)) <= 10 * 22
+
+
+def test_busy_projects_are_detected_within_ten_seconds() -> None:
+    account = account_with(NUMBER)
+    for project in ("p1", "p400", "p999"):
+        for moment in range(150, 600, 45):
+            start(account, project, float(moment))
+    events = EventList(account.clock)
+    follow(account, 700, events)
+    for project in ("p1", "p400", "p999"):
+        later = delays(account, events, project)[3:]
+        assert len(later) > 10
+        assert max(later) < 11
+
+
+def test_overload_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    account = account_with(100)
+    for number in range(100):
+        for moment in range(60, 300, 30):
+            start(account, f"p{number}", float(moment))
+    events = EventList(account.clock)
+    follow(account, 600, events, requests_per_minute=200)
+    begin, end = caplog.messages
+    assert begin.startswith("The changes of busy projects are detected 1")
+    assert end == "The changes of busy projects are detected in time again."
+    # Nothing is lost.
+    finished = [event for _moment, event in events if event["clouddb"]["operation"]["status"] == "finished"]
+    assert len(finished) == sum(len(operations) - 1 for operations in account.operations.values())
+
+
+def test_project_list_does_not_delay_projects() -> None:
+    """It has 101 pages, and takes a tenth of the requests."""
+    account = account_with(NUMBER)
+    start(account, "p1", 1.0, seconds=3000)
+    follow(account, 1500, EventList(account.clock), page_size=10)
+    lists = [number for number, path in enumerate(account.paths) if path == "/projects"]
+    assert len(lists) <= len(account.paths) * 0.11 + 101
+    polls = [number for number, path in enumerate(account.paths) if path == "/projects/p1/operations"]
+    # A poll every 10 s and later every 25 s, when there are ten requests per second.
+    assert max(later - earlier for earlier, later in zip(polls[1:], polls[2:])) < 260
+
+
+def test_list_that_fails_midway_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    failing = {3}
+    requests = itertools.count(1)
+
+    def fail(path: str) -> None:
+        if path == "/projects" and next(requests) in failing:
+            raise ServiceUnreachable("It failed.", "GET", path, 1, "request", sent=True, transient=True)
+
+    account = account_with(NUMBER)
+    account._before_request = fail
+    follow(account, 150, EventList(account.clock))
+    assert len(set(polled(account))) == NUMBER
+    assert len(caplog.messages) == 2
+
+
+def test_slow_response_delays_no_other_project() -> None:
+    account = account_with(100)
+    others = 0
+
+    async def in_thread(function: Any, argument: str) -> Any:
+        nonlocal others
+        if argument == "p50":
+            await asyncio.Event().wait()
+        others += argument != follower.PROJECT_LIST
+        if others == 99:
+            raise asyncio.CancelledError
+        return function(argument)
+
+    follow(account, 60, EventList(account.clock), in_thread=in_thread)
+    assert others == 99

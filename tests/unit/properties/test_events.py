@@ -1,0 +1,222 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events agree with what happens to operations, whatever requests fail, and whenever the event source stops or crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    SimulatedOperation,
+    SimulatedOperations,
+    follow,
+)
+
+# Everything has been polled after this time, in seconds.
+SETTLE = 400
+numbers = st.integers(0, 20)
+# The seconds from one status of an operation to the next one.
+timelines = st.lists(
+    st.tuples(st.floats(0.5, 60), st.sampled_from(["scheduling", "running", "failed", "finished"])),
+    min_size=1,
+    max_size=5,
+)
+
+
+class Emitted(NamedTuple):
+    """An event, and the number of the run of the event source that has emitted it."""
+
+    operation: str
+    previous_status: str | None
+    status: str
+    updated_at: str
+    uuid: str
+    run: int
+
+
+class Events(RuleBasedStateMachine):
+    """An account whose operations move, and an event source with a state file that is started again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="clouddb-events-")
+        self.account = SimulatedOperations(self.before_request)
+        self.failing: set[int] = set()
+        self.requests = itertools.count()
+        self.emitted: list[Emitted] = []
+        self.put_limit: int | None = None
+        self.runs = 0
+        self.crashed_runs: set[int] = set()
+        self.names = itertools.count()
+        # All operations ever, also those that have vanished, and those that existed at the first start.
+        self.operations: dict[str, SimulatedOperation] = {}
+        self.past: set[str] = set()
+        self.vanished: set[str] = set()
+
+    def before_request(self, path: str) -> None:
+        if next(self.requests) in self.failing:
+            raise ServiceUnreachable("It failed.", "GET", path, 1, "request", sent=True, transient=True)
+
+    async def put(self, event: dict[str, Any], /) -> None:
+        if self.put_limit == 0:
+            raise asyncio.CancelledError
+        if self.put_limit:
+            self.put_limit -= 1
+        content = event["clouddb"]
+        operation = content["operation"]
+        self.emitted.append(
+            Emitted(
+                operation["id"],
+                content["previous_status"],
+                operation["status"],
+                operation["updated_at"],
+                event["meta"]["uuid"],
+                self.runs,
+            )
+        )
+
+    def run_source(self, seconds: float, crashes: bool = False) -> None:
+        """Run the event source; a crash saves nothing at the end."""
+        self.runs += 1
+        if crashes:
+            self.crashed_runs.add(self.runs)
+        state_file = str(Path(self._folder.name) / "state.json")
+        save_now = (lambda *_arguments: None) if crashes else Checkpoint.save_now
+        with mock.patch.object(Checkpoint, "save_now", save_now):
+            follow(self.account, seconds, self, state_file=state_file)
+        self.failing.clear()
+        self.put_limit = None
+
+    @initialize(projects=st.integers(1, 4), timeline=timelines)
+    def start(self, projects: int, timeline: list[tuple[float, str]]) -> None:
+        """The first start, at which each project has an operation."""
+        for _project in range(projects):
+            self.add_project()
+        for number in range(projects):
+            self.start_operation(number, timeline)
+        self.past = set(self.operations)
+        self.account.clock.elapsed += 1
+        self.run_source(60)
+
+    # What happens in the account
+
+    def add_project(self) -> None:
+        self.account.add_project(f"project-{next(self.names)}")
+
+    @precondition(lambda self: len(self.account.projects) < 6)
+    @rule(timeline=timelines)
+    def create_project(self, timeline: list[tuple[float, str]]) -> None:
+        """It has an operation from the beginning."""
+        self.add_project()
+        self.start_operation(len(self.account.projects) - 1, timeline)
+
+    @precondition(lambda self: len(self.account.projects) > 1)
+    @rule(number=numbers)
+    def remove_project(self, number: int) -> None:
+        """Its operations remain."""
+        del self.account.projects[list(self.account.projects)[number % len(self.account.projects)]]
+
+    @precondition(lambda self: self.account.projects)
+    @rule(number=numbers, timeline=timelines)
+    def start_operation(self, number: int, timeline: list[tuple[float, str]]) -> None:
+        """Start an operation that has these statuses from now on."""
+        self.account.clock.elapsed += 0.01
+        moment = self.account.clock.elapsed
+        statuses = []
+        for pause, status in timeline:
+            if not statuses or statuses[-1][1] != status:
+                statuses.append((moment, status))
+                moment += pause
+        operation = SimulatedOperation(f"operation-{next(self.names)}", "create_branch", statuses)
+        self.operations[operation.id] = operation
+        project = list(self.account.projects)[number % len(self.account.projects)]
+        self.account.add_operation(project, operation)
+
+    @precondition(lambda self: any(self.account.operations.values()))
+    @rule(number=numbers)
+    def remove_operation(self, number: int) -> None:
+        """The service no longer has this operation."""
+        found = [(project, each) for project, operations in self.account.operations.items() for each in operations]
+        project, operation = found[number % len(found)]
+        self.account.operations[project].remove(operation)
+        self.vanished.add(operation.id)
+
+    @rule(seconds=st.floats(1, 200))
+    def wait(self, seconds: float) -> None:
+        """Time passes while the event source is not running."""
+        self.account.clock.elapsed += seconds
+
+    # What happens to the event source
+
+    @rule(seconds=st.floats(0.1, 200), failing=st.sets(st.integers(0, 40), max_size=15), crashes=st.booleans())
+    def run(self, seconds: float, failing: set[int], crashes: bool) -> None:
+        """Some requests fail, and it stops or crashes after some time."""
+        self.requests = itertools.count()
+        self.failing = failing
+        self.run_source(seconds, crashes)
+
+    @precondition(lambda self: self.account.projects)
+    @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())
+    def run_until_event(self, number: int, timeline: list[tuple[float, str]], put_limit: int, crashes: bool) -> None:
+        """It stops or crashes when it emits an event that the rules no longer take."""
+        self.start_operation(number, timeline)
+        self.put_limit = put_limit
+        self.run_source(100, crashes)
+
+    def teardown(self) -> None:
+        try:
+            if self.runs:
+                self.run_source(SETTLE)
+                self.check()
+        finally:
+            self._folder.cleanup()
+
+    # What has to hold in the end
+
+    def check(self) -> None:
+        for operation_id in self.operations:
+            self.check_operation(operation_id, [event for event in self.emitted if event.operation == operation_id])
+
+    def check_operation(self, operation_id: str, events: list[Emitted]) -> None:
+        statuses = self.operations[operation_id].statuses
+        moments = {(self.account._timestamp(moment), status): moment for moment, status in statuses}
+        seen: dict[str, Emitted] = {}
+        previous: Emitted | None = None
+        for event in events:
+            # It is not invented.
+            assert (event.updated_at, event.status) in moments, event
+            if event.uuid in seen:
+                # It is repeated only if the run that has emitted it crashed.
+                assert seen[event.uuid].run in self.crashed_runs, event
+                assert event == seen[event.uuid]._replace(run=event.run)
+            seen[event.uuid] = event
+            if previous and previous.run not in self.crashed_runs:
+                assert event.previous_status == previous.status, (previous, event)
+                assert moments[event.updated_at, event.status] > moments[previous.updated_at, previous.status]
+            elif previous is None and operation_id not in self.past:
+                assert event.previous_status is None
+            previous = event
+        if operation_id in self.past | self.vanished:
+            return
+        # It is not lost.
+        last = statuses[-1][1]
+        assert previous, f"{operation_id} has no event"
+        assert last in {event.status for event in events}, (events, statuses)
+        if previous.run not in self.crashed_runs:
+            assert previous.status == last, (events, statuses)
+
+
+TestEvents = Events.TestCase
+TestEvents.settings = settings(stateful_step_count=20)

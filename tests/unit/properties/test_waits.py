@@ -1,0 +1,174 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result of a wait agrees with what happens to its operations, whatever requests fail, and the deadline holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import LAST_POLL_SECONDS, Limits, Wait
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import OperationRef, WaitState
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    SimulatedOperation,
+    SimulatedOperations,
+)
+
+PROJECTS = ("project-a", "project-b")
+LATENCY = 0.1
+INTERVAL = 5.0
+
+
+class Plan(NamedTuple):
+    """An operation, its project, and when the service no longer has it, in seconds since the wait began; None: never."""
+
+    project: str
+    operation: SimulatedOperation
+    vanishes_at: float | None
+
+    def outlives(self, moment: float) -> bool:
+        return self.vanishes_at is None or self.vanishes_at > moment
+
+
+@st.composite
+def plans(draw: st.DrawFn, number: int) -> Plan:
+    """An operation that moves, may fail and be retried, and ends or hangs."""
+    moment = -1.0
+    statuses = [(moment, "scheduling")]
+    for status in draw(st.lists(st.sampled_from(["running", "failed"]), max_size=4)):
+        moment += draw(st.floats(0.2, 30))
+        if statuses[-1][1] != status:
+            statuses.append((moment, status))
+    if (last := draw(st.sampled_from([None, "finished", "finished", "skipped", "error", "cancelled"]))) is not None:
+        statuses.append((moment + draw(st.floats(0.2, 30)), last))
+    vanishes_at = draw(st.none() | st.none() | st.floats(0, 60))
+    operation = SimulatedOperation(f"operation-{number}", "create_branch", statuses)
+    return Plan(draw(st.sampled_from(PROJECTS)), operation, vanishes_at)
+
+
+class SimulatedClient:
+    """What a wait uses of a Client. Each request takes LATENCY seconds."""
+
+    def __init__(self, account: SimulatedOperations, operations: list[Plan], failing: set[int]):
+        self.clock = account.clock.clock
+        self.started: list[float] = []
+        self._account = account
+        self._operations = operations
+        self._failing = failing
+        self._requests = itertools.count()
+
+    def with_deadline(self, deadline: Deadline) -> SimulatedClient:
+        return self
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+        clock = self._account.clock
+        self.started.append(clock.elapsed)
+        clock.elapsed += LATENCY
+        if next(self._requests) in self._failing:
+            raise ServiceUnreachable("It failed.", "GET", "/", 1, "request", sent=True, transient=True)
+        for plan in self._operations:
+            if not plan.outlives(clock.elapsed) and plan.operation in self._account.operations[plan.project]:
+                self._account.operations[plan.project].remove(plan.operation)
+        return self._account.get(segments, query)
+
+
+@given(
+    st.integers(1, 4).flatmap(lambda number: st.tuples(*(plans(each) for each in range(number)))),
+    st.sets(st.integers(0, 12), max_size=6),
+    st.sampled_from([0.0, 3.0, 20.0]),
+    st.floats(1, 200),
+)
+def test_result_agrees_with_the_operations(
+    operations: tuple[Plan, ...], failing: set[int], failed_grace: float, timeout: float
+) -> None:
+    account = SimulatedOperations()
+    for project in PROJECTS:
+        account.add_project(project)
+    for plan in operations:
+        account.add_operation(plan.project, plan.operation)
+    client = SimulatedClient(account, list(operations), failing)
+    refs = [OperationRef(plan.project, plan.operation.id) for plan in operations]
+    state = WaitState(client.clock, timeout, refs)
+    failure: WaitFailed | None = None
+    try:
+        result = Wait(cast(Client, client), Limits(INTERVAL, failed_grace, 1), state).run()
+    except WaitFailed as error:
+        result, failure = error.result, error
+    end = account.clock.elapsed
+    by_id = {plan.operation.id: plan for plan in operations}
+
+    # The deadline holds: the last poll begins before it. Each poll takes two requests per operation at most.
+    longest_poll = 2 * len(operations) * LATENCY
+    assert client.started[-1] <= timeout + longest_poll
+    assert end <= timeout + longest_poll + LAST_POLL_SECONDS
+
+    # No state is invented, and each operation has one.
+    assert [operation["id"] for operation in result["operations"]] == list(by_id)
+    for operation in result["operations"]:
+        if operation["status"] is not None:
+            moments = {
+                account._timestamp(moment): status for moment, status in by_id[operation["id"]].operation.statuses
+            }
+            assert moments[operation["updated_at"]] == operation["status"]
+    last_known = {operation["id"]: operation["status"] for operation in result["operations"]}
+
+    if failure is None:
+        assert set(last_known.values()) <= SUCCEEDED
+        return
+    assert not set(last_known.values()) <= SUCCEEDED
+    # Each operation that has not succeeded is in one of the lists.
+    listed = [*result["failed_ids"], *result["pending_ids"]]
+    assert sorted(listed) == sorted(name for name, status in last_known.items() if status not in SUCCEEDED)
+    assert all(last_known[name] in FAILED for name in result["failed_ids"])
+    if failure.kind == NotFound.kind:
+        assert any(not plan.outlives(end) for plan in operations)
+    elif end < timeout:
+        assert result["failed_ids"]
+        for name in result["failed_ids"]:
+            first_failed = min(moment for moment, status in by_id[name].operation.statuses if status in FAILED)
+            has_grace = last_known[name] == "failed"
+            assert end >= max(0.0, first_failed) + (failed_grace if has_grace else 0.0)
+    else:
+        # What had succeeded well before the deadline is known to have.
+        for name, plan in by_id.items():
+            moment, status = plan.operation.statuses[-1]
+            if (
+                status in SUCCEEDED
+                and not failing
+                and plan.outlives(timeout)
+                and moment < timeout - INTERVAL - longest_poll
+            ):
+                assert last_known[name] in SUCCEEDED
+
+
+@given(st.integers(1, 4).flatmap(lambda number: st.tuples(*(plans(each) for each in range(number)))))
+def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -> None:
+    """Without errors, and with failed_grace for all retries."""
+    lasting = [
+        plan._replace(
+            vanishes_at=None,
+            operation=plan.operation._replace(statuses=[*plan.operation.statuses, (150.0, "finished")]),
+        )
+        for plan in operations
+        if plan.operation.statuses[-1][1] not in SUCCEEDED | {"error", "cancelled"}
+    ]
+    account = SimulatedOperations()
+    for project in PROJECTS:
+        account.add_project(project)
+    for plan in lasting:
+        account.add_operation(plan.project, plan.operation)
+    client = SimulatedClient(account, lasting, set())
+    refs = [OperationRef(plan.project, plan.operation.id) for plan in lasting]
+    Wait(cast(Client, client), Limits(INTERVAL, 200, 1), WaitState(client.clock, 300, refs)).run()
+    assert not lasting or 150 <= account.clock.elapsed <= 150 + INTERVAL + 4 * len(lasting) * LATENCY

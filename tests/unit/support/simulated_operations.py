@@ -1,0 +1,176 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An account with projects and operations in memory, and the event source that follows it on a clock that does not really sleep."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
+from unittest import mock
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
+
+CONNECTION = {"base_url": "https://control.example.com/api/v2", "api_key": "key-of-the-simulation"}
+PROJECTS_PER_PAGE = 400
+
+
+class SimulatedOperation(NamedTuple):
+    """C(statuses) are its statuses, each with the moment since when it has it, in seconds of the clock; some may be in the future."""
+
+    id: str
+    action: str
+    statuses: list[tuple[float, str]]
+
+    def at(self, moment: float) -> tuple[float, str]:
+        """The status at this moment, and since when."""
+        return self.statuses[bisect_right(self.statuses, moment, key=lambda status: status[0]) - 1]
+
+
+class SimulatedOperations:
+    """The operations of each project, oldest first. Requests take no time.
+
+    C(before_request) is called with the path of each request, and may raise an error. C(has_hints): an operation changes the
+    C(updated_at) of its project.
+    """
+
+    def __init__(self, before_request: Callable[[str], None] = lambda path: None, has_hints: bool = False):
+        self.clock = FakeClock()
+        self.projects: dict[str, dict[str, Any]] = {}
+        self.operations: dict[str, list[SimulatedOperation]] = {}
+        self.paths: list[str] = []
+        self._before_request = before_request
+        self._rendered: dict[tuple[str, float], dict[str, Any]] = {}
+        self._has_hints = has_hints
+
+    def add_project(self, project_id: str) -> None:
+        self.projects[project_id] = {
+            "id": project_id,
+            "name": project_id,
+            "created_at": self._timestamp(self.clock.elapsed),
+            "updated_at": self._timestamp(self.clock.elapsed),
+        }
+        self.operations[project_id] = []
+
+    def add_operation(self, project_id: str, operation: SimulatedOperation) -> None:
+        """Add the newest operation of the project."""
+        self.operations[project_id].append(operation)
+
+    def get(self, segments: Sequence[str | int], query: Mapping[str, Any] | None) -> Response:
+        """The response to a GET request. Raises NotFound."""
+        path = "/" + "/".join(map(str, segments))
+        self._before_request(path)
+        self.paths.append(path)
+        query = query or {}
+        if len(segments) == 1:
+            return self._page(
+                path, "projects", [self._project(each) for each in self.projects], query, PROJECTS_PER_PAGE
+            )
+        project_id, *rest = map(str, segments[1:])
+        if project_id not in self.operations:
+            raise NotFound("not found", "GET", path, 1, "request", 404, {})
+        created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
+        if len(rest) == 1:
+            return self._page(path, "operations", [_Lazy(self, project_id, each) for each in created], query, 50)
+        for each in created:
+            if each.id == rest[1]:
+                return Response({"operation": self._operation(project_id, each)}, "GET", path, 1, "request")
+        raise NotFound("not found", "GET", path, 1, "request", 404, {})
+
+    def _page(self, path: str, field: str, items: Sequence[Any], query: Mapping[str, Any], page_size: int) -> Response:
+        first = int(query.get("cursor", 0))
+        end = first + int(query.get("limit") or page_size)
+        content = [item.render() if isinstance(item, _Lazy) else item for item in items[first:end]]
+        return Response({field: content, "pagination": {"cursor": str(end)}}, "GET", path, 1, "request")
+
+    def _project(self, project_id: str) -> dict[str, Any]:
+        project = dict(self.projects[project_id])
+        if self._has_hints:
+            moments = [each.at(self.clock.elapsed)[0] for each in self.operations[project_id]]
+            changed = [moment for moment in moments if moment <= self.clock.elapsed]
+            project["updated_at"] = self._timestamp(max(changed)) if changed else project["updated_at"]
+        return project
+
+    def _operation(self, project_id: str, operation: SimulatedOperation) -> dict[str, Any]:
+        updated, status = operation.at(self.clock.elapsed)
+        if (operation.id, updated) not in self._rendered:
+            self._rendered[operation.id, updated] = {
+                "id": operation.id,
+                "project_id": project_id,
+                "action": operation.action,
+                "status": status,
+                "created_at": self._timestamp(operation.statuses[0][0]),
+                "updated_at": self._timestamp(updated),
+            }
+        return self._rendered[operation.id, updated]
+
+    @staticmethod
+    def _timestamp(elapsed: float) -> str:
+        return (EPOCH + timedelta(seconds=elapsed)).isoformat()
+
+
+class _Lazy(NamedTuple):
+    """An operation that is rendered if it is on the page."""
+
+    account: SimulatedOperations
+    project_id: str
+    operation: SimulatedOperation
+
+    def render(self) -> dict[str, Any]:
+        return self.account._operation(self.project_id, self.operation)
+
+
+class EventList(list[tuple[float, dict[str, Any]]]):
+    """The events, each with the moment when it was emitted."""
+
+    def __init__(self, clock: FakeClock):
+        super().__init__()
+        self._clock = clock
+
+    async def put(self, event: dict[str, Any], /) -> None:
+        self.append((self._clock.elapsed, event))
+
+
+async def call(function: Callable[[Any], Any], argument: Any) -> Any:
+    """The function's result."""
+    return function(argument)
+
+
+def follow(
+    account: SimulatedOperations, seconds: float, events: Any, in_thread: Callable[..., Any] = call, **args: Any
+) -> None:
+    """Run the event source for C(seconds) of the account's clock; its polls run one after another, without threads."""
+    end = account.clock.elapsed + seconds
+
+    class SimulatedClient(RateLimitedClient):
+        def request(
+            self,
+            method: str,
+            segments: Sequence[str | int],
+            query: Mapping[str, Any] | None = None,
+            *_arguments: Any,
+            **_options: Any,
+        ) -> Response:
+            return account.get(segments, query)
+
+    async def sleep(pause: float) -> None:
+        account.clock.elapsed += min(pause, max(0.0, end - account.clock.elapsed))
+        if account.clock.elapsed >= end:
+            raise asyncio.CancelledError
+
+    with (
+        mock.patch.object(follower, "RateLimitedClient", SimulatedClient),
+        mock.patch.object(follower, "in_thread", in_thread),
+        suppress(asyncio.CancelledError),
+    ):
+        options = source_options({**CONNECTION, **args}, {})
+        asyncio.run(follower.Follower(options, events, clock=account.clock.clock, sleep=sleep).run())
