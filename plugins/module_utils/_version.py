@@ -5,4 +5,4 @@
 
 from __future__ import annotations
 
-COLLECTION_VERSION = "1.0.0"
+COLLECTION_VERSION = "1.1.0"
