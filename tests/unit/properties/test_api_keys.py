@@ -214,7 +214,7 @@ class Tasks(RuleBasedStateMachine):
         planned=faults,
         during=others,
     )
-    def run_beside_others(
+    def run_with_other_tasks(
         self, state: str, file: str | None, when_exists: str, planned: list[str | None], during: list[Other]
     ) -> None:
         self.run_disturbed(state, file, when_exists, planned, during)
