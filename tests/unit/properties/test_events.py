@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     SimulatedOperation,
@@ -52,6 +54,7 @@ class Events(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory(prefix="clouddb-events-")
+        self.state_file = Path(self._folder.name) / "state.json"
         self.account = SimulatedOperations(self.before_request)
         self.failing: set[int] = set()
         self.requests = itertools.count()
@@ -64,6 +67,9 @@ class Events(RuleBasedStateMachine):
         self.operations: dict[str, SimulatedOperation] = {}
         self.past: set[str] = set()
         self.vanished: set[str] = set()
+        # Those of projects that were deleted: before they were listed, and later on.
+        self.never_listed: set[str] = set()
+        self.deleted: set[str] = set()
 
     def before_request(self, path: str) -> None:
         if next(self.requests) in self.failing:
@@ -92,10 +98,9 @@ class Events(RuleBasedStateMachine):
         self.runs += 1
         if crashes:
             self.crashed_runs.add(self.runs)
-        state_file = str(Path(self._folder.name) / "state.json")
         save_now = (lambda *_arguments: None) if crashes else Checkpoint.save_now
         with mock.patch.object(Checkpoint, "save_now", save_now):
-            follow(self.account, seconds, self, state_file=state_file)
+            follow(self.account, seconds, self, state_file=str(self.state_file))
         self.failing.clear()
         self.put_limit = None
 
@@ -126,7 +131,11 @@ class Events(RuleBasedStateMachine):
     @rule(number=numbers)
     def remove_project(self, number: int) -> None:
         """Its operations remain."""
-        del self.account.projects[list(self.account.projects)[number % len(self.account.projects)]]
+        project = list(self.account.projects)[number % len(self.account.projects)]
+        del self.account.projects[project]
+        known = json.loads(self.state_file.read_text(encoding="utf-8"))["projects"]
+        operations = self.deleted if project in known else self.never_listed
+        operations.update(operation.id for operation in self.account.operations[project])
 
     @precondition(lambda self: self.account.projects)
     @rule(number=numbers, timeline=timelines)
@@ -208,11 +217,14 @@ class Events(RuleBasedStateMachine):
             elif previous is None and operation_id not in self.past:
                 assert event.previous_status is None
             previous = event
-        if operation_id in self.past | self.vanished:
+        if operation_id in self.past | self.vanished | self.never_listed:
             return
         # It is not lost.
         last = statuses[-1][1]
         assert previous, f"{operation_id} has no event"
+        if operation_id in self.deleted and previous.status in SUCCEEDED | FAILED:
+            # A deleted project is followed until its operations have ended, even if one comes back later.
+            return
         assert last in {event.status for event in events}, (events, statuses)
         if previous.run not in self.crashed_runs:
             assert previous.status == last, (events, statuses)
