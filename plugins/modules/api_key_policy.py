@@ -18,6 +18,8 @@ description:
   - The key that the task authenticates with is never revoked, nor is a key that was created or used within O(grace), or that is used while
     the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
   - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
+  - The module recognizes its own key by the last use that the service lists, as it changes with each request. A service that lists uses late
+    must do so within O(grace).
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
 author:
   - clouddb.control contributors (@clouddb)
@@ -79,7 +81,10 @@ options:
     choices: [unknown, expired, idle, never_used, duplicate, over_limit]
     default: [unknown, expired, idle]
   max_revocations:
-    description: Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first.
+    description:
+      - Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first, and those that are only
+        V(duplicate) or V(over_limit) last, if they still are.
+      - Each host of a play runs a task of its own. Use C(run_once), as the role does. Keys that others revoke during the task are counted.
     type: int
     default: 10
   grace:
@@ -185,7 +190,7 @@ findings:
       description:
         - V(revoked) if the task has revoked the key, or would have in check mode.
         - V(kept) if the key is not revoked although its kind is in O(revoke_kinds). C(kept_because) is the reason.
-        - V(gone) if somebody else has revoked the key in the meantime.
+        - V(gone) if somebody else has revoked the key in the meantime, or if a V(duplicate) or V(over_limit) ends with the revocation of other keys.
         - V(reported) otherwise.
       type: str
       returned: always

@@ -20,6 +20,8 @@ from .api import Key, time_of
 KINDS = ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit", "missing")
 # A missing key can't be revoked.
 REVOCABLE_KINDS = KINDS[:-1]
+# Findings that depend on other keys.
+SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -79,9 +81,17 @@ class Review(NamedTuple):
     protected: dict[int, str]
 
     def due(self, kinds: Collection[str]) -> list[Key]:
-        """The keys with findings of these kinds, those with the earliest last activity first."""
+        """The keys with findings of these kinds, those with the earliest last activity first.
+
+        Keys that are only surplus come last: they may no longer be once the others are revoked.
+        """
         found = {finding.key["id"]: finding.key for finding in self.findings if finding.key and finding.kind in kinds}
-        return sorted(found.values(), key=_activity_order)
+        for_itself = {
+            finding.key["id"]
+            for finding in self.findings
+            if finding.key and finding.kind in kinds and finding.kind not in SURPLUS_KINDS
+        }
+        return sorted(found.values(), key=lambda key: (key["id"] not in for_itself, *_activity_order(key)))
 
 
 def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
@@ -15,7 +16,7 @@ from .._http.client import Client
 from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, revoke_key, time_of_list
 from .ensure import Result
 from .in_use import keys_in_use
-from .policy import KINDS, Finding, Policy, Review, label, review
+from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, label, review
 
 IN_USE = (
     "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
@@ -47,13 +48,13 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
 
     Returns the result of the module api_key_policy. Raises OrphanedKey, with the result so far, and what Client raises.
     """
-    keys, found = _review(client, policy)
+    keys, found, now = _review(client, policy)
     progress = _Progress([], {}, set())
     due = found.due(revocation.kinds) if revocation else []
     revocable, warnings = _revocable(client, due, found, progress)
-    result = partial(_result, keys, policy, revocation, found, progress, check_mode)
+    result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
     if revocation and check_mode:
-        progress.revoked.extend({**key, "revoked": True} for key in revocable[: revocation.limit])
+        _predict(keys, policy, revocation, revocable, progress, now)
     elif revocation:
         _revoke(client, policy, revocation, revocable, progress, result)
     if revocation:
@@ -61,14 +62,15 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
     return {**result(), "warnings": warnings}
 
 
-def _review(client: Client, policy: Policy) -> tuple[list[Key], Review]:
-    """The keys, and what the policy finds.
+def _review(client: Client, policy: Policy) -> tuple[list[Key], Review, datetime]:
+    """The keys, what the policy finds, and the time.
 
     The time is the earlier one of two that the service has sent, so that no key is older than it really is.
     """
     keys = list_keys(client)
     now = client.service_now()
-    return keys, review(keys, policy, min(now, time_of_list(keys, now)))
+    now = min(now, time_of_list(keys, now))
+    return keys, review(keys, policy, now), now
 
 
 def _revocable(client: Client, due: Sequence[Key], found: Review, progress: _Progress) -> tuple[list[Key], list[str]]:
@@ -100,12 +102,13 @@ def _revoke(
 ) -> None:
     """Revoke keys up to the limit. Raises OrphanedKey, with the result so far."""
     for position, key in enumerate(revocable):
-        remaining = revocable[position:][: revocation.limit - len(progress.revoked)]
+        # What parallel tasks have revoked counts, so that a play with many hosts stops early.
+        remaining = revocable[position:][: max(0, revocation.limit - len(progress.revoked) - len(progress.gone))]
         if not remaining:
             return
         is_listed = False
         try:
-            current, current_review = _review(client, policy)
+            current, current_review, _time = _review(client, policy)
             is_listed = True
             reason = _reason_to_keep(key, current, current_review, revocation.kinds)
             revocation_result = None if reason else revoke_key(client, key)
@@ -119,6 +122,27 @@ def _revoke(
             progress.kept[key["id"]] = reason
         else:
             progress.gone.add(key["id"])
+
+
+def _predict(
+    keys: Sequence[Key],
+    policy: Policy,
+    revocation: Revocation,
+    revocable: Sequence[Key],
+    progress: _Progress,
+    now: datetime,
+) -> None:
+    """Note what _revoke() would do if nobody else changed the account."""
+    current = list(keys)
+    for key in revocable:
+        if len(progress.revoked) == revocation.limit:
+            return
+        reason = _reason_to_keep(key, current, review(current, policy, now), revocation.kinds)
+        if reason:
+            progress.kept[key["id"]] = reason
+        else:
+            progress.revoked.append({**key, "revoked": True})
+            current.remove(key)
 
 
 def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Collection[str]) -> str:
@@ -140,9 +164,9 @@ def _warning_of_limit(revocation: Revocation, revocable: Sequence[Key], progress
     progress.kept.update(dict.fromkeys(left, f"The task revokes at most {revocation.limit} keys (max_revocations)."))
     if not left:
         return []
-    more = "1 more key violates" if len(left) == 1 else f"{len(left)} more keys violate"
+    more = "1 more key was" if len(left) == 1 else f"{len(left)} more keys were"
     return [
-        f"{more} the policy, but the task revokes at most {revocation.limit}. Run the task again, or increase max_revocations."
+        f"{more} to be revoked, but the task revokes at most {revocation.limit}. Run the task again, or increase max_revocations."
     ]
 
 
@@ -152,28 +176,46 @@ def _result(
     revocation: Revocation | None,
     found: Review,
     progress: _Progress,
+    now: datetime,
     check_mode: bool,
 ) -> Result:
     kinds = revocation.kinds if revocation else ()
     revoked = {key["id"] for key in progress.revoked}
+    after = [key for key in keys if key["id"] not in revoked | progress.gone]
+    obsolete = _obsolete(found, review(after, policy, now))
     counts = Counter(finding.kind for finding in found.findings)
-    left = {finding.key["id"] for finding in found.findings if finding.key and finding.kind in kinds}
+    findings = [
+        _finding_as_dict(finding, kinds, revoked, progress, finding in obsolete, check_mode)
+        for finding in found.findings
+    ]
     return {
         "changed": bool(revoked),
-        "findings": [_finding_as_dict(finding, kinds, revoked, progress, check_mode) for finding in found.findings],
+        "findings": findings,
         "checked": policy.checked(),
         "summary": {kind: counts[kind] for kind in KINDS},
         "revoked": progress.revoked,
-        "left": sorted(left - revoked - progress.gone),
-        "diff": {
-            "before": _lines(keys),
-            "after": _lines(key for key in keys if key["id"] not in revoked | progress.gone),
-        },
+        "left": sorted({finding["key_id"] for finding in findings if finding["outcome"] == "kept"}),
+        "diff": {"before": _lines(keys), "after": _lines(after)},
     }
 
 
+def _obsolete(found: Review, after: Review) -> list[Finding]:
+    """The findings on surplus keys that are none any more, because other keys were revoked."""
+    remaining = {(finding.kind, finding.key["id"]) for finding in after.findings if finding.key}
+    return [
+        finding
+        for finding in found.findings
+        if finding.kind in SURPLUS_KINDS and finding.key and (finding.kind, finding.key["id"]) not in remaining
+    ]
+
+
 def _finding_as_dict(
-    finding: Finding, kinds: Collection[str], revoked: Collection[int], progress: _Progress, check_mode: bool
+    finding: Finding,
+    kinds: Collection[str],
+    revoked: Collection[int],
+    progress: _Progress,
+    is_obsolete: bool,
+    check_mode: bool,
 ) -> dict[str, Any]:
     key, entry = finding.key or {}, finding.allowed
     key_id = key.get("id")
@@ -183,6 +225,8 @@ def _finding_as_dict(
         outcome, text = "revoked", " It would be revoked." if check_mode else " It was revoked."
     elif key_id in progress.gone:
         outcome, text = "gone", f" {ANOTHER_REVOKED}"
+    elif is_obsolete:
+        outcome, text = "gone", " This ends with the revocation of other keys."
     elif key_id is not None and finding.kind in kinds:
         outcome, kept_because = "kept", progress.kept.get(key_id, NOT_REACHED)
         text = f" It {'would not be' if check_mode else 'was not'} revoked. {kept_because}"

@@ -174,7 +174,7 @@ def test_limit_and_order(account: Account) -> None:
     assert result["left"] == [ADMIN, 3]
     assert reasons(result)[3] == "The task revokes at most 2 keys (max_revocations)."
     assert result["warnings"] == [
-        "1 more key violates the policy, but the task revokes at most 2. Run the task again, or increase max_revocations."
+        "1 more key was to be revoked, but the task revokes at most 2. Run the task again, or increase max_revocations."
     ]
     assert [key["id"] for key in account.run(**REVOKE, max_revocations=2)["revoked"]] == [3]
 
@@ -352,3 +352,35 @@ def test_failed_task_has_what_was_revoked(sandbox: Sandbox) -> None:
     assert [key["name"] for key in outcome.result["revoked"]] == ["old"]
     assert outcome.result["changed"] is True
     assert outcome.result["msg"].startswith("Key 4 could not be revoked. Run the task again. Error: ")
+
+
+# Three keys, used 20, 10 and 5 days ago, of which the second one has no allowed name, and an account that may have two besides the own.
+SURPLUS = {
+    "allowed": [{"name": "ok-*"}, {"name": "administrator"}],
+    "max_keys": 3,
+    "action": "revoke",
+    "revoke_kinds": ["unknown", "over_limit"],
+}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> None:
+    account = Account()
+    oldest = account.add("ok-a")
+    account.clock.elapsed += 10 * DAY
+    stray = account.add("stray")
+    account.clock.elapsed += 5 * DAY
+    account.add("ok-b")
+    account.clock.elapsed += 5 * DAY
+    result = account.run(check_mode=check_mode, **SURPLUS)
+    assert [key["id"] for key in result["revoked"]] == [stray]
+    [finding] = [finding for finding in result["findings"] if finding["kind"] == "over_limit"]
+    assert (finding["key_id"], finding["outcome"]) == (oldest, "gone")
+    assert result["left"] == []
+
+
+def test_revocations_of_parallel_tasks_count(account: Account) -> None:
+    # Before the list that precedes the first revocation, another task revokes a key.
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(5, None)
+    result = account.run(**REVOKE, max_revocations=2)
+    assert len(result["revoked"]) == 1
