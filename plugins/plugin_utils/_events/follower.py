@@ -19,7 +19,7 @@ from .changes import Change, PollResult, SeenOperations, poll_operations
 from .checkpoint import SAVE_INTERVAL, Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
 from .error_log import ErrorLog, OverloadLog
-from .listing import CompleteList, Listing, hints
+from .listing import CompleteList, Listing, changed_hints
 from .options import SourceOptions
 from .rate_limit import RateLimitedClient
 from .schedule import Group, Schedule
@@ -46,8 +46,10 @@ class FollowedProject:
     project: dict[str, Any]
     seen: SeenOperations
     is_listed: bool = True
-    # Whether the hints in the project list have changed in the latest list.
-    has_hint: bool = False
+    # The hints that have changed in the latest list of projects.
+    changed_hints: frozenset[str] = frozenset()
+    # Whether the latest poll began when the project was not listed any more.
+    is_final_poll: bool = False
 
 
 class Follower:
@@ -89,6 +91,8 @@ class Follower:
                 await self._save(is_idle)
                 await self._pause(pause if is_idle else 0.0)
                 while (name := self._schedule.start()) is not None:
+                    if name != PROJECT_LIST:
+                        self._projects[name].is_final_poll = not self._projects[name].is_listed
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()
@@ -152,6 +156,9 @@ class Follower:
                 self._checkpoint.mark_changed()
             else:
                 self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
+                if not (self._projects[name].is_listed or self._projects[name].is_final_poll):
+                    # It was deleted during this poll, which may have missed its last operation.
+                    self._schedule.poll_soon(name)
 
     def _list_interval(self, requests: int) -> float:
         """The seconds to the next poll of the project list, which takes this number of requests."""
@@ -163,7 +170,9 @@ class Follower:
 
     def _is_over(self, project_id: str, result: Result) -> bool:
         """Whether a project is deleted and has nothing more to report."""
-        return not self._projects[project_id].is_listed and (result is None or not self._unfinished(project_id))
+        followed = self._projects[project_id]
+        is_deleted = followed.is_final_poll and not followed.is_listed
+        return is_deleted and (result is None or not self._unfinished(project_id))
 
     def _update_projects(self, found: CompleteList) -> None:
         """Follow new projects; poll deleted ones once more, and soon those that are likely to have changed."""
@@ -175,18 +184,18 @@ class Follower:
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)
-            # Of a project whose fields change from list to list, they say nothing.
-            had_hint, followed.has_hint = followed.has_hint, hints(project) != hints(followed.project)
+            # A field that changes from list to list says nothing.
+            changed_before, followed.changed_hints = followed.changed_hints, changed_hints(followed.project, project)
             was_listed, followed.is_listed = followed.is_listed, project_id in listed or project_id in unavailable
             followed.project = project
-            is_likely_changed = (was_listed and not followed.is_listed) or (followed.has_hint and not had_hint)
+            is_likely_changed = (was_listed and not followed.is_listed) or bool(followed.changed_hints - changed_before)
             if is_likely_changed and project_id in self._schedule:
                 self._schedule.poll_soon(project_id)
         self._follow(new)
         if not self._is_connected:
             self._is_connected = True
             self._warn_of_unknown_values()
-        self._listed_at = self._client.service_now()
+        self._listed_at = found.began_at
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""

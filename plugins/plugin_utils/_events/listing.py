@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ...module_utils._http.client import Client
@@ -16,11 +17,12 @@ HINTS = ("updated_at", "compute_last_active_at")
 
 
 class CompleteList(NamedTuple):
-    """All pages of the list."""
+    """All pages of the list; C(began_at) is when the first one was fetched, by the service's clock."""
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
     requests: int
+    began_at: datetime
 
 
 class Listing:
@@ -31,6 +33,7 @@ class Listing:
         self._page_size = page_size
         self._remaining: Iterator[ProjectPage] | None = None
         self._found: list[ProjectPage] = []
+        self._began_at = client.service_now()
 
     def fetch(self) -> CompleteList | None:
         """Fetch the next page; returns the list once all pages are fetched. Raises what Client raises."""
@@ -42,6 +45,8 @@ class Listing:
             self._remaining = None
             raise
         if page:
+            if not self._found:
+                self._began_at = self._client.service_now()
             self._found.append(page)
             return None
         self._remaining = None
@@ -49,9 +54,10 @@ class Listing:
             [project for each in self._found for project in each.projects],
             [project_id for each in self._found for project_id in each.unavailable_ids],
             len(self._found),
+            self._began_at,
         )
 
 
-def hints(project: Mapping[str, Any]) -> list[Any]:
-    """Values that are likely to differ when an operation of the project has changed."""
-    return [project.get(field) for field in HINTS]
+def changed_hints(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str]:
+    """The hints that differ in two lists. A project that was not listed before has none."""
+    return frozenset(field for field in HINTS if field in before and before[field] != after.get(field))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,8 +26,10 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
 NUMBER = 1000
 
 
-def account_with(number: int, has_hints: bool = False) -> SimulatedOperations:
-    account = SimulatedOperations(has_hints=has_hints)
+def account_with(
+    number: int, has_hints: bool = False, before_request: Callable[[str], None] = lambda path: None
+) -> SimulatedOperations:
+    account = SimulatedOperations(before_request, has_hints)
     for project in range(number):
         account.add_project(f"p{project}")
         account.add_operation(
@@ -101,6 +104,68 @@ def test_fields_that_always_change_are_no_hint() -> None:
         follow(account, 600, EventList(account.clock))
     # One hint each, besides a poll every 30 seconds.
     assert 10 * 20 <= len(polled(account)) <= 10 * 22
+
+
+def test_field_that_always_changes_does_not_hide_a_hint() -> None:
+    account = account_with(NUMBER, has_hints=True)
+    ticks = itertools.count()
+    project = SimulatedOperations._project
+    changed = [f"p{number}" for number in range(0, NUMBER, 100)]
+    for each in changed:
+        start(account, each, 460.0)
+    events = EventList(account.clock)
+    with mock.patch.object(
+        SimulatedOperations,
+        "_project",
+        lambda self, project_id: {**project(self, project_id), "compute_last_active_at": str(next(ticks))},
+    ):
+        follow(account, 600, events)
+    assert max(delays(account, events, each)[0] for each in changed) <= 45
+
+
+def test_operations_of_a_project_that_is_created_while_the_list_is_fetched() -> None:
+    """A list takes minutes, and the new project is on a page that was already fetched."""
+    requests = itertools.count()
+
+    def before_request(path: str) -> None:
+        # The second page of the second list. The last page of a list is empty.
+        if path == "/projects" and next(requests) == NUMBER // 10 + 2:
+            account.add_project("new")
+            account.projects = {"new": account.projects.pop("new"), **account.projects}
+            start(account, "new", account.clock.elapsed, seconds=5.0)
+
+    account = account_with(NUMBER, before_request=before_request)
+    events = EventList(account.clock)
+    follow(account, 1000, events, requests_per_minute=300, page_size=10)
+    assert len(delays(account, events, "new")) == 1
+
+
+def test_project_that_is_deleted_during_a_poll_is_polled_again() -> None:
+    account = account_with(4)
+    events = EventList(account.clock)
+    is_deleted = asyncio.Event()
+    asyncio_wait = asyncio.wait
+
+    async def in_thread(function: Callable[[str], Any], name: str) -> Any:
+        result = function(name)
+        if name == "p1" and account.clock.elapsed >= 60 and "p1" in account.projects:
+            # The response arrives after the next list.
+            start(account, "p1", account.clock.elapsed + 0.1, seconds=3.0)
+            del account.projects["p1"]
+            await is_deleted.wait()
+        elif name == "" and result is not None and "p1" not in account.projects:
+            asyncio.get_running_loop().call_later(0.05, is_deleted.set)
+        return result
+
+    async def wait(polls: Any, timeout: float | None = None, **options: Any) -> Any:
+        ended, running = await asyncio_wait(polls, timeout=0.1, **options)
+        if not ended and timeout:
+            account.clock.elapsed += timeout
+        return ended, running
+
+    with mock.patch.object(asyncio, "wait", wait):
+        follow(account, 300, events, in_thread=in_thread)
+    assert [event["clouddb"]["operation"]["status"] for _moment, event in events] == ["finished"]
 
 
 def test_busy_projects_are_detected_within_ten_seconds() -> None:
