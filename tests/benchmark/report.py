@@ -249,7 +249,7 @@ def event_delays(results: Results) -> list[Table]:
     ]
     header = (
         "projects",
-        "requests per minute",
+        "requests sent per minute",
         "busy: median",
         "busy: 95 %",
         "busy: maximum",

@@ -181,6 +181,9 @@ class Follower:
         new_since = self._new_since()
         for project_id, project in listed.items():
             self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
+        # Of a project that the service could not list, only the id is known.
+        for project_id in filter(self._options.wants_project, unavailable):
+            self._projects.setdefault(project_id, FollowedProject({"id": project_id}, SeenOperations(new_since)))
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils._clock import Clock
+from ...module_utils._errors import RequestFailed
 from ...module_utils._http.client import Client
 from ...module_utils._http.connection import Connection
 from ...module_utils._http.response import Response
 
 
 class RateLimitedClient(Client):
-    """Spaces its GET requests evenly, so that there are no more than C(requests_per_minute)."""
+    """Spaces its GET requests evenly, so that there are no more than C(requests_per_minute), and honors C(Retry-After)."""
 
     def __init__(self, connection: Connection, clock: Clock, requests_per_minute: int):
         super().__init__(connection, clock)
@@ -31,4 +32,11 @@ class RateLimitedClient(Client):
             if pause > 0:
                 self.clock.sleep(pause)
             self._next_request = max(self._next_request, self.clock.monotonic()) + self._spacing
-        return super().get(*segments, query=query)
+        try:
+            return super().get(*segments, query=query)
+        except RequestFailed as error:
+            if error.retry_after:
+                # It applies to the other polls that are under way, too.
+                with self._lock:
+                    self._next_request = max(self._next_request, self.clock.monotonic() + error.retry_after)
+            raise

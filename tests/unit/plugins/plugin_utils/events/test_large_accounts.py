@@ -14,9 +14,13 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    CONNECTION,
     EventList,
     SimulatedOperation,
     SimulatedOperations,
@@ -138,6 +142,48 @@ def test_operations_of_a_project_that_is_created_while_the_list_is_fetched() -> 
     events = EventList(account.clock)
     follow(account, 1000, events, requests_per_minute=300, page_size=10)
     assert len(delays(account, events, "new")) == 1
+
+
+def test_project_that_the_service_cannot_list_at_the_start() -> None:
+    account = account_with(3)
+    page = SimulatedOperations._page
+    project = account.projects.pop("p1")
+    start(account, "p1", 20.0, seconds=5.0)
+
+    def incomplete_page(self: SimulatedOperations, path: str, *arguments: Any) -> Any:
+        response = page(self, path, *arguments)
+        if path == "/projects" and self.clock.elapsed < 100:
+            response.json["unavailable_project_ids"] = ["p1"]
+        elif path == "/projects":
+            self.projects["p1"] = project
+        return response
+
+    events = EventList(account.clock)
+    with mock.patch.object(SimulatedOperations, "_page", incomplete_page):
+        follow(account, 300, events)
+    assert [event["clouddb"]["operation"]["status"] for _moment, event in events][-1:] == ["finished"]
+
+
+def test_retry_after_applies_to_all_requests() -> None:
+    account = account_with(40)
+    sent: list[float] = []
+
+    def before_request(path: str) -> None:
+        sent.append(account.clock.elapsed)
+        if len(sent) == 20:
+            error = StatusError("too many requests", "GET", path, 1, "request", 429, {})
+            error.retry_after = 20.0
+            raise error
+
+    account._before_request = before_request
+    client = RateLimitedClient(source_options({**CONNECTION}, {}).connection, account.clock.clock, 600)
+    with mock.patch.object(Client, "get", lambda self, *segments, query=None: account.get(segments, query)):
+        for _attempt in range(19):
+            client.get("projects")
+        with pytest.raises(StatusError):
+            client.get("projects")
+        client.get("projects")
+    assert sent[20] - sent[19] >= 20
 
 
 def test_project_that_is_deleted_during_a_poll_is_polled_again() -> None:
