@@ -168,6 +168,20 @@ def test_other_password_is_rolled_back(user: User, stores: Stores) -> None:
     assert user.keys(store) == []
 
 
+def test_key_is_created_only_if_it_can_be_stored(user: User, stores: Stores) -> None:
+    store = stores(VaultedVariable)
+    content = store.file.read_bytes()
+    for settings in ({"clouddb_vault_password_file": ""}, {"clouddb_variable": "api_key"}):
+        run = user.rotate(store, **settings)
+        assert run.status == 2
+        assert "Set ANSIBLE_VAULT_PASSWORD_FILE to the file with the password, and add the line '" in run.output
+    # The file has other encrypted variables, which Ansible reads only with the password.
+    del store.env["ANSIBLE_VAULT_PASSWORD_FILE"]
+    assert user.rotate(store).status != 0
+    assert store.file.read_bytes() == content
+    assert user.sandbox.sent() == []
+
+
 def test_recorded_key_survives_a_rotation_that_was_not_pushed(user: User, stores: Stores) -> None:
     store = stores(VaultedVariable)
     record = {"api_key_rotation_record": str(user.folder / ".clouddb.rotation")}
