@@ -26,6 +26,8 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
         raise InvalidOption(
             option, "must be a path below base_url, such as projects/ID/branches, without scheme and host"
         )
+    if prefix := re.match(r"/?(api/v\d+)(/|$)", text.strip()):
+        raise InvalidOption(option, f"must be a path below base_url. Leave out /{prefix[1]}, which base_url ends with.")
     if "?" in text or "#" in text:
         raise InvalidOption(option, "must not contain '?' or '#'. Use query for the query parameters.")
     if not text.isprintable() or "\\" in text:

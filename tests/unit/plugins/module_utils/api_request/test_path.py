@@ -24,6 +24,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
         ("projects", ("projects",)),
         ("/projects/p/branches", ("projects", "p", "branches")),
         ("projects/p/branches/{id}", ("projects", "p", "branches", "{id}")),
+        ("api/v", ("api", "v")),
+        ("projects/api/v2", ("projects", "api", "v2")),
         ("a b/ü/%2e%2e", ("a b", "ü", "%2e%2e")),
     ],
 )
@@ -37,6 +39,8 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
         ("https://elsewhere.example.com/projects", "must be a path below base_url"),
         ("file:///etc/passwd", "must be a path below base_url"),
         ("//elsewhere.example.com/projects", "must be a path below base_url"),
+        ("/api/v2/projects", "Leave out /api/v2, which base_url ends with"),
+        ("api/v3", "Leave out /api/v3, which base_url ends with"),
         ("projects?limit=1", "Use query"),
         ("projects#top", "Use query"),
         ("projects/../api_keys", "must not contain the segments"),
