@@ -28,14 +28,14 @@ HERE = Path(__file__).parent
 CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
 INVALID_KEY_FILE = "invalid.yml"
 INVALID_KEY = "invalid-key-for-the-search-0123456789"
-MODULES = ("api_key", "api_key_info", "api_request", "project_info", "operation_info", "operation_wait")
-ROTATION_MODULES = ("api_key_deployment", "api_key_rotation")
+ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
+MODULES = {path.stem for path in (HERE.parents[4] / "plugins" / "modules").glob("[!_]*.py")} - ROTATION_MODULES
 
 # Where keys belong: the input of this test, the files that secrets are written to, the arguments of modules that
 # ANSIBLE_KEEP_REMOTE_FILES keeps, and the environment that ansible-runner records.
 ALLOWED = (
     *("keys/*", "killed/.clouddb-*", "sandbox/api_key", "sandbox/seed.yml", "runner/artifacts/*/command"),
-    *(f"home/remote/*/AnsiballZ_{name}.py" for name in (*MODULES, *ROTATION_MODULES, "uri")),
+    *(f"home/remote/*/AnsiballZ_{name}.py" for name in sorted({*MODULES, *ROTATION_MODULES, "uri"})),
 )
 
 
