@@ -15,6 +15,7 @@ import yaml
 from conftest import ROOT, Promtool, Role
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -83,6 +84,11 @@ def test_structure() -> None:
 def test_a_structure_that_grafana_does_not_know_is_found(changed: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         check_structure({**DASHBOARD, **changed})
+
+
+def test_grafana_knows_the_units() -> None:
+    for panel in DASHBOARD["panels"]:
+        assert panel["fieldConfig"]["defaults"]["unit"] in vars(units).values()
 
 
 def test_panels_do_not_overlap() -> None:
