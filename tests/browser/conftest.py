@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
 
+from account_report import run_role  # noqa: E402
 from chromium import Page, chromium  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
 
@@ -51,14 +50,6 @@ VARIED: dict[str, Any] = {
 }
 LARGE: dict[str, Any] = {"generate": {"projects": 1000, "operations_per_project": 20}}
 
-PLAYBOOK = """
-- hosts: localhost
-  connection: local
-  gather_facts: false
-  roles:
-    - clouddb.control.account_report
-"""
-
 
 class Report(NamedTuple):
     """The files of a report, and the service that it describes."""
@@ -70,31 +61,13 @@ class Report(NamedTuple):
 
 def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
     with running_sandbox(folder, **seed) as service:
-        (folder / "play.yml").write_text(PLAYBOOK, encoding="utf-8")
         variables = {
-            "ansible_python_interpreter": sys.executable,
             "account_report_dest": str(folder / "report.html"),
             "account_report_title": "Our account",
             "account_report_most_timelines": 3,
             "account_report_now": service.control("GET", "/clock")["now"],
         }
-        playbook = str(Path(sys.executable).with_name("ansible-playbook"))
-        environment = {
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT.parents[2]),
-            "CLOUDDB_BASE_URL": service.base_url,
-            "CLOUDDB_API_KEY": service.api_key,
-        }
-        command = [sys.executable, playbook, "play.yml", "-e", json.dumps(variables)]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = run_role(folder, service, variables)
         assert done.returncode == 0, done.stdout
         yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
 

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._timestamps import
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
 
+from account_report import run_program, run_role  # noqa: E402
 from folder_events import FolderEvents  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
 
@@ -49,13 +47,6 @@ SEED: dict[str, Any] = {
 }
 
 Promtool = Callable[..., str]
-PLAYBOOK = """
-- hosts: localhost
-  connection: local
-  gather_facts: false
-  roles:
-    - clouddb.control.account_report
-"""
 
 
 class Written(NamedTuple):
@@ -70,37 +61,27 @@ class Written(NamedTuple):
 class Role:
     """Runs the role with the metrics file C(production.prom) in a folder of its own, which it observes."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], service: Sandbox) -> None:
+    def __init__(self, folder: Path, remote: str, service: Sandbox) -> None:
         self._folder = folder
+        self._remote = remote
+        self._service = service
         # The next second, so that a key that was created 300 days ago is 300 days old.
         self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0) + timedelta(
             seconds=1
         )
-        self._environment = environment
         self.metrics = folder / "textfile" / "production.prom"
         self.metrics.parent.mkdir()
-        (folder / "play.yml").write_text(PLAYBOOK, encoding="utf-8")
 
     def run(self, *options: str, succeeds: bool = True, later: timedelta = timedelta(), **variables: Any) -> Written:
         """Run the role with these options of ansible-playbook, C(later) than the time of the service."""
         variables = {
-            "ansible_python_interpreter": sys.executable,
             "account_report_now": f"{self.now + later:%Y-%m-%dT%H:%M:%SZ}",
             "account_report_dest": str(self._folder / "report.html"),
             "account_report_metrics_dest": str(self.metrics),
             **variables,
         }
-        playbook = str(Path(sys.executable).with_name("ansible-playbook"))
         with FolderEvents(self.metrics.parent) as events:
-            done = subprocess.run(
-                [sys.executable, playbook, "play.yml", "-e", json.dumps(variables), *options],
-                cwd=self._folder,
-                env=self._environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+            done = run_role(self._folder, self._service, variables, *options, ANSIBLE_REMOTE_TEMP=self._remote)
             names = events.names()
         assert (done.returncode == 0) == succeeds, done.stdout
         is_written = self.metrics.exists()
@@ -116,17 +97,7 @@ class Role:
 def role(tmp_path: Path) -> Iterator[Role]:
     """The role with an account in a sandbox. Temporary files of Ansible are on another file system than the metrics."""
     with running_sandbox(tmp_path, **SEED) as service, tempfile.TemporaryDirectory(dir="/dev/shm") as remote:
-        yield Role(
-            tmp_path,
-            {
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(ROOT.parents[2]),
-                "ANSIBLE_REMOTE_TEMP": remote,
-                "CLOUDDB_BASE_URL": service.base_url,
-                "CLOUDDB_API_KEY": service.api_key,
-            },
-            service,
-        )
+        yield Role(tmp_path, remote, service)
 
 
 @pytest.fixture
@@ -134,15 +105,7 @@ def promtool(tmp_path: Path) -> Promtool:
     """Runs promtool in a temporary folder, and returns its output. It must succeed."""
 
     def run(*arguments: str, text: str = "") -> str:
-        done = subprocess.run(
-            ["promtool", *arguments],
-            cwd=tmp_path,
-            input=text,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = run_program(["promtool", *arguments], tmp_path, input=text)
         assert done.returncode == 0, done.stdout
         return done.stdout
 

@@ -41,6 +41,29 @@ class TestAccount:
         assert timedelta(days=30) <= new - old < timedelta(days=30, seconds=1)
         assert sandbox < new
 
+    def test_last_use_of_keys(self, serve):
+        service = serve(
+            {
+                "api_keys": [
+                    {"name": "idle", "age": "300d", "last_used": "40d"},
+                    {"name": "young", "last_used": "2h"},
+                    {"name": "unused", "age": "300d"},
+                    {"name": "used", "key": "u" * 64, "last_used": "40d"},
+                ]
+            }
+        )
+        _sandbox, idle, young, unused, used = service.keys()
+        now = parse_timestamp(service.ok("GET", "/_sandbox/clock")["now"])
+        assert timedelta(days=40) <= now - parse_timestamp(idle["last_used_at"]) < timedelta(days=40, minutes=1)
+        assert timedelta(days=300) <= now - parse_timestamp(idle["created_at"]) < timedelta(days=300, minutes=1)
+        assert idle["last_used_from_addr"] == "127.0.0.1"
+        assert young["created_at"] == young["last_used_at"]
+        assert (unused["last_used_at"], unused["last_used_from_addr"]) == (None, "")
+        service.as_key("u" * 64).get("projects")
+        assert parse_timestamp(service.keys()[4]["last_used_at"]) - parse_timestamp(used["last_used_at"]) >= timedelta(
+            40
+        )
+
     def test_a_stopped_clock_does_not_run_while_the_database_is_created(self, monkeypatch, tmp_path):
         hours = itertools.count(step=3600)
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(hours), time_ns=time.time_ns))
@@ -200,6 +223,11 @@ class TestGenerated:
         ({"projects": [{"operations": [{}]}]}, "projects.0.operations.0.action: Field required"),
         ({"api_keys": [{"key": "c" * 64}]}, "api_keys.0.name: Field required"),
         ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
+        ({"api_keys": [{"name": "ci", "last_used": "once"}]}, "api_keys.0.last_used: must be a number of seconds, or"),
+        (
+            {"api_keys": [{"name": "ci", "age": "2d", "last_used": "3d"}]},
+            "api_keys.0: .*last_used must not be longer ago than age",
+        ),
         ({"generate": {"projects": -1}}, "generate.projects: "),
     ],
 )

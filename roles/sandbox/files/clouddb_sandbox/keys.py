@@ -54,11 +54,14 @@ def authenticate(tx: Transaction, secret: str, address: str) -> bool:
     # The index only finds the row; a constant-time comparison decides.
     if row is None or not hmac.compare_digest(row["hash"], presented):
         return False
-    tx.db.execute(
-        "UPDATE api_keys SET last_used_at = ?, last_used_from_addr = ? WHERE id = ?",
-        (tx.unique_time(), address, row["id"]),
-    )
+    record_use(tx, row["id"], tx.unique_time(), address)
     return True
+
+
+def record_use(tx: Transaction, key_id: int, used_at: int, address: str) -> None:
+    tx.db.execute(
+        "UPDATE api_keys SET last_used_at = ?, last_used_from_addr = ? WHERE id = ?", (used_at, address, key_id)
+    )
 
 
 def list_active(tx: Transaction) -> list[ApiKey]:

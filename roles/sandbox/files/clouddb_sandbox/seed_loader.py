@@ -10,23 +10,32 @@ import random
 from . import branches, computes, identifiers, keys, operations, projects
 from .clock import to_microseconds
 from .lifecycle import ACTIONS, DEFAULT_TIMELINES, timeline_to
-from .seed_models import Seed, SeedOperation, SeedProject
+from .seed_models import Seed, SeedKey, SeedOperation, SeedProject
 from .store import Transaction
 
 ACTIONS_OF_COMPUTES = ("apply_config", "check_availability", "start_compute", "suspend_compute")
+ADDRESS_OF_USES = "127.0.0.1"
 GENERATED_FAILURE_INTERVAL = 50
 
 
 def load_seed(tx: Transaction, seed: Seed) -> None:
     """Create the seed's objects. Ids that it does not set are the same for every load of the same seed."""
     for key in seed.api_keys:
-        keys.create(tx, key.name, key.key, key.creation_time(tx.now))
+        load_key(tx, key)
     rng = random.Random(0)
     for project in seed.projects:
         load_project(tx, project, rng)
     for number in range(1, seed.generate.projects + 1):
         generated = SeedProject(name=f"project-{number:04d}", generate_operations=seed.generate.operations_per_project)
         load_project(tx, generated, rng)
+
+
+def load_key(tx: Transaction, key: SeedKey) -> None:
+    """Create a key. Unless the seed dates it, it is as old as its last use."""
+    last_used_at = key.last_use_time(tx.now)
+    created = keys.create(tx, key.name, key.key, key.creation_time(tx.now) or last_used_at)
+    if last_used_at is not None:
+        keys.record_use(tx, created.id, last_used_at, ADDRESS_OF_USES)
 
 
 def load_project(tx: Transaction, project: SeedProject, rng: random.Random) -> None:

@@ -77,8 +77,21 @@ class TimedSeedModel(SeedModel):
 
 
 class SeedKey(TimedSeedModel):
+    """A key, and how long ago it was last used. A key without `last_used` was never used."""
+
     name: NonEmptyString
     key: Annotated[str, Field(min_length=16)] | None = None
+    last_used: Age | None = None
+
+    @model_validator(mode="after")
+    def check_used_after_creation(self) -> SeedKey:
+        if self.last_used is not None and self.age is not None and self.last_used > self.age:
+            raise ValueError("last_used must not be longer ago than age")
+        return self
+
+    def last_use_time(self, now: int) -> int | None:
+        """Return the time of the last use in microseconds, or None if the key was never used."""
+        return None if self.last_used is None else now - int(self.last_used * SECOND)
 
 
 class SeedOperation(TimedSeedModel):
