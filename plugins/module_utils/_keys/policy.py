@@ -146,11 +146,12 @@ def period_text(period: timedelta) -> str:
     seconds = int(period.total_seconds())
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * length or seconds == length:
-            return _count(seconds // length, unit)
-    return _count(seconds, "second")
+            return counted(seconds // length, unit)
+    return counted(seconds, "second")
 
 
-def _count(number: int, unit: str) -> str:
+def counted(number: int, unit: str) -> str:
+    """The number with its unit: C(1 key), C(2 keys)."""
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
@@ -273,7 +274,7 @@ def _reason_to_protect(key: Key, policy: Policy, now: datetime) -> str:
     activity = _last_activity(key)
     if activity is None:
         return "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
-    if not isinstance(key.get("name"), str):
+    if not name_of(key):
         return "The service sent no name."
     if now - activity <= policy.grace:
         return f"It was created or used within the grace period of {period_text(policy.grace)}."

@@ -211,7 +211,7 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
         ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, "no valid created_at and last_used_at"),
         (key(1, None), "no name"),
         (key(1, ["deploy"]), "no name"),
-        (key(1, ""), ""),
+        (key(1, ""), "no name"),
     ],
 )
 def test_protected_keys(a_key: dict[str, Any], reason: str) -> None:
