@@ -43,7 +43,8 @@ options:
     suboptions:
       name:
         description:
-          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ.
+          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ. V([*]), V([?]) and V([[]) stand for the
+            characters themselves.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
         type: str
         required: true

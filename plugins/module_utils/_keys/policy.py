@@ -24,6 +24,8 @@ REVOCABLE_KINDS = KINDS[:-1]
 SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
 _EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
+# As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
+_WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
 
 
 class Allowed(NamedTuple):
@@ -36,7 +38,7 @@ class Allowed(NamedTuple):
 
     @property
     def is_pattern(self) -> bool:
-        return any(character in self.name for character in "*?[")
+        return _WILDCARD.search(self.name) is not None
 
 
 class Policy(NamedTuple):

@@ -76,6 +76,20 @@ def test_names(pattern: str, name: str, matches: bool) -> None:
     assert (("unknown", 1) in kinds) is not matches
 
 
+@pytest.mark.parametrize("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
+def test_unclosed_bracket_stands_for_itself(name: str) -> None:
+    assert found([key(1, "deploy")], allowed=[Allowed(name), Allowed("deploy")]) == [("missing", None)]
+    assert found([key(1, name)], allowed=[Allowed(name)]) == []
+
+
+@pytest.mark.parametrize(
+    "pattern, name", [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b")]
+)
+def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
+    assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
+    assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
+
+
 def test_first_match_applies() -> None:
     allowed = [Allowed("deploy-web", owner="web team"), Allowed("deploy-*", max_keys=1, owner="others")]
     keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
