@@ -198,15 +198,17 @@ def _found_by_age(
     for key in keys:
         entry = entry_of.get(key["id"])
         created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
-        age = now - created_at if created_at else None
-        if age is not None and policy.max_age is not None and age > policy.max_age:
-            limit = f"longer than max_age of {period_text(policy.max_age)}"
-            yield _finding("expired", key, f"was created {period_text(age)} ago, {limit}", entry)
+        if created_at and policy.max_age is not None and now - created_at > policy.max_age:
+            yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
-            limit = f"longer than max_idle of {period_text(policy.max_idle)}"
-            yield _finding("idle", key, f"was last used {period_text(now - last_used_at)} ago, {limit}", entry)
-        if age is not None and _was_never_used(key) and age > policy.grace:
-            yield _finding("never_used", key, f"was created {period_text(age)} ago and never used", entry)
+            yield _finding("idle", key, f"was last used {_before(last_used_at, policy.max_idle, 'max_idle')}", entry)
+        if created_at and _was_never_used(key) and now - created_at > policy.grace:
+            yield _finding("never_used", key, f"was created on {created_at.date()} and never used", entry)
+
+
+def _before(time: datetime, limit: timedelta, option: str) -> str:
+    """With the date and not the age, so that the message about a key stays the same."""
+    return f"on {time.date()}, more than {period_text(limit)} ago ({option})"
 
 
 def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:

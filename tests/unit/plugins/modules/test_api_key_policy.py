@@ -111,7 +111,8 @@ def test_fields_of_a_finding(account: Account) -> None:
         "kind": "expired",
         "key_id": 2,
         "name": "deploy-1",
-        "message": "deploy-1 (id 2) was created 100 days ago, longer than max_age of 99 days. Owner: platform team.",
+        "message": f"deploy-1 (id 2) was created on {account.keys[2]['created_at'][:10]}, more than 99 days ago (max_age). "
+        "Owner: platform team.",
         "owner": "platform team",
         "reason": None,
         "created_at": account.keys[2]["created_at"],

@@ -141,10 +141,13 @@ def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -
 
 
 def test_messages_about_ages() -> None:
-    findings = reviewed([key(7, age=97 * DAY, idle=36 * HOUR)], max_age=90 * DAY, max_idle=DAY).findings
+    used, unused = key(7, age=90.5 * DAY, idle=36 * HOUR), key(8, "web", age=2 * HOUR, idle=None)
+    findings = reviewed([used, unused], max_age=90 * DAY, max_idle=DAY).findings
+    created_on, used_on, unused_since = ((EPOCH - age).date() for age in (90.5 * DAY, 36 * HOUR, 2 * HOUR))
     assert [finding.message for finding in findings] == [
-        "deploy (id 7) was created 97 days ago, longer than max_age of 90 days.",
-        "deploy (id 7) was last used 36 hours ago, longer than max_idle of 1 day.",
+        f"deploy (id 7) was created on {created_on}, more than 90 days ago (max_age).",
+        f"deploy (id 7) was last used on {used_on}, more than 1 day ago (max_idle).",
+        f"web (id 8) was created on {unused_since} and never used.",
     ]
 
 
