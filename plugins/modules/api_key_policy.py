@@ -17,7 +17,8 @@ description:
   - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
   - The key that the task authenticates with is never revoked, nor is a key that was created or used within O(grace), or that is used while
     the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
-  - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
+  - Keys are listed again before each revocation, and before each further attempt after an error. A key is revoked only if it still violates
+    the policy.
   - The module recognizes its own key by the last use that the service lists, as it changes with each request. A service that lists uses late
     must do so within O(grace).
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
@@ -85,7 +86,8 @@ options:
     description:
       - Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first, and those that are only
         V(duplicate) or V(over_limit) last, if they still are.
-      - Each host of a play runs a task of its own. Use C(run_once), as the role does. Keys that others revoke during the task are counted.
+      - Each host of a play runs a task of its own. Use C(run_once), as the role does. With C(serial) or the strategy C(free), the task then
+        still runs once for each batch or host. All keys that others revoke during the task are counted.
     type: int
     default: 10
   grace:
