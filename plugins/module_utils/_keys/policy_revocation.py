@@ -58,13 +58,16 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
 
     Returns the result of the module api_key_policy. Raises OrphanedKey, with the result so far, and what Client raises.
     """
-    keys, found, now = _review(client, policy)
+    keys = list_keys(client)
+    # The report is by the service's clock, also if the list does not show yet that this task has used its key.
+    now = client.service_now() if client.knows_service_time() else _earliest_time(client, keys)
+    found = review(keys, policy, now)
     progress = _Progress([], {}, set())
     due = found.due(revocation.kinds) if revocation else []
-    revocable, warnings = _revocable(client, due, found, progress)
+    revocable, warnings = _revocable(client, keys, policy, due, found, progress)
     result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
     if revocation and check_mode:
-        _predict(keys, policy, revocation, revocable, progress, now)
+        _predict(client, policy, revocation, revocable, progress)
     elif revocation:
         _revoke(client, policy, revocation, keys, revocable, progress, result)
     if revocation:
@@ -72,32 +75,33 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
     return {**result(), "warnings": warnings}
 
 
-def _review(client: Client, policy: Policy) -> tuple[list[Key], Review, datetime]:
-    """The keys, what the policy finds, and the time.
-
-    The time is the earlier one of two that the service has sent, so that no key is older than it really is.
-    """
-    keys = list_keys(client)
+def _earliest_time(client: Client, keys: Sequence[Key]) -> datetime:
+    """The earlier one of two times that the service has sent, by which no key is older than it really is."""
     now = client.service_now()
-    now = min(now, time_of_list(keys, now))
-    return keys, review(keys, policy, now), now
+    return min(now, time_of_list(keys, now))
 
 
-def _revocable(client: Client, due: Sequence[Key], found: Review, progress: _Progress) -> tuple[list[Key], list[str]]:
-    """Those of the keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
+def _revocable(
+    client: Client, keys: Sequence[Key], policy: Policy, due: Sequence[Key], found: Review, progress: _Progress
+) -> tuple[list[Key], list[str]]:
+    """Those of the due keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
     progress.kept.update({key["id"]: found.protected[key["id"]] for key in due if key["id"] in found.protected})
     unprotected = [key for key in due if key["id"] not in progress.kept]
     if not unprotected:
         return [], []
     in_use, is_own_key_known = keys_in_use(client)
-    reason = IN_USE if is_own_key_known else OWN_KEY_UNKNOWN
-    progress.kept.update({key["id"]: reason for key in unprotected if key["id"] in in_use or not is_own_key_known})
     if is_own_key_known:
+        progress.kept.update({key["id"]: IN_USE for key in unprotected if key["id"] in in_use})
         return [key for key in unprotected if key["id"] not in in_use], []
-    ids = numbered([key["id"] for key in unprotected])
+    # The key that was used last may be this task's own.
+    protected = review(keys, policy, _earliest_time(client, keys)).protected
+    progress.kept.update({key["id"]: protected.get(key["id"], OWN_KEY_UNKNOWN) for key in unprotected})
+    ids = [key["id"] for key in unprotected if key["id"] not in protected]
+    if not ids:
+        return [], []
     return [], [
         "No key was revoked, because the service does not show which key this task authenticates with. "
-        f"{ids} {'violates' if len(unprotected) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
+        f"{numbered(ids)} {'violates' if len(ids) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
         "not among them, then revoke them by id with clouddb.control.api_key and state=absent."
     ]
 
@@ -134,7 +138,8 @@ def _revoke_if_due(
     may_be_revoked = False
     try:
         for attempt in count(1):
-            current, found, _now = _review(client, policy)
+            current = list_keys(client)
+            found = review(current, policy, _earliest_time(client, current))
             listed = {other["id"] for other in current}
             if may_be_revoked and key["id"] not in listed:
                 progress.revoked.append({**key, "revoked": True})
@@ -173,24 +178,23 @@ def _deadline(client: Client) -> Deadline:
 
 
 def _predict(
-    keys: Sequence[Key],
-    policy: Policy,
-    revocation: Revocation,
-    revocable: Sequence[Key],
-    progress: _Progress,
-    now: datetime,
+    client: Client, policy: Policy, revocation: Revocation, revocable: Sequence[Key], progress: _Progress
 ) -> None:
     """Note what _revoke() would do if nobody else changed the account."""
-    current = list(keys)
+    current = list_keys(client) if revocable else []
+    now = _earliest_time(client, current)
     for key in revocable:
         if not progress.remaining(revocation.limit):
             return
+        if key["id"] not in {other["id"] for other in current}:
+            progress.gone.add(key["id"])
+            continue
         reason = _reason_to_keep(key, current, review(current, policy, now), revocation.kinds)
         if reason:
             progress.kept[key["id"]] = reason
         else:
             progress.revoked.append({**key, "revoked": True})
-            current.remove(key)
+            current = [other for other in current if other["id"] != key["id"]]
 
 
 def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Collection[str]) -> str:

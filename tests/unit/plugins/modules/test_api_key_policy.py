@@ -208,7 +208,24 @@ def test_clock_of_the_controller_is_not_used(account: Account, monkeypatch: pyte
     client = account.client()
     ahead = account.clock.clock.utcnow().replace(year=2126)
     monkeypatch.setattr(type(client), "service_now", lambda self: ahead)
+    monkeypatch.setattr(type(client), "knows_service_time", lambda self: False)
     assert account.run(max_age="101d", max_idle="101d")["findings"] == []
+
+
+def test_report_is_by_the_clock_of_a_service_that_lists_uses_late(account: Account) -> None:
+    """Nobody has used a key for 100 days, and the list does not show yet that this task has used its own."""
+    account.after = lambda: account.keys[ADMIN].update(last_used_at=account.keys[ADMIN]["created_at"])
+    result = account.run(max_age="99d", max_idle="99d")
+    assert result["summary"]["expired"] == result["summary"]["idle"] == 7
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_date_that_is_ahead_revokes_no_key(account: Account, monkeypatch: pytest.MonkeyPatch, check_mode: bool) -> None:
+    """The clock that sets created_at says that no key is too old."""
+    ahead = account.clock.clock.utcnow().replace(year=2126)
+    monkeypatch.setattr(type(account.client()), "service_now", lambda self: ahead)
+    result = account.run(check_mode, action="revoke", max_age="101d", grace="0")
+    assert (result["summary"]["expired"], result["revoked"], len(account.keys)) == (7, [], 7)
 
 
 def test_use_in_the_future_makes_no_other_key_older(account: Account) -> None:
