@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from fnmatch import translate
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
 from .._untrusted import displayable
-from .api import Key, time_of
+from .api import EARLIEST, Key, time_of
 
 # In the order in which findings on a key are listed.
 KINDS = ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit", "missing")
@@ -23,7 +23,6 @@ REVOCABLE_KINDS = KINDS[:-1]
 # Findings that depend on other keys.
 SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
-_EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 # As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
 _WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
 
@@ -257,7 +256,7 @@ def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:
 
 def _activity_order(key: Key) -> tuple[datetime, int]:
     """Keys are sorted by their last activity: the last use, or the creation where that was later."""
-    return _last_activity(key) or _EARLIEST, key["id"]
+    return _last_activity(key) or EARLIEST, key["id"]
 
 
 def _last_activity(key: Key) -> datetime | None:
