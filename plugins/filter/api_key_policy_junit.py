@@ -53,26 +53,12 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-from ansible.utils.unsafe_proxy import wrap_var
-
-from ..module_utils._untrusted import displayable
+from ..plugin_utils._policy.filters import filter_named
 from ..plugin_utils._policy.junit import junit_xml
-from ..plugin_utils._policy.kinds import INVALID_INPUT
-
-
-def api_key_policy_junit(result: Any) -> Any:
-    """The XML, marked as unsafe so that values of the service are never rendered as templates."""
-    try:
-        return wrap_var(junit_xml(result))
-    except INVALID_INPUT as error:
-        raise AnsibleFilterError(
-            f"api_key_policy_junit: the input must be the result of clouddb.control.api_key_policy: {displayable(error)}"
-        ) from error
 
 
 class FilterModule:
     """The filter, by its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"api_key_policy_junit": api_key_policy_junit}
+        return {"api_key_policy_junit": filter_named("api_key_policy_junit", junit_xml)}

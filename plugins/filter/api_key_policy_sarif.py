@@ -50,30 +50,15 @@ _value:
   type: str
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-from ansible.utils.unsafe_proxy import wrap_var
-
-from ..module_utils._untrusted import displayable
-from ..plugin_utils._policy.kinds import INVALID_INPUT
-from ..plugin_utils._policy.sarif import sarif_log
-
-
-def api_key_policy_sarif(result: Any) -> Any:
-    """The JSON, marked as unsafe so that values of the service are never rendered as templates."""
-    try:
-        return wrap_var(json.dumps(sarif_log(result), indent=2))
-    except INVALID_INPUT as error:
-        raise AnsibleFilterError(
-            f"api_key_policy_sarif: the input must be the result of clouddb.control.api_key_policy: {displayable(error)}"
-        ) from error
+from ..plugin_utils._policy.filters import filter_named
+from ..plugin_utils._policy.sarif import sarif_text
 
 
 class FilterModule:
     """The filter, by its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"api_key_policy_sarif": api_key_policy_sarif}
+        return {"api_key_policy_sarif": filter_named("api_key_policy_sarif", sarif_text)}

@@ -17,7 +17,8 @@ description:
   - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
   - The key that the task authenticates with is never revoked, nor is a key that was created or used within O(grace), or that is used while
     the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
-  - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
+  - Keys are listed again before each revocation, and before each further attempt after an error. A key is revoked only if it still violates
+    the policy.
   - The module recognizes its own key by the last use that the service lists, as it changes with each request. A service that lists uses late
     must do so within O(grace).
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
@@ -43,7 +44,8 @@ options:
     suboptions:
       name:
         description:
-          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ.
+          - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ. V([*]), V([?]) and V([[]) stand for the
+            characters themselves.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
         type: str
         required: true
@@ -84,7 +86,8 @@ options:
     description:
       - Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first, and those that are only
         V(duplicate) or V(over_limit) last, if they still are.
-      - Each host of a play runs a task of its own. Use C(run_once), as the role does. Keys that others revoke during the task are counted.
+      - Each host of a play runs a task of its own. Use C(run_once), as the role does. With C(serial) or the strategy C(free), the task then
+        still runs once for each batch or host. All keys that others revoke during the task are counted.
     type: int
     default: 10
   grace:
@@ -165,7 +168,7 @@ findings:
       description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
       type: str
       returned: always
-      sample: "deploy-web1 (id 165431) was created 97 days ago, longer than max_age of 90 days. Owner: platform team. It was revoked."
+      sample: "deploy-web1 (id 165431) was created on 2026-08-16, more than 90 days ago (max_age). Owner: platform team. It was revoked."
     owner:
       description: C(owner) of the entry in O(allowed).
       type: str

@@ -41,7 +41,7 @@ class Client:
         self.clock = clock
         self._transport = Transport(connection, clock)
         self._deadline: Deadline | None = None
-        self._service_ahead = timedelta(0)
+        self._service_ahead: timedelta | None = None
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
@@ -70,7 +70,11 @@ class Client:
 
     def service_now(self) -> datetime:
         """The time by the service's clock (aware, UTC), according to the Date header of the latest response."""
-        return self.clock.utcnow() + self._service_ahead
+        return self.clock.utcnow() + (self._service_ahead or timedelta(0))
+
+    def knows_service_time(self) -> bool:
+        """Whether a response had a Date header. Without one, service_now() is the local time."""
+        return self._service_ahead is not None
 
     def request(
         self,

@@ -18,6 +18,7 @@ Key = dict[str, Any]
 
 # Characters of a secret; the service's have 64.
 MAX_SECRET_LENGTH = 4096
+EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 
 
 class OrphanedKey(ClouddbError):
@@ -49,8 +50,14 @@ class CreatedKey(NamedTuple):
 
 
 def list_keys(client: Client) -> list[Key]:
-    """The account's active keys, the earliest first (api.md, GET /api_keys)."""
-    return sorted(client.get("api_keys").items(None, id=int), key=_creation_order)
+    """The account's active keys, the earliest first (api.md, GET /api_keys).
+
+    Of a key that is listed more than once, the item with the latest use.
+    """
+    listed = sorted(
+        client.get("api_keys").items(None, id=int), key=lambda key: time_of(key, "last_used_at") or EARLIEST
+    )
+    return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
 
 
 def keys_named(client: Client, name: str) -> list[Key]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from fnmatch import translate
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
 from .._untrusted import displayable
-from .api import Key, time_of
+from .api import EARLIEST, Key, time_of
 
 # In the order in which findings on a key are listed.
 KINDS = ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit", "missing")
@@ -23,7 +23,8 @@ REVOCABLE_KINDS = KINDS[:-1]
 # Findings that depend on other keys.
 SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
-_EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
+# As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
+_WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
 
 
 class Allowed(NamedTuple):
@@ -36,7 +37,7 @@ class Allowed(NamedTuple):
 
     @property
     def is_pattern(self) -> bool:
-        return any(character in self.name for character in "*?[")
+        return _WILDCARD.search(self.name) is not None
 
 
 class Policy(NamedTuple):
@@ -146,11 +147,12 @@ def period_text(period: timedelta) -> str:
     seconds = int(period.total_seconds())
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * length or seconds == length:
-            return _count(seconds // length, unit)
-    return _count(seconds, "second")
+            return counted(seconds // length, unit)
+    return counted(seconds, "second")
 
 
-def _count(number: int, unit: str) -> str:
+def counted(number: int, unit: str) -> str:
+    """The number with its unit: C(1 key), C(2 keys)."""
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
@@ -195,15 +197,17 @@ def _found_by_age(
     for key in keys:
         entry = entry_of.get(key["id"])
         created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
-        age = now - created_at if created_at else None
-        if age is not None and policy.max_age is not None and age > policy.max_age:
-            limit = f"longer than max_age of {period_text(policy.max_age)}"
-            yield _finding("expired", key, f"was created {period_text(age)} ago, {limit}", entry)
+        if created_at and policy.max_age is not None and now - created_at > policy.max_age:
+            yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
-            limit = f"longer than max_idle of {period_text(policy.max_idle)}"
-            yield _finding("idle", key, f"was last used {period_text(now - last_used_at)} ago, {limit}", entry)
-        if age is not None and _was_never_used(key) and age > policy.grace:
-            yield _finding("never_used", key, f"was created {period_text(age)} ago and never used", entry)
+            yield _finding("idle", key, f"was last used {_before(last_used_at, policy.max_idle, 'max_idle')}", entry)
+        if created_at and _was_never_used(key) and now - created_at > policy.grace:
+            yield _finding("never_used", key, f"was created on {created_at.date()} and never used", entry)
+
+
+def _before(time: datetime, limit: timedelta, option: str) -> str:
+    """With the date and not the age, so that the message about a key stays the same."""
+    return f"on {time.date()}, more than {period_text(limit)} ago ({option})"
 
 
 def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:
@@ -252,7 +256,7 @@ def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:
 
 def _activity_order(key: Key) -> tuple[datetime, int]:
     """Keys are sorted by their last activity: the last use, or the creation where that was later."""
-    return _last_activity(key) or _EARLIEST, key["id"]
+    return _last_activity(key) or EARLIEST, key["id"]
 
 
 def _last_activity(key: Key) -> datetime | None:
@@ -273,7 +277,7 @@ def _reason_to_protect(key: Key, policy: Policy, now: datetime) -> str:
     activity = _last_activity(key)
     if activity is None:
         return "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
-    if not isinstance(key.get("name"), str):
+    if not name_of(key):
         return "The service sent no name."
     if now - activity <= policy.grace:
         return f"It was created or used within the grace period of {period_text(policy.grace)}."

@@ -9,14 +9,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import count
 from typing import Any, Callable, NamedTuple
 
+from .._clock import Deadline
 from .._errors import RequestFailed
+from .._http.backoff import pause_before_retry
 from .._http.client import Client
 from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, revoke_key, time_of_list
 from .ensure import Result
 from .in_use import keys_in_use
-from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, label, review
+from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
 
 IN_USE = (
     "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
@@ -42,52 +45,63 @@ class _Progress(NamedTuple):
     kept: dict[int, str]
     gone: set[int]
 
+    def revoked_ids(self) -> set[int]:
+        return {key["id"] for key in self.revoked}
+
+    def remaining(self, limit: int) -> int:
+        """How many keys may still be revoked."""
+        return max(0, limit - len(self.revoked) - len(self.gone))
+
 
 def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, check_mode: bool) -> Result:
     """Compare the account's keys with the policy, and revoke keys unless C(revocation) is None.
 
     Returns the result of the module api_key_policy. Raises OrphanedKey, with the result so far, and what Client raises.
     """
-    keys, found, now = _review(client, policy)
+    keys = list_keys(client)
+    # The report is by the service's clock, also if the list does not show yet that this task has used its key.
+    now = client.service_now() if client.knows_service_time() else _earliest_time(client, keys)
+    found = review(keys, policy, now)
     progress = _Progress([], {}, set())
     due = found.due(revocation.kinds) if revocation else []
-    revocable, warnings = _revocable(client, due, found, progress)
+    revocable, warnings = _revocable(client, keys, policy, due, found, progress)
     result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
     if revocation and check_mode:
-        _predict(keys, policy, revocation, revocable, progress, now)
+        _predict(client, policy, revocation, revocable, progress)
     elif revocation:
-        _revoke(client, policy, revocation, revocable, progress, result)
+        _revoke(client, policy, revocation, keys, revocable, progress, result)
     if revocation:
         warnings += _warning_of_limit(revocation, revocable, progress)
     return {**result(), "warnings": warnings}
 
 
-def _review(client: Client, policy: Policy) -> tuple[list[Key], Review, datetime]:
-    """The keys, what the policy finds, and the time.
-
-    The time is the earlier one of two that the service has sent, so that no key is older than it really is.
-    """
-    keys = list_keys(client)
+def _earliest_time(client: Client, keys: Sequence[Key]) -> datetime:
+    """The earlier one of two times that the service has sent, by which no key is older than it really is."""
     now = client.service_now()
-    now = min(now, time_of_list(keys, now))
-    return keys, review(keys, policy, now), now
+    return min(now, time_of_list(keys, now))
 
 
-def _revocable(client: Client, due: Sequence[Key], found: Review, progress: _Progress) -> tuple[list[Key], list[str]]:
-    """Those of the keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
+def _revocable(
+    client: Client, keys: Sequence[Key], policy: Policy, due: Sequence[Key], found: Review, progress: _Progress
+) -> tuple[list[Key], list[str]]:
+    """Those of the due keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
     progress.kept.update({key["id"]: found.protected[key["id"]] for key in due if key["id"] in found.protected})
     unprotected = [key for key in due if key["id"] not in progress.kept]
     if not unprotected:
         return [], []
     in_use, is_own_key_known = keys_in_use(client)
-    reason = IN_USE if is_own_key_known else OWN_KEY_UNKNOWN
-    progress.kept.update({key["id"]: reason for key in unprotected if key["id"] in in_use or not is_own_key_known})
     if is_own_key_known:
+        progress.kept.update({key["id"]: IN_USE for key in unprotected if key["id"] in in_use})
         return [key for key in unprotected if key["id"] not in in_use], []
-    ids = numbered([key["id"] for key in unprotected])
+    # The key that was used last may be this task's own.
+    protected = review(keys, policy, _earliest_time(client, keys)).protected
+    progress.kept.update({key["id"]: protected.get(key["id"], OWN_KEY_UNKNOWN) for key in unprotected})
+    ids = [key["id"] for key in unprotected if key["id"] not in protected]
+    if not ids:
+        return [], []
     return [], [
         "No key was revoked, because the service does not show which key this task authenticates with. "
-        f"{ids} {'violates' if len(unprotected) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
+        f"{numbered(ids)} {'violates' if len(ids) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
         "not among them, then revoke them by id with clouddb.control.api_key and state=absent."
     ]
 
@@ -96,60 +110,96 @@ def _revoke(
     client: Client,
     policy: Policy,
     revocation: Revocation,
+    keys: Sequence[Key],
     revocable: Sequence[Key],
     progress: _Progress,
     result: Callable[[], Result],
 ) -> None:
     """Revoke keys up to the limit. Raises OrphanedKey, with the result so far."""
     for position, key in enumerate(revocable):
-        # What parallel tasks have revoked counts, so that a play with many hosts stops early.
-        remaining = revocable[position:][: max(0, revocation.limit - len(progress.revoked) - len(progress.gone))]
+        remaining = revocable[position:][: progress.remaining(revocation.limit)]
         if not remaining:
             return
-        is_listed = False
         try:
-            current, current_review, _time = _review(client, policy)
-            is_listed = True
-            reason = _reason_to_keep(key, current, current_review, revocation.kinds)
-            revocation_result = None if reason else revoke_key(client, key)
+            _revoke_if_due(client, policy, revocation, keys, key, progress)
         except RequestFailed as error:
             ids = [other["id"] for other in remaining]
-            problem = not_revoked(ids, error) if is_listed else f"{numbered(ids)} could not be revoked."
-            raise OrphanedKey(f"{problem} Run the task again.", ids, error, result()) from error
-        if revocation_result:
-            progress.revoked.append(revocation_result)
-        elif reason and reason != ANOTHER_REVOKED:
-            progress.kept[key["id"]] = reason
-        else:
-            progress.gone.add(key["id"])
+            raise OrphanedKey(f"{not_revoked(ids, error)} Run the task again.", ids, error, result()) from error
+
+
+def _revoke_if_due(
+    client: Client, policy: Policy, revocation: Revocation, keys: Sequence[Key], key: Key, progress: _Progress
+) -> None:
+    """Revoke the key unless a new list is a reason to keep it, or the limit is reached.
+
+    After a transient error, which may take minutes to pass, the keys are listed again before the next attempt. An error is
+    raised with C(may_have_acted) if the key may be revoked.
+    """
+    may_be_revoked = False
+    try:
+        for attempt in count(1):
+            current = list_keys(client)
+            found = review(current, policy, _earliest_time(client, current))
+            listed = {other["id"] for other in current}
+            if may_be_revoked and key["id"] not in listed:
+                progress.revoked.append({**key, "revoked": True})
+                return
+            # What others have revoked counts, so that a play with many hosts stops early.
+            progress.gone.update({other["id"] for other in keys} - listed - progress.revoked_ids())
+            if key["id"] in progress.gone or not progress.remaining(revocation.limit):
+                return
+            reason = _reason_to_keep(key, current, found, revocation.kinds)
+            if reason:
+                progress.kept[key["id"]] = reason
+                return
+            try:
+                revocation_result = revoke_key(client.with_deadline(_deadline(client)), key)
+            except RequestFailed as error:
+                may_be_revoked = may_be_revoked or error.may_have_acted
+                if not error.transient or attempt > client.connection.api_retries:
+                    raise
+                pause = pause_before_retry(attempt, None, client.clock.utcnow())
+                client.clock.sleep(max(pause, error.retry_after or 0.0))
+                continue
+            if revocation_result or may_be_revoked:
+                progress.revoked.append(revocation_result or {**key, "revoked": True})
+            else:
+                progress.gone.add(key["id"])
+            return
+    except RequestFailed as error:
+        # The keys are only listed otherwise.
+        error.may_have_acted = may_be_revoked
+        raise
+
+
+def _deadline(client: Client) -> Deadline:
+    """For a single attempt of a request."""
+    return Deadline.after(client.clock, client.connection.api_timeout)
 
 
 def _predict(
-    keys: Sequence[Key],
-    policy: Policy,
-    revocation: Revocation,
-    revocable: Sequence[Key],
-    progress: _Progress,
-    now: datetime,
+    client: Client, policy: Policy, revocation: Revocation, revocable: Sequence[Key], progress: _Progress
 ) -> None:
     """Note what _revoke() would do if nobody else changed the account."""
-    current = list(keys)
+    current = list_keys(client) if revocable else []
+    now = _earliest_time(client, current)
     for key in revocable:
-        if len(progress.revoked) == revocation.limit:
+        if not progress.remaining(revocation.limit):
             return
+        if key["id"] not in {other["id"] for other in current}:
+            progress.gone.add(key["id"])
+            continue
         reason = _reason_to_keep(key, current, review(current, policy, now), revocation.kinds)
         if reason:
             progress.kept[key["id"]] = reason
         else:
             progress.revoked.append({**key, "revoked": True})
-            current.remove(key)
+            current = [other for other in current if other["id"] != key["id"]]
 
 
 def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Collection[str]) -> str:
-    """Why the key is not revoked after all, by the current list of keys; empty if it is."""
-    listed = next((other for other in current if other["id"] == key["id"]), None)
-    if listed is None:
-        return ANOTHER_REVOKED
+    """Why the key, which is in the current list, is not revoked after all; empty if it is."""
+    listed = next(other for other in current if other["id"] == key["id"])
     if key["id"] in found.protected:
         return found.protected[key["id"]]
     if listed.get("last_used_at") != key.get("last_used_at"):
@@ -159,9 +209,11 @@ def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Coll
 
 def _warning_of_limit(revocation: Revocation, revocable: Sequence[Key], progress: _Progress) -> list[str]:
     """The warning about keys that are kept only because of the limit, which is noted in the progress."""
-    done = {*progress.kept, *progress.gone, *(key["id"] for key in progress.revoked)}
+    done = {*progress.kept, *progress.gone, *progress.revoked_ids()}
     left = [key["id"] for key in revocable if key["id"] not in done]
-    progress.kept.update(dict.fromkeys(left, f"The task revokes at most {revocation.limit} keys (max_revocations)."))
+    progress.kept.update(
+        dict.fromkeys(left, f"The task revokes at most {counted(revocation.limit, 'key')} (max_revocations).")
+    )
     if not left:
         return []
     more = "1 more key was" if len(left) == 1 else f"{len(left)} more keys were"
@@ -180,7 +232,7 @@ def _result(
     check_mode: bool,
 ) -> Result:
     kinds = revocation.kinds if revocation else ()
-    revoked = {key["id"] for key in progress.revoked}
+    revoked = progress.revoked_ids()
     after = [key for key in keys if key["id"] not in revoked | progress.gone]
     obsolete = _obsolete(found, review(after, policy, now))
     counts = Counter(finding.kind for finding in found.findings)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .._errors import InvalidOption
 from .._http.client import Client
 from .._timestamps import parse_timestamp
-from .api import Key, numbered
+from .api import Key, numbered, time_of
 from .ensure import Result
 from .evidence import Evidence, RotationRefused, recorded_keys
 from .in_use import keys_in_use
@@ -168,7 +168,14 @@ def _reason_for_new_key(
     if not rotation.keys:
         return "there is no key of this name yet"
     newest = rotation.keys[-1]
-    if rotation.now - parse_timestamp(newest["created_at"]) >= max_age:
+    created_at = time_of(newest, "created_at")
+    if created_at is None:
+        raise RotationRefused(
+            f"The service sent no valid created_at of key {newest['id']}, so it is not known which key is the newest. No key "
+            "was created or revoked. Run the task again. If the error remains, revoke that key by its id with "
+            "clouddb.control.api_key and state=absent, once nothing uses it."
+        )
+    if rotation.now - created_at >= max_age:
         return f"key {newest['id']} has reached its maximum age"
     if rotation.is_recorded():
         known = rotation.recorded().get(newest["id"])

@@ -12,9 +12,6 @@ from ...module_utils._untrusted import displayable
 
 Finding = Mapping[str, Any]
 
-# What Python raises for an input that is not the result of the module.
-INVALID_INPUT = (AttributeError, KeyError, TypeError, ValueError)
-
 
 class Kind(NamedTuple):
     """The texts about a kind of findings, and the severity (C(error) or C(warning))."""

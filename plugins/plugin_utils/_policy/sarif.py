@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +19,8 @@ NAME = "clouddb.control.api_key_policy"
 HOMEPAGE = "https://github.com/clouddb/ansible-control"
 
 
-def sarif_log(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The SARIF log of a result of the module api_key_policy, with the findings on keys that were not revoked."""
+def sarif_text(result: Mapping[str, Any]) -> str:
+    """The JSON of the SARIF log of a result of the module api_key_policy, with the findings on keys that were not revoked."""
     driver = {
         "name": NAME,
         "version": COLLECTION_VERSION,
@@ -35,7 +36,8 @@ def sarif_log(result: Mapping[str, Any]) -> dict[str, Any]:
         ],
     }
     results = [_result(finding) for finding in remaining(result["findings"])]
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    return json.dumps(log, indent=2)
 
 
 def _result(finding: Finding) -> dict[str, Any]:
@@ -53,6 +55,6 @@ def _result(finding: Finding) -> dict[str, Any]:
                 ]
             }
         ],
-        # The same in every run, whatever the age in the message.
+        # The same in every run, whatever the message says about the outcome.
         "partialFingerprints": {"apiKey/v1": hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()},
     }

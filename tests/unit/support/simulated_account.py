@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock, Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     NotFound,
     ServiceUnreachable,
@@ -81,8 +81,14 @@ class SimulatedClient:
     def with_api_key(self, secret: str) -> SimulatedClient:
         return SimulatedClient(self.account, secret)
 
+    def with_deadline(self, deadline: Deadline) -> SimulatedClient:
+        return self
+
     def service_now(self) -> datetime:
         return self.clock.utcnow()
+
+    def knows_service_time(self) -> bool:
+        return True
 
     def get(self, *segments: str | int) -> Response:
         assert segments == ("api_keys",)

@@ -111,7 +111,8 @@ def test_fields_of_a_finding(account: Account) -> None:
         "kind": "expired",
         "key_id": 2,
         "name": "deploy-1",
-        "message": "deploy-1 (id 2) was created 100 days ago, longer than max_age of 99 days. Owner: platform team.",
+        "message": f"deploy-1 (id 2) was created on {account.keys[2]['created_at'][:10]}, more than 99 days ago (max_age). "
+        "Owner: platform team.",
         "owner": "platform team",
         "reason": None,
         "created_at": account.keys[2]["created_at"],
@@ -207,7 +208,24 @@ def test_clock_of_the_controller_is_not_used(account: Account, monkeypatch: pyte
     client = account.client()
     ahead = account.clock.clock.utcnow().replace(year=2126)
     monkeypatch.setattr(type(client), "service_now", lambda self: ahead)
+    monkeypatch.setattr(type(client), "knows_service_time", lambda self: False)
     assert account.run(max_age="101d", max_idle="101d")["findings"] == []
+
+
+def test_report_is_by_the_clock_of_a_service_that_lists_uses_late(account: Account) -> None:
+    """Nobody has used a key for 100 days, and the list does not show yet that this task has used its own."""
+    account.after = lambda: account.keys[ADMIN].update(last_used_at=account.keys[ADMIN]["created_at"])
+    result = account.run(max_age="99d", max_idle="99d")
+    assert result["summary"]["expired"] == result["summary"]["idle"] == 7
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_date_that_is_ahead_revokes_no_key(account: Account, monkeypatch: pytest.MonkeyPatch, check_mode: bool) -> None:
+    """The clock that sets created_at says that no key is too old."""
+    ahead = account.clock.clock.utcnow().replace(year=2126)
+    monkeypatch.setattr(type(account.client()), "service_now", lambda self: ahead)
+    result = account.run(check_mode, action="revoke", max_age="101d", grace="0")
+    assert (result["summary"]["expired"], result["revoked"], len(account.keys)) == (7, [], 7)
 
 
 def test_use_in_the_future_makes_no_other_key_older(account: Account) -> None:
@@ -241,20 +259,20 @@ def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Acco
     result = account.run(**options)
     assert [key["id"] for key in result["revoked"]] == [2]
     assert len(account.keys) == 5
-    assert set(outcomes(result).values()) == {"revoked", "kept"}
-    assert reasons(result) == {3: "When the keys were listed again, it no longer violated the policy."}
+    assert outcomes(result) == {2: "revoked", 3: "gone"}
+    assert result["left"] == []
 
 
-def unreachable(method: str = "GET", sent: bool = True) -> ServiceUnreachable:
-    return ServiceUnreachable("no response", method, "/api_keys", 1, "request", sent, True)
+def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> ServiceUnreachable:
+    return ServiceUnreachable("no response", method, "/api_keys", 1, "request", sent, transient)
 
 
 @pytest.mark.parametrize("number", range(1, LISTS_BEFORE + 7))
 @pytest.mark.parametrize(
     "error",
     [
-        unreachable(),
-        unreachable(sent=False),
+        unreachable(transient=False),
+        unreachable(sent=False, transient=False),
         StatusError("forbidden", "GET", "/api_keys", 1, "request", 403, {}),
         Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {}),
     ],
@@ -303,6 +321,63 @@ def test_lost_response_to_a_revocation_is_a_success_if_the_key_is_gone(account: 
 
     account.before[LISTS_BEFORE + 2] = revoke_and_lose_the_response
     assert [key["id"] for key in account.run(**REVOKE)["revoked"]] == LAPTOPS
+
+
+def raise_error(error: RequestFailed) -> None:
+    raise error
+
+
+BUSY = StatusError("too many requests", "DELETE", "/api_keys/3", 1, "request", 429, {})
+
+
+@pytest.mark.parametrize("error", [BUSY, unreachable("DELETE"), unreachable("DELETE", sent=False)])
+def test_key_that_is_used_until_the_next_attempt_is_kept(account: Account, error: RequestFailed) -> None:
+    account.before[LISTS_BEFORE + 2] = lambda: raise_error(error)
+    account.before[LISTS_BEFORE + 3] = lambda: account.use(account.secrets[3])
+    result = account.run(**REVOKE)
+    assert [key["id"] for key in result["revoked"]] == [5, 7]
+    assert reasons(result)[3] == "It was created or used within the grace period of 1 hour."
+
+
+def test_transient_errors_are_retried(account: Account) -> None:
+    error = StatusError("too many requests", "DELETE", "/api_keys/3", 1, "request", 429, {})
+    error.retry_after = 50.0
+    for attempt in range(5):
+        account.before[LISTS_BEFORE + 2 + 2 * attempt] = lambda: raise_error(error)
+    before = account.clock.elapsed
+    assert [key["id"] for key in account.run(**REVOKE)["revoked"]] == LAPTOPS
+    assert 250 <= account.clock.elapsed - before < 350
+
+
+def test_transient_errors_are_retried_as_often_as_api_retries_says(account: Account) -> None:
+    """One of the attempts may have revoked the key, although the last one has not."""
+    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
+    # The key was still listed after the first attempt.
+    for attempt in range(1, 6):
+        account.before[LISTS_BEFORE + 3 + 2 * attempt] = lambda: raise_error(BUSY)
+    with pytest.raises(OrphanedKey) as raised:
+        account.run(**REVOKE)
+    assert str(raised.value).startswith("Keys 3, 5 and 7 may still be valid, because the service did not confirm")
+    assert raised.value.details["key_ids"] == LAPTOPS
+
+
+def test_revocation_that_takes_effect_late_is_the_task_s(account: Account) -> None:
+    """A list directly after the lost response still has the key."""
+    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
+    account.before[LISTS_BEFORE + 4] = lambda: account.keys.pop(3) and None
+    result = account.run(**REVOKE)
+    assert [key["id"] for key in result["revoked"]] == LAPTOPS
+    assert outcomes(result)[3] == "revoked"
+
+
+@pytest.mark.parametrize("key_id", [2, 7])
+def test_limit_counts_whatever_key_another_revokes(account: Account, key_id: int) -> None:
+    """Also a key that complies, and one that the task would revoke last."""
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(key_id) and None
+    result = account.run(**REVOKE, max_revocations=1)
+    assert result["revoked"] == []
+    assert f"(id {key_id})" not in result["diff"]["after"]
+    assert reasons(result)[3] == "The task revokes at most 1 key (max_revocations)."
 
 
 # main()

@@ -479,7 +479,9 @@ def test_an_error_status_carries_retry_after(serve: Serve, retry_after: str | No
 def test_service_now_follows_the_date_header(serve: Serve) -> None:
     served = serve(reply({}, Date="Sat, 21 Nov 2026 11:30:00 GMT"))
     assert served.client.service_now() == EPOCH
+    assert not served.client.knows_service_time()
     served.client.get("projects")
+    assert served.client.knows_service_time()
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=30)
     served.clock.sleep(60)
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=31)
@@ -493,6 +495,7 @@ def test_an_unreadable_date_header_is_ignored(serve: Serve, date: str | None) ->
     served = serve(reply({}) if date is None else reply({}, Date=date))
     served.client.get("projects")
     assert served.client.service_now() == EPOCH
+    assert not served.client.knows_service_time()
 
 
 def test_service_now_follows_the_date_header_of_errors(serve: Serve) -> None:

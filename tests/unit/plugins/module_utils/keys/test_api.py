@@ -57,6 +57,14 @@ def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
     assert [found["id"] for found in keys_named(serve(response).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("positions", [(0, 1, 2, 3), (3, 2, 1, 0)])
+def test_key_that_is_listed_more_than_once_counts_once(serve: Serve, positions: tuple[int, ...]) -> None:
+    """With its latest use."""
+    items = [key(7), key(7) | {"last_used_at": SECOND}, key(7) | {"last_used_at": FIRST}, key(8)]
+    listed = list_keys(serve(reply([items[position] for position in positions])).client)
+    assert listed == [items[1], items[3]]
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]], ids=str
 )

@@ -76,6 +76,20 @@ def test_names(pattern: str, name: str, matches: bool) -> None:
     assert (("unknown", 1) in kinds) is not matches
 
 
+@pytest.mark.parametrize("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
+def test_unclosed_bracket_stands_for_itself(name: str) -> None:
+    assert found([key(1, "deploy")], allowed=[Allowed(name), Allowed("deploy")]) == [("missing", None)]
+    assert found([key(1, name)], allowed=[Allowed(name)]) == []
+
+
+@pytest.mark.parametrize(
+    "pattern, name", [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b")]
+)
+def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
+    assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
+    assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
+
+
 def test_first_match_applies() -> None:
     allowed = [Allowed("deploy-web", owner="web team"), Allowed("deploy-*", max_keys=1, owner="others")]
     keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
@@ -127,10 +141,13 @@ def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -
 
 
 def test_messages_about_ages() -> None:
-    findings = reviewed([key(7, age=97 * DAY, idle=36 * HOUR)], max_age=90 * DAY, max_idle=DAY).findings
+    used, unused = key(7, age=90.5 * DAY, idle=36 * HOUR), key(8, "web", age=2 * HOUR, idle=None)
+    findings = reviewed([used, unused], max_age=90 * DAY, max_idle=DAY).findings
+    created_on, used_on, unused_since = ((EPOCH - age).date() for age in (90.5 * DAY, 36 * HOUR, 2 * HOUR))
     assert [finding.message for finding in findings] == [
-        "deploy (id 7) was created 97 days ago, longer than max_age of 90 days.",
-        "deploy (id 7) was last used 36 hours ago, longer than max_idle of 1 day.",
+        f"deploy (id 7) was created on {created_on}, more than 90 days ago (max_age).",
+        f"deploy (id 7) was last used on {used_on}, more than 1 day ago (max_idle).",
+        f"web (id 8) was created on {unused_since} and never used.",
     ]
 
 
@@ -211,7 +228,7 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
         ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, "no valid created_at and last_used_at"),
         (key(1, None), "no name"),
         (key(1, ["deploy"]), "no name"),
-        (key(1, ""), ""),
+        (key(1, ""), "no name"),
     ],
 )
 def test_protected_keys(a_key: dict[str, Any], reason: str) -> None:

@@ -131,6 +131,16 @@ def test_maximum_age(keys: Keys, max_age: str, is_old: bool) -> None:
     assert plan["grace_period"] == (5.0 if is_old else 0.0)
 
 
+@pytest.mark.parametrize("created_at", [None, "", "soon", 5])
+@pytest.mark.parametrize("position", [0, 2])
+def test_key_of_unknown_age_is_refused(keys: Keys, position: int, created_at: Any) -> None:
+    account, ids = keys
+    found = inspected(account, ids[-1])
+    account.keys[ids[position]]["created_at"] = created_at
+    refused = refusal(account, "plan", *found)
+    assert f"no valid created_at of key {ids[position]}," in str(refused)
+
+
 @pytest.mark.parametrize("fields", [{"accepted": False}, {"state": "deploying"}, {"key_id": None}])
 def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: dict[str, Any]) -> None:
     account, ids = keys
