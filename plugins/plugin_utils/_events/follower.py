@@ -29,6 +29,8 @@ from .threads import in_thread
 PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
+# A project is deleted if so many complete lists in a row lack it.
+MISSING_LISTS_OF_DELETED = 2
 
 # The project list takes at most this share of the requests.
 SHARE_OF_PROJECT_LIST = 1 / 10
@@ -45,11 +47,11 @@ class FollowedProject:
 
     project: dict[str, Any]
     seen: SeenOperations
-    is_listed: bool = True
+    # In how many complete lists in a row it was missing: by now, and when its latest poll began.
+    missing_lists: int = 0
+    missing_lists_before_poll: int = 0
     # The hints that have changed in the latest list of projects.
     changed_hints: frozenset[str] = frozenset()
-    # Whether the latest poll began when the project was not listed any more.
-    is_final_poll: bool = False
 
 
 class Follower:
@@ -92,7 +94,8 @@ class Follower:
                 await self._pause(pause if is_idle else 0.0)
                 while (name := self._schedule.start()) is not None:
                     if name != PROJECT_LIST:
-                        self._projects[name].is_final_poll = not self._projects[name].is_listed
+                        followed = self._projects[name]
+                        followed.missing_lists_before_poll = followed.missing_lists
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()
@@ -156,9 +159,6 @@ class Follower:
                 self._checkpoint.mark_changed()
             else:
                 self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
-                if not (self._projects[name].is_listed or self._projects[name].is_final_poll):
-                    # It was deleted during this poll, which may have missed its last operation.
-                    self._schedule.poll_soon(name)
 
     def _list_interval(self, requests: int) -> float:
         """The seconds to the next poll of the project list, which takes this number of requests."""
@@ -169,13 +169,17 @@ class Follower:
         return self._projects[project_id].seen.unfinished(self._options.actions)
 
     def _is_over(self, project_id: str, result: Result) -> bool:
-        """Whether a project is deleted and has nothing more to report."""
+        """Whether a project is deleted and has nothing more to report.
+
+        A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
+        """
         followed = self._projects[project_id]
-        is_deleted = followed.is_final_poll and not followed.is_listed
-        return is_deleted and (result is None or not self._unfinished(project_id))
+        if result is None:
+            return followed.missing_lists > 0
+        return followed.missing_lists_before_poll >= MISSING_LISTS_OF_DELETED and not self._unfinished(project_id)
 
     def _update_projects(self, found: CompleteList) -> None:
-        """Follow new projects; poll deleted ones once more, and soon those that are likely to have changed."""
+        """Follow new projects, and poll soon those that are likely to have changed or are missing."""
         listed = {project["id"]: project for project in found.projects if self._options.wants_project(project["id"])}
         unavailable = set(found.unavailable_ids)
         new_since = self._new_since()
@@ -189,10 +193,10 @@ class Follower:
             project = listed.get(project_id, followed.project)
             # A field that changes from list to list says nothing.
             changed_before, followed.changed_hints = followed.changed_hints, changed_hints(followed.project, project)
-            was_listed, followed.is_listed = followed.is_listed, project_id in listed or project_id in unavailable
+            is_missing = project_id not in listed and project_id not in unavailable
+            followed.missing_lists = followed.missing_lists + 1 if is_missing else 0
             followed.project = project
-            is_likely_changed = (was_listed and not followed.is_listed) or bool(followed.changed_hints - changed_before)
-            if is_likely_changed and project_id in self._schedule:
+            if (is_missing or followed.changed_hints - changed_before) and project_id in self._schedule:
                 self._schedule.poll_soon(project_id)
         self._follow(new)
         if not self._is_connected:

@@ -85,6 +85,8 @@ class Schedule:
         # A name whose entry was replaced keeps the old one until that comes first.
         self._queues: dict[Group, list[_Entry]] = {group: [] for group in Group}
         self._running: set[str] = set()
+        # Those whose running poll may have begun before the change.
+        self._polled_soon_again: set[str] = set()
         self._entries = 0
         self._turn = 0
         self._failures = 0
@@ -103,14 +105,17 @@ class Schedule:
     def poll_soon(self, name: str) -> None:
         """Poll this name, which is likely to have changed, before the idle ones."""
         now, poll = self._clock.monotonic(), self._polls[name]
+        if name in self._running:
+            self._polled_soon_again.add(name)
         # It keeps its place among those that are due.
-        if name not in self._running and (poll.group is Group.IDLE or poll.moment > now):
+        elif poll.group is Group.IDLE or poll.moment > now:
             self._push(name, poll._replace(group=poll.group if poll.group is Group.BUSY else Group.RECENT, moment=now))
 
     def remove(self, name: str) -> None:
         """Poll this name no more."""
         del self._polls[name]
         self._running.discard(name)
+        self._polled_soon_again.discard(name)
 
     def start(self) -> str | None:
         """Start a poll, if any is due: its name. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
@@ -194,6 +199,9 @@ class Schedule:
         self._entries += 1
         self._polls[name] = poll._replace(number=self._entries)
         heapq.heappush(self._queues[poll.group], _Entry(poll.moment, self._entries, name))
+        if name in self._polled_soon_again:
+            self._polled_soon_again.remove(name)
+            self.poll_soon(name)
 
     def _head(self, group: Group) -> _Entry | None:
         """The first entry of a queue that was not replaced; those before it are dropped."""

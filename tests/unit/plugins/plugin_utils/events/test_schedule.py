@@ -119,7 +119,6 @@ def test_first_unfinished_operation_makes_a_project_busy(simulation: Simulation)
 def test_name_is_not_polled_twice_at_once(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a")
     assert simulation.schedule.start() == "a"
-    simulation.schedule.poll_soon("a")
     assert simulation.schedule.start() is None
     assert simulation.schedule.pause() == math.inf
     simulation.schedule.polled("a", has_changed=True, has_unfinished=False)
@@ -233,6 +232,21 @@ def test_hint_puts_a_project_before_the_idle_ones(simulation: Simulation) -> Non
     assert "idle400" in [poll.name for poll in simulation.run(0.5, SECONDS_PER_POLL)]
     # Nothing has changed, so it is idle again.
     assert min(intervals(simulation.run(200, SECONDS_PER_POLL), "idle400") or [100]) > 90
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_hint_during_a_poll_causes_another_one(simulation: Simulation, fails: bool) -> None:
+    """The running one may have read what was there before the change."""
+    simulation.add(Group.IDLE, "a")
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.poll_soon("a")
+    if fails:
+        simulation.schedule.failed("a", retry_after=0)
+    else:
+        simulation.schedule.polled("a", has_changed=False, has_unfinished=False)
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.polled("a", has_changed=False, has_unfinished=False)
+    assert simulation.schedule.pause() == 30
 
 
 def test_hints_without_changes_starve_nobody(simulation: Simulation) -> None:
