@@ -180,20 +180,23 @@ class Follower:
 
     def _update_projects(self, found: CompleteList) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""
-        listed = {project["id"]: project for project in found.projects if self._options.wants_project(project["id"])}
-        unavailable = set(found.unavailable_ids)
+        listed = {
+            project_id: project
+            for project_id, project in found.projects.items()
+            if self._options.wants_project(project_id)
+        }
         new_since = self._new_since()
         for project_id, project in listed.items():
             self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
         # Of a project that the service could not list, only the id is known.
-        for project_id in filter(self._options.wants_project, unavailable):
+        for project_id in filter(self._options.wants_project, found.unavailable_ids):
             self._projects.setdefault(project_id, FollowedProject({"id": project_id}, SeenOperations(new_since)))
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)
             # A field that changes from list to list says nothing.
             changed_before, followed.changed_hints = followed.changed_hints, changed_hints(followed.project, project)
-            is_missing = project_id not in listed and project_id not in unavailable
+            is_missing = project_id not in listed and project_id not in found.unavailable_ids
             followed.missing_lists = followed.missing_lists + 1 if is_missing else 0
             followed.project = project
             if (is_missing or followed.changed_hints - changed_before) and project_id in self._schedule:

@@ -254,7 +254,7 @@ def test_project_list_does_not_delay_projects() -> None:
     assert max(later - earlier for earlier, later in zip(polls[1:], polls[2:])) < 260
 
 
-def test_list_that_fails_midway_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+def test_list_that_fails_midway_is_completed(caplog: pytest.LogCaptureFixture) -> None:
     failing = {3}
     requests = itertools.count(1)
 

@@ -10,8 +10,18 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    NotFound,
+    RequestFailed,
+    ServiceUnreachable,
+    StatusError,
+    UnexpectedResponse,
+)
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import MAX_ATTEMPTS, Listing
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    CONNECTION,
     EventList,
     SimulatedOperation,
     SimulatedOperations,
@@ -115,3 +125,87 @@ def test_project_with_unfinished_operations_that_is_gone_is_forgotten() -> None:
     with hide(account, "p1", 100, 9999):
         follow(account, 2000, EventList(account.clock))
     assert refused and max(refused) < 200
+
+
+# Pages that fail
+
+
+class PagedList:
+    """A listing of five projects, one a page, whose requests fail with C(errors), by the number of the request from 0 on."""
+
+    def __init__(self, errors: dict[int, RequestFailed]):
+        self.account = account_with(5)
+        self.errors = errors
+        self.cursors: list[str | None] = []
+        client = RateLimitedClient(source_options({**CONNECTION}, {}).connection, self.account.clock.clock, 600)
+        client.get = self.get  # type: ignore[method-assign]
+        self.listing = Listing(client, page_size=1)
+
+    def get(self, *segments: str | int, query: Any = None) -> Any:
+        self.cursors.append(query.get("cursor"))
+        if error := self.errors.get(len(self.cursors) - 1):
+            raise error
+        return self.account.get(segments, query)
+
+    def fetch_all(self) -> list[str]:
+        """The ids of a complete list."""
+        while True:
+            try:
+                if found := self.listing.fetch():
+                    assert found.requests == 6
+                    return list(found.projects)
+            except RequestFailed as error:
+                assert error in self.errors.values()
+
+
+def status_error(status: int) -> StatusError:
+    return StatusError("It failed.", "GET", "/projects", 1, "request", status, {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *map(status_error, (408, 423, 429, 500, 502, 503)),
+        ServiceUnreachable("It failed.", "GET", "/projects", 1, "request", sent=True, transient=True),
+        UnexpectedResponse("It is HTML.", "GET", "/projects", 1, "request"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("failing", range(6))
+def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) -> None:
+    paged = PagedList({failing: error, failing + 1: error})
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    expected: list[str | None] = [None, "1", "2", "3", "4", "5"]
+    assert paged.cursors == expected[:failing] + [expected[failing]] * 2 + expected[failing:]
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors[8:] == expected
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 410])
+def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
+    paged = PagedList({3: status_error(status)})
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
+
+
+def test_page_that_fails_for_long_begins_the_list_anew() -> None:
+    paged = PagedList(dict.fromkeys(range(3, 3 + MAX_ATTEMPTS), status_error(500)))
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors == [None, "1", "2", *["3"] * MAX_ATTEMPTS, None, "1", "2", "3", "4", "5"]
+
+
+def test_faults_do_not_keep_a_long_list_from_completing() -> None:
+    """Every tenth request fails, and the list has 21 pages."""
+    account = account_with(200)
+    requests: list[str] = []
+
+    def before_request(path: str) -> None:
+        requests.append(path)
+        if path == "/projects" and requests.count("/projects") % 10 == 5:
+            raise status_error(503)
+
+    account._before_request = before_request
+    start(account, "p150", 50.0)
+    events = EventList(account.clock)
+    follow(account, 300, events, page_size=10)
+    assert statuses(events)[-1] == "finished"
