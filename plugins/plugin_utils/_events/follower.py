@@ -43,7 +43,7 @@ logger = logging.getLogger("clouddb.control.operations")
 
 @dataclass
 class FollowedProject:
-    """A project as the service lists it (only its id if it was not listed yet), and what was seen of its operations."""
+    """A project as the service lists it, or what the state holds of it, and what was seen of its operations."""
 
     project: dict[str, Any]
     seen: SeenOperations
@@ -76,10 +76,13 @@ class Follower:
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
-        self._listed_at: datetime | None = None
         self._running: dict[asyncio.Future[Result], str] = {}
         self._started = clock.monotonic()
+        self._listed_at = self._beginning()
+        self._is_first_start = False
+        # Whether the service has answered a request, and whether the first list of projects is complete.
         self._is_connected = False
+        self._is_listed = False
         self._latest: tuple[SeenOperations, Change] | None = None
 
     async def run(self) -> None:
@@ -117,11 +120,19 @@ class Follower:
     # Load
 
     def _load(self) -> None:
-        state = self._checkpoint.load()
-        self._listed_at = state.listed_at
+        beginning = self._beginning()
+        state = self._checkpoint.load(beginning)
+        self._listed_at, self._is_first_start = state.listed_at, state.listed_at == beginning
         for project_id, seen in state.projects.items():
             if self._options.wants_project(project_id):
-                self._projects[project_id] = FollowedProject({"id": project_id}, seen)
+                project = {**state.listed.get(project_id, {}), "id": project_id}
+                self._projects[project_id] = FollowedProject(project, seen)
+        self._follow(list(self._projects))
+
+    def _beginning(self) -> datetime:
+        """When the projects would have been listed for operations to be new since the start, or for as long as C(backfill)."""
+        running = timedelta(seconds=self._clock.monotonic() - self._started)
+        return self._client.service_now() - running - self._options.backfill + CLOCK_TOLERANCE
 
     # Poll
 
@@ -139,11 +150,13 @@ class Follower:
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
-            if isinstance(result, Unauthorized) or not (self._is_connected or result.transient):
+            if isinstance(result, Unauthorized) or (name == PROJECT_LIST and not (self._is_connected or result.transient)):
                 raise result
             self._error_log.failed(name, result)
             self._schedule.failed(name, result.retry_after or 0.0)
             return
+        if not self._is_connected and (result or name == PROJECT_LIST):
+            self._connected()
         self._error_log.succeeded(name)
         self._overload_log.note(self._schedule.delay())
         if isinstance(result, CompleteList):
@@ -159,6 +172,13 @@ class Follower:
                 self._checkpoint.mark_changed()
             else:
                 self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
+
+    def _connected(self) -> None:
+        """The service has answered for the first time, so that its clock is known."""
+        self._is_connected = True
+        if self._is_first_start:
+            self._listed_at = self._beginning()
+            self._checkpoint.mark_changed()
 
     def _list_interval(self, requests: int) -> float:
         """The seconds to the next poll of the project list, which takes this number of requests."""
@@ -185,7 +205,7 @@ class Follower:
             for project_id, project in found.projects.items()
             if self._options.wants_project(project_id)
         }
-        new_since = self._new_since()
+        new_since = self._listed_at - CLOCK_TOLERANCE
         for project_id, project in listed.items():
             self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
         # Of a project that the service could not list, only the id is known.
@@ -202,28 +222,21 @@ class Follower:
             if (is_missing or followed.changed_hints - changed_before) and project_id in self._schedule:
                 self._schedule.poll_soon(project_id)
         self._follow(new)
-        if not self._is_connected:
-            self._is_connected = True
+        if not self._is_listed:
+            self._is_listed = True
             self._warn_of_unknown_values()
         self._listed_at = found.began_at
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
         for project_id in sorted(project_ids, key=self._updated_at, reverse=True):
-            idle = Group.RECENT if self._is_connected else Group.IDLE
+            idle = Group.RECENT if self._is_listed else Group.IDLE
             self._schedule.add(project_id, Group.BUSY if self._unfinished(project_id) else idle)
         if project_ids:
             self._checkpoint.mark_changed()
 
     def _updated_at(self, project_id: str) -> str:
         return str(self._projects[project_id].project.get("updated_at"))
-
-    def _new_since(self) -> datetime:
-        """Since when operations of a project that was not listed before are new, by the service's clock."""
-        if self._listed_at:
-            return self._listed_at - CLOCK_TOLERANCE
-        running = timedelta(seconds=self._clock.monotonic() - self._started)
-        return self._client.service_now() - running - self._options.backfill
 
     def _warn_of_unknown_values(self) -> None:
         for warning in self._options.warnings():
@@ -276,4 +289,8 @@ class Follower:
         self._checkpoint.save_now(self._state())
 
     def _state(self) -> State:
-        return State(self._listed_at, {project_id: followed.seen for project_id, followed in self._projects.items()})
+        return State(
+            self._listed_at,
+            {project_id: followed.seen for project_id, followed in self._projects.items()},
+            {project_id: followed.project for project_id, followed in self._projects.items()},
+        )

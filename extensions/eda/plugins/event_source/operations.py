@@ -101,7 +101,7 @@ options:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
         its own, in an existing folder.
-      - The file is replaced atomically. It holds the IDs, actions and statuses of operations, but no key.
+      - The file is replaced atomically. It holds the IDs and names of projects, and the IDs, actions and statuses of operations, but no key.
       - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
       - A file that can't be read or written at the start, or is not a regular file, is an error. Later on, saving is retried until it succeeds.
         If the event source ends before that, events since the last saved state are emitted again, with the same C(meta.uuid).

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -125,6 +126,72 @@ def test_project_with_unfinished_operations_that_is_gone_is_forgotten() -> None:
     with hide(account, "p1", 100, 9999):
         follow(account, 2000, EventList(account.clock))
     assert refused and max(refused) < 200
+
+
+# Before the first list
+
+
+def refuse(path: str, refused: str) -> None:
+    if path == refused:
+        raise status_error(503)
+
+
+def test_projects_in_the_state_are_followed_before_they_are_listed(tmp_path: Path) -> None:
+    account = account_with(50)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 60, EventList(account.clock), state_file=state_file)
+    account._before_request = lambda path: refuse(path, "/projects")
+    start(account, "p1", 70.0)
+    events = EventList(account.clock)
+    follow(account, 120, events, state_file=state_file, page_size=10)
+    assert statuses(events)[-1] == "finished"
+    assert events[0][1]["clouddb"]["project"]["name"] == "p1"
+
+
+@pytest.mark.parametrize("backfill", [0, 3600])
+def test_restart_before_the_first_list_loses_nothing(tmp_path: Path, backfill: int) -> None:
+    account = account_with(20)
+    state_file = str(tmp_path / "state.json")
+    start(account, "p0", -1000.0)
+    start(account, "p2", -1.0)
+    account._before_request = lambda path: refuse(path, "/projects" if len(account.paths) else "nothing")
+    events = EventList(account.clock)
+    follow(account, 10, events, state_file=state_file, page_size=10, backfill=backfill)
+    start(account, "p1", 5.0)
+    account.clock.elapsed += 100
+    follow(account, 10, events, state_file=state_file, page_size=10)
+    assert events == []
+    account._before_request = lambda path: None
+    follow(account, 100, events, state_file=state_file, page_size=10)
+    projects = {event["clouddb"]["operation"]["project_id"] for _moment, event in events}
+    assert projects == ({"p0", "p1", "p2"} if backfill else {"p1"})
+
+
+def test_project_that_was_updated_while_the_source_was_stopped_is_polled_before_idle_ones(tmp_path: Path) -> None:
+    account = account_with(1000)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 200, EventList(account.clock), state_file=state_file)
+    account.projects["p900"]["updated_at"] = "2026-11-21T09:00:00Z"
+    account.paths.clear()
+    follow(account, 5, EventList(account.clock), state_file=state_file)
+    assert "/projects/p900/operations" in account.paths
+
+
+def test_project_that_fails_before_the_first_list_does_not_end_the_source(tmp_path: Path) -> None:
+    account = account_with(3)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 60, EventList(account.clock), state_file=state_file)
+
+    def before_request(path: str) -> None:
+        if path == "/projects/p0/operations":
+            raise UnexpectedResponse("It is HTML.", "GET", path, 1, "request")
+        refuse(path, "/projects")
+
+    account._before_request = before_request
+    start(account, "p1", 70.0)
+    events = EventList(account.clock)
+    follow(account, 120, events, state_file=state_file)
+    assert statuses(events)[-1] == "finished"
 
 
 # Pages that fail
