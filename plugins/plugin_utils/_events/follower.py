@@ -21,8 +21,9 @@ from .emitter import EventEmitter, EventQueue, event_of
 from .error_log import ErrorLog, OverloadLog
 from .listing import CompleteList, Listing, changed_hints
 from .options import SourceOptions
+from .outage import Outage
 from .rate_limit import RateLimitedClient
-from .schedule import Group, Schedule
+from .schedule import TOLERANCE, Group, Schedule
 from .threads import in_thread
 
 # The name under which the list of projects is polled, which is no project's id.
@@ -31,9 +32,6 @@ PROJECT_LIST = ""
 CLOCK_TOLERANCE = timedelta(seconds=60)
 # A project is deleted if so many complete lists in a row lack it.
 MISSING_LISTS_OF_DELETED = 2
-
-# The project list takes at most this share of the requests.
-SHARE_OF_PROJECT_LIST = 1 / 10
 
 # None: there is no such project, or the project list is not complete yet.
 Result = Union[CompleteList, PollResult, RequestFailed, None]
@@ -69,7 +67,8 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
-        self._listing = Listing(self._client, options.page_size)
+        self._outage = Outage(options.interval, options.max_interval, clock)
+        self._listing = Listing(self._client, options)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._error_log = ErrorLog(clock)
         self._overload_log = OverloadLog(options.interval)
@@ -83,22 +82,19 @@ class Follower:
         # Whether the service has answered a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False
+        self._was_list_polled = False
         self._latest: tuple[SeenOperations, Change] | None = None
 
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
         self._load()
-        self._schedule.add(PROJECT_LIST, Group.BUSY)
         try:
             while True:
-                pause = self._schedule.pause()
+                pause = self._seconds_to_next_poll()
                 is_idle = not self._running and pause > 0
                 await self._save(is_idle)
                 await self._pause(pause if is_idle else 0.0)
-                while (name := self._schedule.start()) is not None:
-                    if name != PROJECT_LIST:
-                        followed = self._projects[name]
-                        followed.missing_lists_before_poll = followed.missing_lists
+                while (name := self._start()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()
@@ -108,14 +104,36 @@ class Follower:
             self._save_finally()
 
     async def _process_ended(self) -> None:
-        """Process the polls that have ended, once there is one, or until the next one can be sent."""
-        pause = self._schedule.pause()
+        """Process the polls that have ended, once there is one, or until the next one can begin."""
+        pause = self._seconds_to_next_poll()
         ended, _running = await asyncio.wait(
             self._running, timeout=None if pause == math.inf else pause, return_when=asyncio.FIRST_COMPLETED
         )
         # In the order in which they were sent.
         for poll in [poll for poll in self._running if poll in ended]:
             await self._process(self._running.pop(poll), poll.result())
+
+    def _seconds_to_next_poll(self) -> float:
+        """The seconds until another poll is due and may run; infinite if one has to end before."""
+        if len(self._running) >= self._outage.limit():
+            return math.inf
+        return max(self._outage.pause(), min(self._schedule.pause(), self._listing.pause()))
+
+    def _start(self) -> str | None:
+        """Start a poll, if any is due and may run: its name."""
+        if self._seconds_to_next_poll() > TOLERANCE:
+            return None
+        # During an outage, one of them at a time is polled, and either may be what keeps failing.
+        is_turn_of_list = not self._was_list_polled or self._schedule.pause() > TOLERANCE
+        self._was_list_polled = is_turn_of_list and self._listing.pause() <= TOLERANCE
+        if self._was_list_polled:
+            self._listing.start()
+            return PROJECT_LIST
+        name = self._schedule.start()
+        if name is not None:
+            followed = self._projects[name]
+            followed.missing_lists_before_poll = followed.missing_lists
+        return name
 
     # Load
 
@@ -153,17 +171,22 @@ class Follower:
             if isinstance(result, Unauthorized) or (name == PROJECT_LIST and not (self._is_connected or result.transient)):
                 raise result
             self._error_log.failed(name, result)
-            self._schedule.failed(name, result.retry_after or 0.0)
+            self._outage.failed(result.retry_after or 0.0)
+            if name == PROJECT_LIST:
+                self._listing.page_failed()
+            else:
+                self._schedule.failed(name)
             return
         if not self._is_connected and (result or name == PROJECT_LIST):
             self._connected()
         self._error_log.succeeded(name)
-        self._overload_log.note(self._schedule.delay())
-        if isinstance(result, CompleteList):
-            self._update_projects(result)
-            self._schedule.poll_in(name, self._list_interval(result.requests))
-        elif name == PROJECT_LIST:
-            self._schedule.poll_again(name)
+        self._outage.succeeded()
+        self._overload_log.note(min(self._schedule.delay(), self._outage.seconds_since_pause()))
+        if name == PROJECT_LIST:
+            is_complete = isinstance(result, CompleteList)
+            if isinstance(result, CompleteList):
+                self._update_projects(result)
+            self._listing.page_ended(is_complete, is_alone=not self._projects)
         else:
             has_changed = result is not None and await self._report(self._projects[name], result)
             if self._is_over(name, result):
@@ -179,11 +202,6 @@ class Follower:
         if self._is_first_start:
             self._listed_at = self._beginning()
             self._checkpoint.mark_changed()
-
-    def _list_interval(self, requests: int) -> float:
-        """The seconds to the next poll of the project list, which takes this number of requests."""
-        seconds = requests * 60 / self._options.requests_per_minute
-        return max(self._options.max_interval, seconds / SHARE_OF_PROJECT_LIST)
 
     def _unfinished(self, project_id: str) -> list[str]:
         return self._projects[project_id].seen.unfinished(self._options.actions)

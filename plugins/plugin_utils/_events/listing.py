@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from typing import Any, NamedTuple
 from ...module_utils._errors import LOCKED, RequestFailed, StatusError
 from ...module_utils._http.client import Client
 from ...module_utils._projects import project_pages
+from .options import SourceOptions
+from .outage import GROWTH
 
 # The fields that may change with an operation. The second one is not in api.md, but the public service sends it.
 HINTS = ("updated_at", "compute_last_active_at")
@@ -19,6 +22,8 @@ HINTS = ("updated_at", "compute_last_active_at")
 RETRIED_STATUSES = frozenset({408, LOCKED, 429})
 # So often a page is fetched before the list begins anew.
 MAX_ATTEMPTS = 10
+# The project list takes at most this share of the requests, unless no project is to be polled.
+SHARE_OF_PROJECT_LIST = 1 / 10
 
 
 class CompleteList(NamedTuple):
@@ -26,7 +31,6 @@ class CompleteList(NamedTuple):
 
     projects: dict[str, dict[str, Any]]
     unavailable_ids: set[str]
-    requests: int
     began_at: datetime
 
 
@@ -34,11 +38,14 @@ class Listing:
     """Fetches the list again and again.
 
     A page that fails is fetched again; the list begins anew when the service rejects the request, or the page fails for long.
+    A list begins every C(max_interval) seconds, or less often, because one of ten requests at most is for the list.
     """
 
-    def __init__(self, client: Client, page_size: int | None):
+    def __init__(self, client: Client, options: SourceOptions):
         self._client = client
-        self._page_size = page_size
+        self._options = options
+        self._clock = client.clock
+        self._requested_at = self._list_requested_at = self._due = self._clock.monotonic()
         self._begin()
 
     def _begin(self) -> None:
@@ -51,7 +58,29 @@ class Listing:
 
     def _go_on_from(self, cursor: str | None) -> None:
         self._cursor = cursor
-        self._remaining = project_pages(self._client, {"cursor": cursor} if cursor else None, self._page_size)
+        self._remaining = project_pages(self._client, {"cursor": cursor} if cursor else None, self._options.page_size)
+
+    def pause(self) -> float:
+        """The seconds until the next page is due; infinite while one is fetched."""
+        return max(0.0, self._due - self._clock.monotonic())
+
+    def start(self) -> None:
+        """Call fetch() now, and page_ended() or page_failed() afterwards."""
+        self._requested_at, self._due = self._clock.monotonic(), math.inf
+        if not self._requests:
+            self._list_requested_at = self._requested_at
+
+    def page_ended(self, is_complete: bool, is_alone: bool) -> None:
+        """Set when the next page is due; at once if no project is to be polled, so that C(is_alone) is set."""
+        seconds = 60 / self._options.requests_per_minute / SHARE_OF_PROJECT_LIST
+        self._due = self._requested_at if is_alone else self._requested_at + seconds
+        if is_complete:
+            self._due = max(self._requested_at + seconds, self._list_requested_at + self._options.max_interval)
+
+    def page_failed(self) -> None:
+        """Set when the page is fetched again."""
+        seconds = self._options.interval * GROWTH**self._failures
+        self._due = self._clock.monotonic() + min(seconds, self._options.max_interval)
 
     def fetch(self) -> CompleteList | None:
         """Fetch the next page; returns the list once all pages are fetched. Raises what Client raises."""
@@ -73,7 +102,7 @@ class Listing:
             self._unavailable_ids.update(page.unavailable_ids)
             self._cursor, self._failures = page.next_cursor, 0
             return None
-        found = CompleteList(self._projects, self._unavailable_ids, self._requests, self._began_at)
+        found = CompleteList(self._projects, self._unavailable_ids, self._began_at)
         self._begin()
         return found
 

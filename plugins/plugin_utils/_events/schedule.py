@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the project list and each project are polled."""
+"""When each project is polled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from ...module_utils._clock import Clock
+from .outage import GROWTH
 
-# Polls that are sent at the same time.
-MAX_PARALLEL = 4
 # A busy project is polled at least once in this many intervals.
 BUSY_INTERVALS = 2
 # The interval of a project without unfinished operations, as a share of the time since its last change.
@@ -22,8 +21,6 @@ SHARE_OF_QUIET_TIME = 1 / 4
 SHARE_OF_LONG_OPERATION = 1 / 60
 # A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
 TOLERANCE = 0.001
-# The growth of intervals from one failed poll to the next.
-GROWTH = 1.5
 
 
 class Group(Enum):
@@ -74,7 +71,6 @@ class Schedule:
     - A project whose interval would be longer than a round through the idle ones is idle. These are polled in turn, no more
       often than every C(max_interval) seconds, with all polls that the others leave.
     - When more polls are due than can be sent, three of five are for busy projects, one is for an idle one.
-    - While the service is down, one name at a time is polled, with pauses that grow to C(max_interval).
     """
 
     def __init__(self, interval: float, max_interval: float, clock: Clock):
@@ -89,8 +85,6 @@ class Schedule:
         self._polled_soon_again: set[str] = set()
         self._entries = 0
         self._turn = 0
-        self._failures = 0
-        self._resume = clock.monotonic()
 
     def __contains__(self, name: str) -> bool:
         return name in self._polls
@@ -118,10 +112,8 @@ class Schedule:
         self._polled_soon_again.discard(name)
 
     def start(self) -> str | None:
-        """Start a poll, if any is due: its name. Call polled(), poll_in(), poll_again(), failed() or remove() once it was polled."""
+        """Start a poll, if any is due: its name. Call polled(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        if len(self._running) >= self._limit() or now + TOLERANCE < self._resume:
-            return None
         for group in TURNS[self._turn % len(TURNS)]:
             if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
@@ -132,17 +124,14 @@ class Schedule:
 
     def delay(self) -> float:
         """The seconds by which the next poll of a busy project is overdue."""
-        return max(0.0, self._clock.monotonic() - max(self._due(Group.BUSY), self._resume))
+        return max(0.0, self._clock.monotonic() - self._due(Group.BUSY))
 
     def pause(self) -> float:
-        """The seconds until start() may return a name; infinite if a poll has to end before."""
-        if len(self._running) >= self._limit():
-            return math.inf
-        return max(0.0, max(self._resume, min(map(self._due, Group))) - self._clock.monotonic())
+        """The seconds until start() returns a name; infinite if a poll has to end before."""
+        return max(0.0, min(map(self._due, Group)) - self._clock.monotonic())
 
     def polled(self, name: str, has_changed: bool, has_unfinished: bool) -> None:
         """Set the next poll of this project after a poll that has succeeded."""
-        self._failures = 0
         now = self._clock.monotonic()
         poll = self._polls[name]
         changed_at = now if has_changed or (has_unfinished and poll.changed_at is None) else poll.changed_at
@@ -156,40 +145,13 @@ class Schedule:
         else:
             self._push(name, _Poll(self._group(interval), now + interval, interval, changed_at))
 
-    def poll_in(self, name: str, seconds: float) -> None:
-        """Poll this name after this number of seconds, whether or not it changes, after a poll that has succeeded."""
-        self._failures = 0
-        moment = self._clock.monotonic() + seconds
-        self._push(name, _Poll(self._group(seconds), moment, seconds, self._polls[name].changed_at))
-
-    def poll_again(self, name: str) -> None:
-        """Poll this name again in its place, after a poll that has succeeded."""
-        self._failures = 0
-        self._push(name, self._polls[name])
-
-    def failed(self, name: str, retry_after: float) -> None:
-        """Set the next poll of this name after a poll that has failed; delay all by C(retry_after) seconds.
-
-        When as many polls in a row have failed as are sent at the same time, the service is down.
-        """
+    def failed(self, name: str) -> None:
+        """Set the next poll of this project after a poll that has failed."""
         now = self._clock.monotonic()
-        pause = retry_after
-        if self._is_down():
-            # The exponent is bounded, as a float is.
-            backoff = self._interval * GROWTH ** min(self._failures - MAX_PARALLEL, 30)
-            pause = max(pause, min(backoff, self._max_interval))
-        self._failures += 1
-        self._resume = max(self._resume, now + pause)
         poll = self._polls[name]
         interval = min(poll.interval * GROWTH, self._max_interval)
         moment = now if poll.group is Group.IDLE else now + interval
         self._push(name, poll._replace(moment=moment, interval=interval))
-
-    def _is_down(self) -> bool:
-        return self._failures >= MAX_PARALLEL
-
-    def _limit(self) -> int:
-        return 1 if self._is_down() else MAX_PARALLEL
 
     def _group(self, interval: float) -> Group:
         return Group.BUSY if interval <= self._interval * BUSY_INTERVALS else Group.RECENT

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import MAX_PARALLEL, Group, Schedule
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import Group, Schedule
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 
@@ -48,17 +48,6 @@ class Simulation:
             self.schedule.polled(name, name in self.changing, name in self.unfinished)
         self.clock.sleep(max(0.0, end - self.clock.elapsed))
         return polls
-
-    def fail(self, times: int) -> list[float]:
-        """The pauses before polls that all fail."""
-        pauses = []
-        for _time in range(times):
-            pauses.append(self.schedule.pause())
-            self.clock.sleep(pauses[-1])
-            name = self.schedule.start()
-            assert name is not None
-            self.schedule.failed(name, retry_after=0)
-        return pauses
 
 
 @pytest.fixture
@@ -125,36 +114,11 @@ def test_name_is_not_polled_twice_at_once(simulation: Simulation) -> None:
     assert simulation.schedule.pause() == 5
 
 
-def test_a_limited_number_is_polled_at_the_same_time(simulation: Simulation) -> None:
-    simulation.add(Group.IDLE, *names(10, "i"))
-    started = [simulation.schedule.start() for _poll in range(10)]
-    assert started == names(MAX_PARALLEL, "i") + [None] * (10 - MAX_PARALLEL)
-    assert simulation.schedule.pause() == math.inf
-    simulation.schedule.remove("i2")
-    assert simulation.schedule.start() == "i4"
-
-
 def test_removed_name_is_not_polled(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a", "b")
     simulation.schedule.remove("a")
     assert "a" not in simulation.schedule
     assert {poll.name for poll in simulation.run(60)} == {"b"}
-
-
-def test_poll_again_keeps_the_turn(simulation: Simulation) -> None:
-    simulation.add(Group.BUSY, "list")
-    simulation.clock.sleep(1)
-    simulation.add(Group.BUSY, "a")
-    assert simulation.schedule.start() == "list"
-    simulation.schedule.poll_again("list")
-    assert [simulation.schedule.start(), simulation.schedule.start()] == ["list", "a"]
-
-
-def test_poll_in_sets_the_interval(simulation: Simulation) -> None:
-    simulation.add(Group.BUSY, "list")
-    simulation.schedule.start()
-    simulation.schedule.poll_in("list", 42)
-    assert simulation.schedule.pause() == 42
 
 
 # Large accounts: each poll takes as long as the rate limit demands
@@ -241,7 +205,7 @@ def test_hint_during_a_poll_causes_another_one(simulation: Simulation, fails: bo
     assert simulation.schedule.start() == "a"
     simulation.schedule.poll_soon("a")
     if fails:
-        simulation.schedule.failed("a", retry_after=0)
+        simulation.schedule.failed("a")
     else:
         simulation.schedule.polled("a", has_changed=False, has_unfinished=False)
     assert simulation.schedule.start() == "a"
@@ -276,49 +240,10 @@ def test_entries_that_were_replaced_are_dropped(simulation: Simulation) -> None:
 # Errors
 
 
-def test_one_name_at_a_time_is_polled_while_the_service_is_down(simulation: Simulation) -> None:
-    simulation.add(Group.IDLE, *names(100, "idle"))
-    assert simulation.fail(10) == [0, 0, 0, 0, 0, 5, 7.5, 11.25, 16.875, 25.3125]
-    assert simulation.fail(2) == [30, 30]
-    simulation.clock.sleep(30)
-    name = simulation.schedule.start()
-    assert name and simulation.schedule.start() is None
-    simulation.schedule.polled(name, has_changed=False, has_unfinished=False)
-    assert all(simulation.schedule.start() for _poll in range(MAX_PARALLEL))
-
-
-def test_busy_projects_are_polled_first_after_an_outage(simulation: Simulation) -> None:
-    simulation.add(Group.IDLE, *names(100, "idle"))
-    simulation.add(Group.BUSY, *names(3, "busy"))
-    simulation.unfinished = set(names(3, "busy"))
-    simulation.run(300, SECONDS_PER_POLL)
-    simulation.fail(100)
-    simulation.clock.sleep(30)
-    polls = simulation.run(1, SECONDS_PER_POLL)
-    assert [poll.name for poll in polls if poll.name in simulation.unfinished] == sorted(simulation.unfinished)
-    assert simulation.schedule.delay() < 2
-
-
 def test_one_failing_project_delays_no_other(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a", "b")
     assert simulation.schedule.start() == "a"
-    simulation.schedule.failed("a", retry_after=0)
+    simulation.schedule.failed("a")
     assert simulation.schedule.start() == "b"
     simulation.schedule.polled("b", has_changed=True, has_unfinished=False)
     assert simulation.schedule.pause() == 5
-
-
-def test_retry_after_delays_every_poll(simulation: Simulation) -> None:
-    simulation.add(Group.BUSY, "a", "b")
-    simulation.schedule.start()
-    simulation.schedule.failed("a", retry_after=100)
-    assert simulation.schedule.pause() == 100
-    simulation.clock.sleep(99)
-    assert simulation.schedule.start() is None
-    simulation.clock.sleep(1)
-    assert simulation.schedule.start() == "b"
-
-
-def test_outage_of_any_length(simulation: Simulation) -> None:
-    simulation.add(Group.BUSY, "a")
-    assert simulation.fail(10_000)[-1] == 30
