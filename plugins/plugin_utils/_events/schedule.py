@@ -13,33 +13,45 @@ from typing import NamedTuple
 from ...module_utils._clock import Clock
 from .outage import GROWTH
 
-# A busy project is polled at least once in this many intervals.
+# A project is busy for this many seconds after a change.
+BUSY_SECONDS = 300.0
+# Up to this many intervals, a project is busy. It is late if it was polled longer ago, but for a reserve.
 BUSY_INTERVALS = 2
-# The interval of a project without unfinished operations, as a share of the time since its last change.
+RESERVED_INTERVALS = 0.5
+# Later on, the interval without unfinished operations, as a share of the time since the last change.
 SHARE_OF_QUIET_TIME = 1 / 4
-# The same with unfinished operations, if they have not changed for long.
+# The same with unfinished operations.
 SHARE_OF_LONG_OPERATION = 1 / 60
 # A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
 TOLERANCE = 0.001
 
 
 class Group(Enum):
-    """Projects are busy (polled every few intervals), have changed recently, or are idle and are polled in turn."""
+    """Projects are busy (polled every few intervals), have changed before that, or are idle and are polled in turn."""
 
     BUSY = 1
     RECENT = 2
     IDLE = 3
 
 
-# The order of the groups for each poll, in turn: three of five polls are those of busy projects, if there are as many, and no
-# group starves another one.
+BUSY_FIRST = (Group.BUSY, Group.RECENT, Group.IDLE)
+RECENT_FIRST = (Group.RECENT, Group.IDLE, Group.BUSY)
+IDLE_FIRST = (Group.IDLE, Group.RECENT, Group.BUSY)
+# The order of the groups for each poll, in turn: three of five polls are those of busy projects, if there are as many, or four
+# of five while busy projects are late. No group starves another one.
 TURNS = (
-    (Group.BUSY, Group.RECENT, Group.IDLE),
-    (Group.RECENT, Group.IDLE, Group.BUSY),
-    (Group.BUSY, Group.RECENT, Group.IDLE),
-    (Group.IDLE, Group.RECENT, Group.BUSY),
-    (Group.BUSY, Group.RECENT, Group.IDLE),
+    BUSY_FIRST,
+    RECENT_FIRST,
+    BUSY_FIRST,
+    IDLE_FIRST,
+    BUSY_FIRST,
+    BUSY_FIRST,
+    IDLE_FIRST,
+    BUSY_FIRST,
+    RECENT_FIRST,
+    BUSY_FIRST,
 )
+TURNS_OF_LATE = (1, 6)
 
 
 class _Poll(NamedTuple):
@@ -66,11 +78,12 @@ class _Entry(NamedTuple):
 class Schedule:
     """Which name to poll next. A name is not polled again before its poll has ended.
 
-    - A project with unfinished operations is polled after C(interval) to 2 * C(interval) seconds. Without any, the interval
-      is a quarter of the time since the last change.
+    - A project is busy for BUSY_SECONDS after a change, and polled every C(interval) seconds, or up to about 2 * C(interval) when
+      there are many. Afterwards, the interval grows with the time since the last change: to a quarter of it, or with unfinished
+      operations to a sixtieth of it and to C(max_interval).
     - A project whose interval would be longer than a round through the idle ones is idle. These are polled in turn, no more
       often than every C(max_interval) seconds, with all polls that the others leave.
-    - When more polls are due than can be sent, three of five are for busy projects, one is for an idle one.
+    - When more polls are due than can be sent, three of five are for busy projects, or four of five while these are late.
     """
 
     def __init__(self, interval: float, max_interval: float, clock: Clock):
@@ -92,7 +105,7 @@ class Schedule:
     def add(self, name: str, group: Group) -> None:
         """Poll a new name as soon as it is the turn of this group."""
         now = self._clock.monotonic()
-        changed_at = None if group is Group.IDLE else now
+        changed_at = now if group is Group.BUSY else None
         moment = now - self._max_interval if group is Group.IDLE else now
         self._push(name, _Poll(group, moment, self._interval, changed_at))
 
@@ -114,7 +127,8 @@ class Schedule:
     def start(self) -> str | None:
         """Start a poll, if any is due: its name. Call polled(), failed() or remove() once it was polled."""
         now = self._clock.monotonic()
-        for group in TURNS[self._turn % len(TURNS)]:
+        turn = self._turn % len(TURNS)
+        for group in BUSY_FIRST if turn in TURNS_OF_LATE and self._is_late() else TURNS[turn]:
             if self._due(group) <= now + TOLERANCE:
                 entry = heapq.heappop(self._queues[group])
                 self._running.add(entry.name)
@@ -126,8 +140,11 @@ class Schedule:
         """The seconds by which the next poll of a busy project is overdue."""
         return max(0.0, self._clock.monotonic() - self._due(Group.BUSY))
 
+    def _is_late(self) -> bool:
+        return self.delay() >= self._interval * (BUSY_INTERVALS - 1 - RESERVED_INTERVALS)
+
     def pause(self) -> float:
-        """The seconds until start() returns a name; infinite if a poll has to end before."""
+        """The seconds until start() returns a name; infinite if there is none, or a poll has to end before."""
         return max(0.0, min(map(self._due, Group)) - self._clock.monotonic())
 
     def polled(self, name: str, has_changed: bool, has_unfinished: bool) -> None:
@@ -136,10 +153,11 @@ class Schedule:
         poll = self._polls[name]
         changed_at = now if has_changed or (has_unfinished and poll.changed_at is None) else poll.changed_at
         quiet = math.inf if changed_at is None else now - changed_at
-        interval = max(self._interval, quiet * SHARE_OF_QUIET_TIME)
+        interval = self._interval
         if has_unfinished:
-            longest = max(self._interval * BUSY_INTERVALS, quiet * SHARE_OF_LONG_OPERATION)
-            interval = min(interval, longest, self._max_interval)
+            interval = max(interval, min(quiet * SHARE_OF_LONG_OPERATION, self._max_interval))
+        elif quiet >= BUSY_SECONDS:
+            interval = max(interval, quiet * SHARE_OF_QUIET_TIME)
         if interval >= self._round_through_idle() and not has_unfinished:
             self._push(name, _Poll(Group.IDLE, now, self._max_interval, changed_at))
         else:

@@ -82,21 +82,20 @@ def test_idle_project_is_polled_every_max_interval(simulation: Simulation) -> No
 def test_unfinished_operations_keep_a_project_busy_for_ten_minutes(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a")
     simulation.unfinished.add("a")
-    assert max(intervals(simulation.run(610), "a")) == 10
+    assert max(intervals(simulation.run(610), "a")) <= 10
     # Later on, the delay is at most a sixtieth of the time that the operation takes, and max_interval.
     assert 15 < max(intervals(simulation.run(600), "a")) <= 20 + 1
     assert intervals(simulation.run(7200), "a")[-1] == 30
 
 
-def test_interval_grows_with_the_time_since_the_last_change(simulation: Simulation) -> None:
+def test_project_is_busy_for_five_minutes_after_a_change(simulation: Simulation) -> None:
     simulation.add(Group.BUSY, "a")
     simulation.changing.add("a")
     assert intervals(simulation.run(60), "a") == [5] * 12
     simulation.changing.clear()
-    found = intervals(simulation.run(300), "a")
-    assert found[:4] == [5, 5, 5, 5]
+    found = intervals(simulation.run(480), "a")
     assert found == sorted(found)
-    assert found[-1] == 30
+    assert (found.count(5), found.count(30)) == (59, 6)
 
 
 def test_first_unfinished_operation_makes_a_project_busy(simulation: Simulation) -> None:
@@ -132,20 +131,33 @@ def test_groups_share_the_polls_when_all_have_too_many(simulation: Simulation) -
     simulation.add(Group.RECENT, *names(1000, "recent"))
     simulation.add(Group.IDLE, *names(1000, "idle"))
     polls = simulation.run(99.95, SECONDS_PER_POLL)
-    assert Counter(poll.name.rstrip("0123456789") for poll in polls) == {"busy": 600, "recent": 200, "idle": 200}
+    assert Counter(poll.name.rstrip("0123456789") for poll in polls) == {"busy": 795, "recent": 103, "idle": 102}
+
+
+def test_busy_projects_take_no_more_than_they_need(simulation: Simulation) -> None:
+    """Each is polled after five to eight seconds, and the others get the rest."""
+    simulation.unfinished = set(names(50, "busy"))
+    simulation.add(Group.BUSY, *sorted(simulation.unfinished))
+    simulation.add(Group.RECENT, *names(1000, "recent"))
+    simulation.add(Group.IDLE, *names(1000, "idle"))
+    polls = simulation.run(250, SECONDS_PER_POLL)
+    assert max(interval for name in simulation.unfinished for interval in intervals(polls, name)) < 8
+    shares = Counter(poll.name.rstrip("0123456789") for poll in polls)
+    assert 0.6 < shares["busy"] / len(polls) < 0.7
+    assert min(shares["recent"], shares["idle"]) / len(polls) > 0.15
 
 
 def test_busy_projects_are_not_delayed_by_thousands_of_idle_ones(simulation: Simulation) -> None:
-    simulation.unfinished = set(names(50, "busy"))
-    simulation.add(Group.IDLE, *names(4950, "idle"))
+    simulation.unfinished = set(names(70, "busy"))
+    simulation.add(Group.IDLE, *names(4930, "idle"))
     simulation.add(Group.BUSY, *sorted(simulation.unfinished))
-    polls = simulation.run(500, SECONDS_PER_POLL)
+    polls = simulation.run(300, SECONDS_PER_POLL)
     for name in simulation.unfinished:
-        assert max(intervals(polls, name)) < 11
+        assert max(intervals(polls, name)) < 10
 
 
 def test_idle_projects_take_turns_whatever_the_others_need(simulation: Simulation) -> None:
-    """Far too many busy projects leave two fifths of the polls."""
+    """Far too many busy projects leave a fifth of the polls."""
     simulation.changing = set(names(1000, "busy"))
     simulation.add(Group.IDLE, *names(500, "idle"))
     simulation.add(Group.BUSY, *sorted(simulation.changing))
@@ -153,7 +165,7 @@ def test_idle_projects_take_turns_whatever_the_others_need(simulation: Simulatio
     for name in names(500, "idle"):
         found = intervals(polls, name)
         assert len(found) >= 3
-        assert max(found) <= 2.5 * 500 * SECONDS_PER_POLL + 1
+        assert max(found) <= 5 * 500 * SECONDS_PER_POLL + 1
 
 
 def test_too_many_busy_projects_are_delayed_evenly(simulation: Simulation) -> None:
