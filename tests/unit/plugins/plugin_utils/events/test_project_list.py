@@ -57,7 +57,7 @@ def hide(account: SimulatedOperations, project: str, since: float, until: float)
 
     def incomplete(self: SimulatedOperations, path: str, field: str, items: Any, *arguments: Any) -> Any:
         if field == "projects" and since < account.clock.elapsed < until:
-            items = [item for item in items if item["id"] != project]
+            items = [item for item in items if item != project]
         return page(self, path, field, items, *arguments)
 
     return mock.patch.object(SimulatedOperations, "_page", incomplete)
