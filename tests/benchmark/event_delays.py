@@ -22,7 +22,7 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
 
 PROJECTS = (10, 100, 500, 1000, 5000)
 SHARE_OF_BUSY_PROJECTS = 0.01
-# The pause between two operations of a busy project, on average.
+# From the end of an operation of a busy project to the next one, on average.
 SECONDS_BETWEEN_OPERATIONS = 60
 # The other projects have one to three operations in a row, as often as this on average, but in an account of any size at least
 # one a minute.

@@ -168,7 +168,9 @@ class Follower:
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
-            if isinstance(result, Unauthorized) or (name == PROJECT_LIST and not (self._is_connected or result.transient)):
+            if isinstance(result, Unauthorized) or (
+                name == PROJECT_LIST and not (self._is_connected or result.transient)
+            ):
                 raise result
             self._error_log.failed(name, result)
             self._outage.failed(result.retry_after or 0.0)
@@ -211,10 +213,8 @@ class Follower:
 
         A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
         """
-        followed = self._projects[project_id]
-        if result is None:
-            return followed.missing_lists > 0
-        return followed.missing_lists_before_poll >= MISSING_LISTS_OF_DELETED and not self._unfinished(project_id)
+        is_deleted = self._projects[project_id].missing_lists_before_poll >= MISSING_LISTS_OF_DELETED
+        return is_deleted and (result is None or not self._unfinished(project_id))
 
     def _update_projects(self, found: CompleteList) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""

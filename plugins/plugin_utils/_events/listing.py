@@ -108,7 +108,7 @@ class Listing:
 
 
 def _is_rejected(error: RequestFailed) -> bool:
-    """Whether the service will not answer the same request later either, as when the cursor has expired."""
+    """Whether the same request will be rejected again, as when the cursor has expired."""
     return isinstance(error, StatusError) and 400 <= error.status < 500 and error.status not in RETRIED_STATUSES
 
 

@@ -20,7 +20,7 @@ class Polls:
         self.running = 0
 
     def pauses(self, failures: int) -> list[float]:
-        """The pauses while so many polls fail, one after another."""
+        """The pauses while a number of polls fail, one after another."""
         found = []
         for _failure in range(failures):
             while self.running < self.outage.limit() and not self.outage.pause():
