@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -36,8 +35,8 @@ SECONDS = 3600
 class Delays(NamedTuple):
     """Seconds from changes to their events.
 
-    A project is busy if one of its events was emitted in the BUSY_SECONDS before the change. Otherwise, its next change is the first
-    one of an idle project.
+    A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Otherwise,
+    its next change is the first one of an idle project.
     """
 
     busy: list[float]
@@ -50,6 +49,13 @@ class Change(NamedTuple):
     project: str
     operation: str
     moment: float
+
+
+class Noticed(NamedTuple):
+    """When an operation has changed, and when the event was emitted."""
+
+    moment: float
+    reported_at: float
 
 
 def measure() -> dict[str, Any]:
@@ -134,17 +140,18 @@ def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> Del
     for moment, event in events:
         operation = event["clouddb"]["operation"]
         reported[operation["id"]].append(moment)
-        reported[operation["project_id"]].append(moment)
     delays = Delays([], [])
     lost: list[Change] = []
+    noticed: dict[str, list[Noticed]] = defaultdict(list)
     unnoticed_until: dict[str, float] = {}
     for change in sorted(changes, key=lambda change: change.moment):
         at = next((moment for moment in reported[change.operation] if moment >= change.moment), None)
         if at is None:
             lost.append(change)
             continue
-        earlier = reported[change.project][: bisect_right(reported[change.project], change.moment)]
-        if earlier and change.moment - earlier[-1] <= BUSY_SECONDS:
+        earlier = [each for each in noticed[change.project] if each.moment >= change.moment - BUSY_SECONDS]
+        noticed[change.project] = [*earlier, Noticed(change.moment, at)]
+        if any(each.reported_at <= change.moment for each in earlier):
             kind = delays.busy
         elif change.moment >= unnoticed_until.get(change.project, 0.0):
             unnoticed_until[change.project] = at

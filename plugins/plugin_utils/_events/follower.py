@@ -15,6 +15,8 @@ from typing import Any, Callable, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
+from ...module_utils._operations.api import Operation
+from ...module_utils._timestamps import parse_timestamp
 from .changes import Change, PollResult, SeenOperations, poll_operations
 from .checkpoint import SAVE_INTERVAL, Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
@@ -190,13 +192,13 @@ class Follower:
                 self._update_projects(result)
             self._listing.page_ended(is_complete, is_alone=not self._projects)
         else:
-            has_changed = result is not None and await self._report(self._projects[name], result)
+            since_change = None if result is None else await self._report(self._projects[name], result)
             if self._is_over(name, result):
                 self._schedule.remove(name)
                 del self._projects[name]
                 self._checkpoint.mark_changed()
             else:
-                self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
+                self._schedule.polled(name, since_change, bool(self._unfinished(name)))
 
     def _connected(self) -> None:
         """The service has answered for the first time, so that its clock is known."""
@@ -265,14 +267,14 @@ class Follower:
 
     # Emit
 
-    async def _report(self, followed: FollowedProject, result: PollResult) -> bool:
-        """Emit an event for each wanted change, and remember it. Returns whether there were changes."""
-        has_changed = False
+    async def _report(self, followed: FollowedProject, result: PollResult) -> float | None:
+        """Emit an event for each wanted change, and remember it. Returns the seconds since the latest change, if there was any."""
+        seconds_since: list[float] = []
         seen = followed.seen
         seen.remember_past(result)
         for change in seen.changes(result):
             if self._options.wants_action(change.operation.get("action")):
-                has_changed = True
+                seconds_since.append(self._seconds_since(change.operation))
                 if self._options.wants_status(change.operation["status"]):
                     await self._emitter.emit(event_of(change, followed.project))
                     self._latest = seen, change
@@ -281,7 +283,15 @@ class Follower:
             await self._save(is_idle=False)
         if seen.complete(result):
             self._checkpoint.mark_changed()
-        return has_changed
+        return min(seconds_since, default=None)
+
+    def _seconds_since(self, operation: Operation) -> float:
+        """How long ago the operation was updated, by the service's clock; 0 if that is unknown."""
+        try:
+            updated_at = parse_timestamp(operation["updated_at"])
+        except (KeyError, ValueError, AttributeError):
+            return 0.0
+        return max(0.0, (self._client.service_now() - updated_at).total_seconds())
 
     # Save
 

@@ -147,11 +147,14 @@ class Schedule:
         """The seconds until start() returns a name; infinite if there is none, or a poll has to end before."""
         return max(0.0, min(map(self._due, Group)) - self._clock.monotonic())
 
-    def polled(self, name: str, has_changed: bool, has_unfinished: bool) -> None:
-        """Set the next poll of this project after a poll that has succeeded."""
+    def polled(self, name: str, seconds_since_change: float | None, has_unfinished: bool) -> None:
+        """Set the next poll of this project after a poll that has succeeded, and may have found a change."""
         now = self._clock.monotonic()
-        poll = self._polls[name]
-        changed_at = now if has_changed or (has_unfinished and poll.changed_at is None) else poll.changed_at
+        changed_at = self._polls[name].changed_at
+        if seconds_since_change is not None:
+            changed_at = now - seconds_since_change
+        elif has_unfinished and changed_at is None:
+            changed_at = now
         quiet = math.inf if changed_at is None else now - changed_at
         interval = self._interval
         if has_unfinished:

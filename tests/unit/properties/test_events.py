@@ -50,7 +50,7 @@ timelines = st.lists(
 class Faults(NamedTuple):
     """What happens to requests of one run, by their number.
 
-    One list may lack a project, by the number of the list's request: its first or its last project.
+    One list may lack its first or its last project, by the number of its page.
     """
 
     polls: dict[int, str] = {}
@@ -63,7 +63,8 @@ faults = st.builds(
     Faults,
     st.dictionaries(st.integers(0, 60), st.sampled_from(FAULTS), max_size=15),
     st.dictionaries(st.integers(0, 15), st.sampled_from(FAULTS), max_size=5),
-    st.integers(0, 15),
+    # After each list, there is an empty page.
+    st.sampled_from((2, 4, 6)),
     st.booleans(),
 )
 

@@ -45,7 +45,7 @@ class Simulation:
             assert name is not None
             polls.append(Polled(self.clock.elapsed, name))
             self.clock.sleep(seconds_per_poll)
-            self.schedule.polled(name, name in self.changing, name in self.unfinished)
+            self.schedule.polled(name, 0.0 if name in self.changing else None, name in self.unfinished)
         self.clock.sleep(max(0.0, end - self.clock.elapsed))
         return polls
 
@@ -98,6 +98,17 @@ def test_project_is_busy_for_five_minutes_after_a_change(simulation: Simulation)
     assert (found.count(5), found.count(30)) == (59, 6)
 
 
+def test_change_that_is_noticed_late_makes_a_project_busy_for_less_long(simulation: Simulation) -> None:
+    """Polling it often would delay the others, although nothing happens any more."""
+    for name, seconds_since_change in (("a", 280.0), ("b", 1000.0)):
+        simulation.add(Group.IDLE, name)
+        assert simulation.schedule.start() == name
+        simulation.schedule.polled(name, seconds_since_change, has_unfinished=False)
+    polls = simulation.run(120)
+    assert intervals(polls, "a")[:5] == [5, 5, 5, 30, 30]
+    assert intervals(polls, "b") == [30, 30, 30]
+
+
 def test_first_unfinished_operation_makes_a_project_busy(simulation: Simulation) -> None:
     simulation.add(Group.IDLE, "a")
     simulation.unfinished.add("a")
@@ -109,7 +120,7 @@ def test_name_is_not_polled_twice_at_once(simulation: Simulation) -> None:
     assert simulation.schedule.start() == "a"
     assert simulation.schedule.start() is None
     assert simulation.schedule.pause() == math.inf
-    simulation.schedule.polled("a", has_changed=True, has_unfinished=False)
+    simulation.schedule.polled("a", seconds_since_change=0.0, has_unfinished=False)
     assert simulation.schedule.pause() == 5
 
 
@@ -219,9 +230,9 @@ def test_hint_during_a_poll_causes_another_one(simulation: Simulation, fails: bo
     if fails:
         simulation.schedule.failed("a")
     else:
-        simulation.schedule.polled("a", has_changed=False, has_unfinished=False)
+        simulation.schedule.polled("a", seconds_since_change=None, has_unfinished=False)
     assert simulation.schedule.start() == "a"
-    simulation.schedule.polled("a", has_changed=False, has_unfinished=False)
+    simulation.schedule.polled("a", seconds_since_change=None, has_unfinished=False)
     assert simulation.schedule.pause() == 30
 
 
@@ -257,5 +268,5 @@ def test_one_failing_project_delays_no_other(simulation: Simulation) -> None:
     assert simulation.schedule.start() == "a"
     simulation.schedule.failed("a")
     assert simulation.schedule.start() == "b"
-    simulation.schedule.polled("b", has_changed=True, has_unfinished=False)
+    simulation.schedule.polled("b", seconds_since_change=0.0, has_unfinished=False)
     assert simulation.schedule.pause() == 5
