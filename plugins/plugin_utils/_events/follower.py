@@ -81,7 +81,7 @@ class Follower:
         self._started = clock.monotonic()
         self._listed_at = self._beginning()
         self._is_first_start = False
-        # Whether the service has answered a request, and whether the first list of projects is complete.
+        # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False
         self._was_list_polled = False
@@ -192,7 +192,7 @@ class Follower:
                 self._update_projects(result)
             self._listing.page_ended(is_complete, is_alone=not self._projects)
         else:
-            since_change = None if result is None else await self._report(self._projects[name], result)
+            since_change = await self._report(self._projects[name], result) if isinstance(result, PollResult) else None
             if self._is_over(name, result):
                 self._schedule.remove(name)
                 del self._projects[name]
@@ -201,7 +201,7 @@ class Follower:
                 self._schedule.polled(name, since_change, bool(self._unfinished(name)))
 
     def _connected(self) -> None:
-        """The service has answered for the first time, so that its clock is known."""
+        """The service has responded for the first time, so that its clock is known."""
         self._is_connected = True
         if self._is_first_start:
             self._listed_at = self._beginning()
