@@ -32,7 +32,7 @@ from .threads import in_thread
 PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
-# A project is deleted if so many complete lists in a row lack it.
+# A project is deleted if this number of complete lists in a row lack it.
 MISSING_LISTS_OF_DELETED = 2
 
 # None: there is no such project, or the project list is not complete yet.
