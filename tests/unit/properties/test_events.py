@@ -235,6 +235,15 @@ class Events(RuleBasedStateMachine):
         self.run_source(seconds, crashes)
 
     @precondition(lambda self: self.account.projects)
+    @rule(number=numbers, timeline=timelines, page=st.sampled_from((2, 4)), lacks_first=st.booleans())
+    def run_with_incomplete_list(
+        self, number: int, timeline: list[tuple[float, str]], page: int, lacks_first: bool
+    ) -> None:
+        """A list lacks a project that may have changed just before."""
+        self.start_operation(number, timeline)
+        self.run(150.0, Faults(incomplete_list=page, lacks_first=lacks_first), crashes=False)
+
+    @precondition(lambda self: self.account.projects)
     @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())
     def run_until_event(self, number: int, timeline: list[tuple[float, str]], put_limit: int, crashes: bool) -> None:
         """It stops or crashes when it emits an event that the rules no longer take."""
