@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ._errors import ClouddbError, InvalidOption
 from ._fields import Fields
 from ._http.client import Client
-from ._http.pagination import pages
+from ._http.pagination import next_cursor, pages
 from ._options import MAX_SIMILAR, identifier, not_blank, query_parameters, similar
 from ._untrusted import displayable
 
@@ -27,6 +27,7 @@ class ProjectPage(NamedTuple):
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
+    next_cursor: str | None
 
 
 class Projects(NamedTuple):
@@ -103,7 +104,7 @@ def project_pages(
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
-        yield ProjectPage(page.items, list(map(page.response.require_id, ids)))
+        yield ProjectPage(page.items, list(map(page.response.require_id, ids)), next_cursor(page.response))
 
 
 def _values(option: str, projects: Iterable[Mapping[str, Any]]) -> Iterator[str]:

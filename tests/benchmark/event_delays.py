@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import BUSY_SECONDS
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     EventList,
     SimulatedOperation,
@@ -19,6 +21,8 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
 
 PROJECTS = (10, 100, 500, 1000, 5000)
 SHARE_OF_BUSY_PROJECTS = 0.01
+# From the end of an operation of a busy project to the next one, on average.
+SECONDS_BETWEEN_OPERATIONS = 60
 # The other projects have one to three operations in a row, as often as this on average, but in an account of any size at least
 # one a minute.
 SECONDS_BETWEEN_BURSTS = 24 * 3600
@@ -29,19 +33,29 @@ SECONDS = 3600
 
 
 class Delays(NamedTuple):
-    """Seconds from changes to their events: of busy projects, and of the first operation of an idle one."""
+    """Seconds from changes to their events.
+
+    A project is busy if one of its operations has changed in the BUSY_SECONDS before the change, and its event was emitted. Otherwise,
+    its next change is the first one of an idle project.
+    """
 
     busy: list[float]
     idle: list[float]
 
 
 class Change(NamedTuple):
-    """A new status of an operation. C(burst) is the number of the burst that it belongs to; None in a project that is always busy."""
+    """A new status of an operation."""
 
     project: str
     operation: str
     moment: float
-    burst: int | None
+
+
+class Noticed(NamedTuple):
+    """When an operation has changed, and when the event was emitted."""
+
+    moment: float
+    reported_at: float
 
 
 def measure() -> dict[str, Any]:
@@ -53,18 +67,20 @@ def measure() -> dict[str, Any]:
 
 
 def measure_account(number: int, has_hints: bool) -> dict[str, Any]:
-    """Median, 95th percentile and maximum of the delays in an account with this number of projects."""
+    """Median, 95th percentile and maximum of the delays in an account with this number of projects. Fails if a change is lost."""
     warm_up = 300 + number / 2
-    seconds = warm_up + SECONDS
-    account = SimulatedOperations(has_hints=has_hints)
-    changes = list(_workload(account, number, seconds))
+    end = warm_up + SECONDS
+    requests: list[float] = []
+    account = SimulatedOperations(lambda path: requests.append(account.clock.elapsed), has_hints)
+    changes = list(_workload(account, number, end))
     events = EventList(account.clock)
-    follow(account, seconds, events, page_size=400)
+    # Until each project has been polled once more.
+    follow(account, end + 600 + number / 2, events, page_size=400)
     delays = _delays(changes, events, warm_up)
     return {
         "projects": number,
         "has_hints": has_hints,
-        "requests_per_minute": len(account.paths) / seconds * 60,
+        "requests_per_minute": sum(warm_up <= moment < end for moment in requests) / SECONDS * 60,
         "busy": _summary(delays.busy),
         "idle": _summary(delays.idle),
     }
@@ -92,9 +108,8 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
     for project in busy:
         start = chance.uniform(0, 30)
         while start < seconds:
-            start = yield from _operation(account, project, start, None, chance)
-            start += chance.uniform(1, 30)
-    burst = 0
+            start = yield from _operation(account, project, start, chance)
+            start += chance.expovariate(1 / SECONDS_BETWEEN_OPERATIONS)
     free_at = dict.fromkeys(projects[len(busy) :], 0.0)
     start = 0.0
     while start < seconds:
@@ -102,15 +117,12 @@ def _workload(account: SimulatedOperations, number: int, seconds: float) -> Iter
         if free_at[project] <= start:
             end = start
             for _operation_of_burst in range(chance.randint(1, 3)):
-                end = yield from _operation(account, project, end + chance.uniform(0, 2), burst, chance)
+                end = yield from _operation(account, project, end + chance.uniform(0, 2), chance)
             free_at[project] = end + SECONDS_BEFORE_NEXT_BURST
-        burst += 1
         start += chance.expovariate(max(number / SECONDS_BETWEEN_BURSTS, 1 / MAX_SECONDS_BETWEEN_BURSTS))
 
 
-def _operation(
-    account: SimulatedOperations, project: str, start: float, burst: int | None, chance: random.Random
-) -> Any:
+def _operation(account: SimulatedOperations, project: str, start: float, chance: random.Random) -> Any:
     """Add an operation of up to 40 seconds; yield its changes and return its end."""
     end = start + chance.uniform(2, 40)
     last = "failed" if chance.random() < 0.1 else "finished"
@@ -118,26 +130,36 @@ def _operation(
     operation_id = f"{project}-{len(account.operations[project])}"
     account.add_operation(project, SimulatedOperation(operation_id, "create_branch", statuses))
     for moment, _status in statuses:
-        yield Change(project, operation_id, moment, burst)
+        yield Change(project, operation_id, moment)
     return end
 
 
 def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> Delays:
-    """A change that a later one of the same operation overtook has the delay of that one's event."""
-    reported: dict[str, list[float]] = {}
+    """A change that a later one of the same operation overtook has the delay of that one's event. Fails if a change has no event."""
+    reported: dict[str, list[float]] = defaultdict(list)
     for moment, event in events:
-        reported.setdefault(event["clouddb"]["operation"]["id"], []).append(moment)
+        operation = event["clouddb"]["operation"]
+        reported[operation["id"]].append(moment)
     delays = Delays([], [])
-    noticed: dict[int | str, float] = {}
+    lost: list[Change] = []
+    noticed: dict[str, list[Noticed]] = defaultdict(list)
+    unnoticed_until: dict[str, float] = {}
     for change in sorted(changes, key=lambda change: change.moment):
-        at = next((moment for moment in reported.get(change.operation, []) if moment >= change.moment), None)
-        if at is None or change.moment < warm_up:
+        at = next((moment for moment in reported[change.operation] if moment >= change.moment), None)
+        if at is None:
+            lost.append(change)
             continue
-        # A project is busy once the event source has noticed it.
-        activity = change.project if change.burst is None else change.burst
-        if noticed.get(activity, at) <= change.moment:
-            delays.busy.append(at - change.moment)
-        elif activity not in noticed and change.burst is not None:
-            delays.idle.append(at - change.moment)
-        noticed.setdefault(activity, at)
+        earlier = [each for each in noticed[change.project] if each.moment >= change.moment - BUSY_SECONDS]
+        noticed[change.project] = [*earlier, Noticed(change.moment, at)]
+        if any(each.reported_at <= change.moment for each in earlier):
+            kind = delays.busy
+        elif change.moment >= unnoticed_until.get(change.project, 0.0):
+            unnoticed_until[change.project] = at
+            kind = delays.idle
+        else:
+            continue
+        if change.moment >= warm_up:
+            kind.append(at - change.moment)
+    if lost:
+        raise RuntimeError(f"{len(lost)} of {len(changes)} changes caused no event, the first one is {lost[0]}.")
     return delays

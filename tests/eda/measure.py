@@ -33,6 +33,8 @@ import requests
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_SECONDS = 40.0
+# As in the event source's schedule, which can be imported only in the process that runs it.
+BUSY_SECONDS = 300.0
 
 
 class Recorder:
@@ -191,16 +193,17 @@ def measure(path: Path, source: Path, seconds: float) -> None:
     expected = changes(path / "db", times["since"], times["until"])
     delays: dict[str, list[float]] = {"busy": [], "idle": []}
     uuids = [event["meta"]["uuid"] for _moment, event in recorder.events]
-    first_event: dict[str, float] = {}
+    # Of each project, when operations have changed, and when the events were emitted.
+    emitted: dict[str, list[tuple[float, float]]] = {}
     for moment, event in recorder.events[: int(times["events"])]:
         operation = event["clouddb"]["operation"]
-        first_event.setdefault(operation["project_id"], moment)
         updated = datetime.fromisoformat(operation["updated_at"].replace("Z", "+00:00")).timestamp()
+        of_project = emitted.setdefault(operation["project_id"], [])
         if (operation["id"], operation["status"]) in expected:
-            # A busy project is one once the event source has noticed it.
-            is_busy = operation["project_id"] in busy and updated > first_event[operation["project_id"]]
-            if is_busy or (operation["project_id"] not in busy and event["clouddb"]["previous_status"] is None):
-                delays["busy" if is_busy else "idle"].append(moment - updated)
+            # A project is busy if an operation has changed in the BUSY_SECONDS before, and its event was emitted.
+            is_busy = any(changed >= updated - BUSY_SECONDS and reported <= updated for changed, reported in of_project)
+            delays["busy" if is_busy else "idle"].append(moment - updated)
+        of_project.append((updated, moment))
     print(f"{len(projects)} projects, load of the machine {os.getloadavg()}")
     print(f"requests sent: {times['sent'] * 60 / seconds:.0f} per minute; 429 responses: {times['refused']:.0f}")
     print(f"processor time: {times['cpu'] * 60 / seconds:.1f} s per minute; peak memory: {times['memory']:.0f} MiB")

@@ -60,7 +60,7 @@ def pages(
         if "id" in types:
             fresh = list({item["id"]: item for item in fresh}.values())
         yield Page(fresh, response)
-        cursor = _next_cursor(response)
+        cursor = next_cursor(response)
         if not items or not cursor or cursor in seen_cursors:
             return
         seen_cursors.add(cursor)
@@ -77,8 +77,8 @@ def _identity(item: Mapping[str, Any]) -> str | int:
     return identity if isinstance(identity, (str, int)) else json.dumps(item, sort_keys=True)
 
 
-def _next_cursor(response: Response) -> str | None:
-    """The opaque cursor, exactly as it came."""
+def next_cursor(response: Response) -> str | None:
+    """The opaque cursor of the next page, exactly as it came. Raises UnexpectedResponse if it is no string."""
     if not isinstance(response.json, dict) or not response.json.get("pagination"):
         return None
     cursor = response.object("pagination").get("cursor")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,21 +15,29 @@ from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
 from ...module_utils._untrusted import is_id
 from .changes import SeenOperations, saved_beginning
+from .listing import HINTS
 from .state_file import StateFile
 
 # In seconds, unless there is time to save more often.
 SAVE_INTERVAL = 1.0
 # Saving takes at most this share of the time, as the state of an account with thousands of projects is large.
 SHARE_OF_SAVING = 1 / 20
+# What rules may show of a project before it is listed again, and what tells whether it has changed since.
+SAVED_FIELDS = ("name", *HINTS)
 
 logger = logging.getLogger("clouddb.control.operations")
 
 
 class State(NamedTuple):
-    """When the projects were last listed, by the service's clock, and what was seen of each one's operations, by its id."""
+    """When the projects were last listed, by the service's clock, and what was seen of each one's operations, by its id.
 
-    listed_at: datetime | None
+    Before the first list, C(listed_at) is as if the projects had been listed at the first start. Of the projects as they were
+    listed, SAVED_FIELDS are saved.
+    """
+
+    listed_at: datetime
     projects: dict[str, SeenOperations]
+    listed: Mapping[str, Mapping[str, Any]] = {}
 
 
 class Checkpoint:
@@ -47,9 +56,12 @@ class Checkpoint:
         self._seconds = 0.0
         self._failing_since: float | None = None
 
-    def load(self) -> State:
-        """The state that an earlier run has saved. Raises InvalidOption, also when the file can't be written."""
-        state = self._read()
+    def load(self, beginning: datetime) -> State:
+        """The state that an earlier run has saved, or else one that begins now, and is saved.
+
+        Raises InvalidOption, also when the file can't be written.
+        """
+        state = self._read(beginning)
         if self._file:
             try:
                 self._file.write(self._as_json(state))
@@ -60,15 +72,18 @@ class Checkpoint:
                 raise InvalidOption("state_file", problem) from error
         return state
 
-    def _read(self) -> State:
+    def _read(self, beginning: datetime) -> State:
         saved = self._file.read() if self._file else None
         if self._file is None or saved is None:
-            return State(None, {})
+            return State(beginning, {})
         try:
             base_url = saved["base_url"]
             state = State(
-                saved_beginning(saved["listed_at"]),
+                # Version 1.0.0 saved none before the first list.
+                saved_beginning(saved["listed_at"]) or beginning,
                 {project_id: SeenOperations.from_json(seen) for project_id, seen in saved["projects"].items()},
+                # Up to version 1.0.0, there was none.
+                {project_id: _saved_fields(project) for project_id, project in saved.get("listed", {}).items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             problem = f"{self._file.path} does not hold the state of this event source. Name another file."
@@ -153,6 +168,11 @@ class Checkpoint:
     def _as_json(self, state: State) -> dict[str, Any]:
         return {
             "base_url": self._base_url,
-            "listed_at": state.listed_at and state.listed_at.isoformat(),
+            "listed_at": state.listed_at.isoformat(),
             "projects": {project_id: seen.as_json() for project_id, seen in state.projects.items()},
+            "listed": {project_id: _saved_fields(project) for project_id, project in state.listed.items()},
         }
+
+
+def _saved_fields(project: Mapping[str, Any]) -> dict[str, str]:
+    return {field: project[field] for field in SAVED_FIELDS if isinstance(project.get(field), str)}

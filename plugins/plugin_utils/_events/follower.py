@@ -15,23 +15,25 @@ from typing import Any, Callable, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
+from ...module_utils._operations.api import Operation
+from ...module_utils._timestamps import parse_timestamp
 from .changes import Change, PollResult, SeenOperations, poll_operations
 from .checkpoint import SAVE_INTERVAL, Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
 from .error_log import ErrorLog, OverloadLog
 from .listing import CompleteList, Listing, changed_hints
 from .options import SourceOptions
+from .outage import Outage
 from .rate_limit import RateLimitedClient
-from .schedule import Group, Schedule
+from .schedule import TOLERANCE, Group, Schedule
 from .threads import in_thread
 
 # The name under which the list of projects is polled, which is no project's id.
 PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
-
-# The project list takes at most this share of the requests.
-SHARE_OF_PROJECT_LIST = 1 / 10
+# A project is deleted if this number of complete lists in a row lack it.
+MISSING_LISTS_OF_DELETED = 2
 
 # None: there is no such project, or the project list is not complete yet.
 Result = Union[CompleteList, PollResult, RequestFailed, None]
@@ -41,15 +43,15 @@ logger = logging.getLogger("clouddb.control.operations")
 
 @dataclass
 class FollowedProject:
-    """A project as the service lists it (only its id if it was not listed yet), and what was seen of its operations."""
+    """A project as the service lists it, or what the state holds of it, and what was seen of its operations."""
 
     project: dict[str, Any]
     seen: SeenOperations
-    is_listed: bool = True
+    # In how many complete lists in a row it was missing: by now, and when its latest poll began.
+    missing_lists: int = 0
+    missing_lists_before_poll: int = 0
     # The hints that have changed in the latest list of projects.
     changed_hints: frozenset[str] = frozenset()
-    # Whether the latest poll began when the project was not listed any more.
-    is_final_poll: bool = False
 
 
 class Follower:
@@ -67,32 +69,34 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
-        self._listing = Listing(self._client, options.page_size)
+        self._outage = Outage(options.interval, options.max_interval, clock)
+        self._listing = Listing(self._client, options)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._error_log = ErrorLog(clock)
         self._overload_log = OverloadLog(options.interval)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
-        self._listed_at: datetime | None = None
         self._running: dict[asyncio.Future[Result], str] = {}
         self._started = clock.monotonic()
+        self._listed_at = self._beginning()
+        self._is_first_start = False
+        # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
+        self._is_listed = False
+        self._was_list_polled = False
         self._latest: tuple[SeenOperations, Change] | None = None
 
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
         self._load()
-        self._schedule.add(PROJECT_LIST, Group.BUSY)
         try:
             while True:
-                pause = self._schedule.pause()
+                pause = self._seconds_to_next_poll()
                 is_idle = not self._running and pause > 0
                 await self._save(is_idle)
                 await self._pause(pause if is_idle else 0.0)
-                while (name := self._schedule.start()) is not None:
-                    if name != PROJECT_LIST:
-                        self._projects[name].is_final_poll = not self._projects[name].is_listed
+                while (name := self._start()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()
@@ -102,8 +106,8 @@ class Follower:
             self._save_finally()
 
     async def _process_ended(self) -> None:
-        """Process the polls that have ended, once there is one, or until the next one can be sent."""
-        pause = self._schedule.pause()
+        """Process the polls that have ended, once there is one, or until the next one can begin."""
+        pause = self._seconds_to_next_poll()
         ended, _running = await asyncio.wait(
             self._running, timeout=None if pause == math.inf else pause, return_when=asyncio.FIRST_COMPLETED
         )
@@ -111,14 +115,44 @@ class Follower:
         for poll in [poll for poll in self._running if poll in ended]:
             await self._process(self._running.pop(poll), poll.result())
 
+    def _seconds_to_next_poll(self) -> float:
+        """The seconds until another poll is due and may run; infinite if one has to end before."""
+        if len(self._running) >= self._outage.limit():
+            return math.inf
+        return max(self._outage.pause(), min(self._schedule.pause(), self._listing.pause()))
+
+    def _start(self) -> str | None:
+        """Start a poll, if any is due and may run: its name."""
+        if self._seconds_to_next_poll() > TOLERANCE:
+            return None
+        # During an outage, one of them at a time is polled, and either may be what keeps failing.
+        is_turn_of_list = not self._was_list_polled or self._schedule.pause() > TOLERANCE
+        self._was_list_polled = is_turn_of_list and self._listing.pause() <= TOLERANCE
+        if self._was_list_polled:
+            self._listing.start()
+            return PROJECT_LIST
+        name = self._schedule.start()
+        if name is not None:
+            followed = self._projects[name]
+            followed.missing_lists_before_poll = followed.missing_lists
+        return name
+
     # Load
 
     def _load(self) -> None:
-        state = self._checkpoint.load()
-        self._listed_at = state.listed_at
+        beginning = self._beginning()
+        state = self._checkpoint.load(beginning)
+        self._listed_at, self._is_first_start = state.listed_at, state.listed_at == beginning
         for project_id, seen in state.projects.items():
             if self._options.wants_project(project_id):
-                self._projects[project_id] = FollowedProject({"id": project_id}, seen)
+                project = {**state.listed.get(project_id, {}), "id": project_id}
+                self._projects[project_id] = FollowedProject(project, seen)
+        self._follow(list(self._projects))
+
+    def _beginning(self) -> datetime:
+        """When the projects would have been listed for operations to be new since the start, or for as long as C(backfill)."""
+        running = timedelta(seconds=self._clock.monotonic() - self._started)
+        return self._client.service_now() - running - self._options.backfill + CLOCK_TOLERANCE
 
     # Poll
 
@@ -136,87 +170,93 @@ class Follower:
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
         if isinstance(result, RequestFailed):
-            if isinstance(result, Unauthorized) or not (self._is_connected or result.transient):
+            if isinstance(result, Unauthorized) or (
+                name == PROJECT_LIST and not (self._is_connected or result.transient)
+            ):
                 raise result
             self._error_log.failed(name, result)
-            self._schedule.failed(name, result.retry_after or 0.0)
+            self._outage.failed(result.retry_after or 0.0)
+            if name == PROJECT_LIST:
+                self._listing.page_failed()
+            else:
+                self._schedule.failed(name)
             return
+        if not self._is_connected and (result or name == PROJECT_LIST):
+            self._connected()
         self._error_log.succeeded(name)
-        self._overload_log.note(self._schedule.delay())
-        if isinstance(result, CompleteList):
-            self._update_projects(result)
-            self._schedule.poll_in(name, self._list_interval(result.requests))
-        elif name == PROJECT_LIST:
-            self._schedule.poll_again(name)
+        self._outage.succeeded()
+        self._overload_log.note(min(self._schedule.delay(), self._outage.seconds_since_pause()))
+        if name == PROJECT_LIST:
+            is_complete = isinstance(result, CompleteList)
+            if isinstance(result, CompleteList):
+                self._update_projects(result)
+            self._listing.page_ended(is_complete, is_alone=not self._projects)
         else:
-            has_changed = result is not None and await self._report(self._projects[name], result)
+            since_change = await self._report(self._projects[name], result) if isinstance(result, PollResult) else None
             if self._is_over(name, result):
                 self._schedule.remove(name)
                 del self._projects[name]
                 self._checkpoint.mark_changed()
             else:
-                self._schedule.polled(name, has_changed, bool(self._unfinished(name)))
-                if not (self._projects[name].is_listed or self._projects[name].is_final_poll):
-                    # It was deleted during this poll, which may have missed its last operation.
-                    self._schedule.poll_soon(name)
+                self._schedule.polled(name, since_change, bool(self._unfinished(name)))
 
-    def _list_interval(self, requests: int) -> float:
-        """The seconds to the next poll of the project list, which takes this number of requests."""
-        seconds = requests * 60 / self._options.requests_per_minute
-        return max(self._options.max_interval, seconds / SHARE_OF_PROJECT_LIST)
+    def _connected(self) -> None:
+        """The service has responded for the first time, so that its clock is known."""
+        self._is_connected = True
+        if self._is_first_start:
+            self._listed_at = self._beginning()
+            self._checkpoint.mark_changed()
 
     def _unfinished(self, project_id: str) -> list[str]:
         return self._projects[project_id].seen.unfinished(self._options.actions)
 
     def _is_over(self, project_id: str, result: Result) -> bool:
-        """Whether a project is deleted and has nothing more to report."""
-        followed = self._projects[project_id]
-        is_deleted = followed.is_final_poll and not followed.is_listed
+        """Whether a project is deleted and has nothing more to report.
+
+        A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
+        """
+        is_deleted = self._projects[project_id].missing_lists_before_poll >= MISSING_LISTS_OF_DELETED
         return is_deleted and (result is None or not self._unfinished(project_id))
 
     def _update_projects(self, found: CompleteList) -> None:
-        """Follow new projects; poll deleted ones once more, and soon those that are likely to have changed."""
-        listed = {project["id"]: project for project in found.projects if self._options.wants_project(project["id"])}
-        unavailable = set(found.unavailable_ids)
-        new_since = self._new_since()
+        """Follow new projects, and poll soon those that are likely to have changed or are missing."""
+        listed = {
+            project_id: project
+            for project_id, project in found.projects.items()
+            if self._options.wants_project(project_id)
+        }
+        new_since = self._listed_at - CLOCK_TOLERANCE
         for project_id, project in listed.items():
             self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
         # Of a project that the service could not list, only the id is known.
-        for project_id in filter(self._options.wants_project, unavailable):
+        for project_id in filter(self._options.wants_project, found.unavailable_ids):
             self._projects.setdefault(project_id, FollowedProject({"id": project_id}, SeenOperations(new_since)))
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)
             # A field that changes from list to list says nothing.
             changed_before, followed.changed_hints = followed.changed_hints, changed_hints(followed.project, project)
-            was_listed, followed.is_listed = followed.is_listed, project_id in listed or project_id in unavailable
+            is_missing = project_id not in listed and project_id not in found.unavailable_ids
+            followed.missing_lists = followed.missing_lists + 1 if is_missing else 0
             followed.project = project
-            is_likely_changed = (was_listed and not followed.is_listed) or bool(followed.changed_hints - changed_before)
-            if is_likely_changed and project_id in self._schedule:
+            if (is_missing or followed.changed_hints - changed_before) and project_id in self._schedule:
                 self._schedule.poll_soon(project_id)
         self._follow(new)
-        if not self._is_connected:
-            self._is_connected = True
+        if not self._is_listed:
+            self._is_listed = True
             self._warn_of_unknown_values()
         self._listed_at = found.began_at
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
         for project_id in sorted(project_ids, key=self._updated_at, reverse=True):
-            idle = Group.RECENT if self._is_connected else Group.IDLE
+            idle = Group.RECENT if self._is_listed else Group.IDLE
             self._schedule.add(project_id, Group.BUSY if self._unfinished(project_id) else idle)
         if project_ids:
             self._checkpoint.mark_changed()
 
     def _updated_at(self, project_id: str) -> str:
         return str(self._projects[project_id].project.get("updated_at"))
-
-    def _new_since(self) -> datetime:
-        """Since when operations of a project that was not listed before are new, by the service's clock."""
-        if self._listed_at:
-            return self._listed_at - CLOCK_TOLERANCE
-        running = timedelta(seconds=self._clock.monotonic() - self._started)
-        return self._client.service_now() - running - self._options.backfill
 
     def _warn_of_unknown_values(self) -> None:
         for warning in self._options.warnings():
@@ -227,14 +267,14 @@ class Follower:
 
     # Emit
 
-    async def _report(self, followed: FollowedProject, result: PollResult) -> bool:
-        """Emit an event for each wanted change, and remember it. Returns whether there were changes."""
-        has_changed = False
+    async def _report(self, followed: FollowedProject, result: PollResult) -> float | None:
+        """Emit an event for each wanted change, and remember it. Returns the seconds since the latest change, if there was any."""
+        seconds_since: list[float] = []
         seen = followed.seen
         seen.remember_past(result)
         for change in seen.changes(result):
             if self._options.wants_action(change.operation.get("action")):
-                has_changed = True
+                seconds_since.append(self._seconds_since(change.operation))
                 if self._options.wants_status(change.operation["status"]):
                     await self._emitter.emit(event_of(change, followed.project))
                     self._latest = seen, change
@@ -243,7 +283,15 @@ class Follower:
             await self._save(is_idle=False)
         if seen.complete(result):
             self._checkpoint.mark_changed()
-        return has_changed
+        return min(seconds_since, default=None)
+
+    def _seconds_since(self, operation: Operation) -> float:
+        """How long ago the operation was updated, by the service's clock; 0 if that is unknown."""
+        try:
+            updated_at = parse_timestamp(operation["updated_at"])
+        except (KeyError, ValueError, AttributeError):
+            return 0.0
+        return max(0.0, (self._client.service_now() - updated_at).total_seconds())
 
     # Save
 
@@ -269,4 +317,8 @@ class Follower:
         self._checkpoint.save_now(self._state())
 
     def _state(self) -> State:
-        return State(self._listed_at, {project_id: followed.seen for project_id, followed in self._projects.items()})
+        return State(
+            self._listed_at,
+            {project_id: followed.seen for project_id, followed in self._projects.items()},
+            {project_id: followed.project for project_id, followed in self._projects.items()},
+        )

@@ -5,57 +5,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from ...module_utils._errors import LOCKED, RequestFailed, StatusError
 from ...module_utils._http.client import Client
-from ...module_utils._projects import ProjectPage, project_pages
+from ...module_utils._projects import project_pages
+from .options import SourceOptions
+from .outage import GROWTH
 
 # The fields that may change with an operation. The second one is not in api.md, but the public service sends it.
 HINTS = ("updated_at", "compute_last_active_at")
+# After these 4xx, the same request may succeed later.
+RETRIED_STATUSES = frozenset({408, LOCKED, 429})
+# So often a page is fetched before the list begins anew.
+MAX_ATTEMPTS = 10
+# The project list takes at most this share of the requests, unless no project is to be polled.
+SHARE_OF_PROJECT_LIST = 1 / 10
 
 
 class CompleteList(NamedTuple):
-    """All pages of the list; C(began_at) is when the first one was fetched, by the service's clock."""
+    """The projects of all pages, by their ids; C(began_at) is when the first one was fetched, by the service's clock."""
 
-    projects: list[dict[str, Any]]
-    unavailable_ids: list[str]
-    requests: int
+    projects: dict[str, dict[str, Any]]
+    unavailable_ids: set[str]
     began_at: datetime
 
 
 class Listing:
-    """Fetches the list again and again; an error begins it anew."""
+    """Fetches the list again and again.
 
-    def __init__(self, client: Client, page_size: int | None):
+    A page that fails is fetched again; the list begins anew when the service rejects the request, or the page fails for long.
+    A list begins every C(max_interval) seconds, or less often, because one of ten requests at most is for the list.
+    """
+
+    def __init__(self, client: Client, options: SourceOptions):
         self._client = client
-        self._page_size = page_size
-        self._remaining: Iterator[ProjectPage] | None = None
-        self._found: list[ProjectPage] = []
-        self._began_at = client.service_now()
+        self._options = options
+        self._clock = client.clock
+        self._requested_at = self._list_requested_at = self._due = self._clock.monotonic()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._projects: dict[str, dict[str, Any]] = {}
+        self._unavailable_ids: set[str] = set()
+        self._requests = 0
+        self._failures = 0
+        self._began_at = self._client.service_now()
+        self._go_on_from(None)
+
+    def _go_on_from(self, cursor: str | None) -> None:
+        self._cursor = cursor
+        self._remaining = project_pages(self._client, {"cursor": cursor} if cursor else None, self._options.page_size)
+
+    def pause(self) -> float:
+        """The seconds until the next page is due; infinite while one is fetched."""
+        return max(0.0, self._due - self._clock.monotonic())
+
+    def start(self) -> None:
+        """Call fetch() now, and page_ended() or page_failed() afterwards."""
+        self._requested_at, self._due = self._clock.monotonic(), math.inf
+        if not self._requests:
+            self._list_requested_at = self._requested_at
+
+    def page_ended(self, is_complete: bool, is_alone: bool) -> None:
+        """Set when the next page is due; at once if no project is to be polled, so that C(is_alone) is set."""
+        seconds = 60 / self._options.requests_per_minute / SHARE_OF_PROJECT_LIST
+        self._due = self._requested_at if is_alone else self._requested_at + seconds
+        if is_complete:
+            self._due = max(self._requested_at + seconds, self._list_requested_at + self._options.max_interval)
+
+    def page_failed(self) -> None:
+        """Set when the page is fetched again."""
+        seconds = self._options.interval * GROWTH**self._failures
+        self._due = self._clock.monotonic() + min(seconds, self._options.max_interval)
 
     def fetch(self) -> CompleteList | None:
         """Fetch the next page; returns the list once all pages are fetched. Raises what Client raises."""
-        if self._remaining is None:
-            self._remaining, self._found = project_pages(self._client, page_size=self._page_size), []
         try:
             page = next(self._remaining, None)
-        except BaseException:
-            self._remaining = None
+        except RequestFailed as error:
+            self._failures += 1
+            if _is_rejected(error) or self._failures == MAX_ATTEMPTS:
+                self._begin()
+            else:
+                # A generator ends with its error.
+                self._go_on_from(self._cursor)
             raise
         if page:
-            if not self._found:
+            if not self._requests:
                 self._began_at = self._client.service_now()
-            self._found.append(page)
+            self._requests += 1
+            self._projects.update((project["id"], project) for project in page.projects)
+            self._unavailable_ids.update(page.unavailable_ids)
+            self._cursor, self._failures = page.next_cursor, 0
             return None
-        self._remaining = None
-        return CompleteList(
-            [project for each in self._found for project in each.projects],
-            [project_id for each in self._found for project_id in each.unavailable_ids],
-            len(self._found),
-            self._began_at,
-        )
+        found = CompleteList(self._projects, self._unavailable_ids, self._began_at)
+        self._begin()
+        return found
+
+
+def _is_rejected(error: RequestFailed) -> bool:
+    """Whether the same request will be rejected again, as when the cursor has expired."""
+    return isinstance(error, StatusError) and 400 <= error.status < 500 and error.status not in RETRIED_STATUSES
 
 
 def changed_hints(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str]:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -17,7 +19,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    NotFound,
+    RequestFailed,
+    ServiceUnreachable,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
@@ -26,8 +34,10 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
     follow,
 )
 
-# Everything has been polled after this time, in seconds.
-SETTLE = 400
+# Everything has been polled after this time, in seconds, also after a Retry-After.
+SETTLE = 500
+# What may happen to a request.
+FAULTS = ("cut off", "not JSON", "429", "429 with Retry-After", "423", "500", "503", "400", "403", "404")
 numbers = st.integers(0, 20)
 # The seconds from one status of an operation to the next one.
 timelines = st.lists(
@@ -35,6 +45,40 @@ timelines = st.lists(
     min_size=1,
     max_size=5,
 )
+
+
+class Faults(NamedTuple):
+    """What happens to requests of one run, by their number.
+
+    One list may lack its first or its last project, by the number of its page.
+    """
+
+    polls: dict[int, str] = {}
+    lists: dict[int, str] = {}
+    incomplete_list: int | None = None
+    lacks_first: bool = False
+
+
+faults = st.builds(
+    Faults,
+    st.dictionaries(st.integers(0, 60), st.sampled_from(FAULTS), max_size=15),
+    st.dictionaries(st.integers(0, 15), st.sampled_from(FAULTS), max_size=5),
+    # After each list, there is an empty page.
+    st.sampled_from((2, 4, 6)),
+    st.booleans(),
+)
+
+
+def error_of(fault: str, path: str) -> RequestFailed:
+    if fault == "cut off":
+        return ServiceUnreachable("It failed.", "GET", path, 1, "request", sent=True, transient=True)
+    if fault == "not JSON":
+        return UnexpectedResponse("It is HTML.", "GET", path, 1, "request")
+    status = int(fault.split()[0])
+    error_class = NotFound if status == 404 else StatusError
+    error = error_class("It failed.", "GET", path, 1, "request", status, {})
+    error.retry_after = 55.0 if "Retry-After" in fault else None
+    return error
 
 
 class Emitted(NamedTuple):
@@ -56,8 +100,8 @@ class Events(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory(prefix="clouddb-events-")
         self.state_file = Path(self._folder.name) / "state.json"
         self.account = SimulatedOperations(self.before_request)
-        self.failing: set[int] = set()
-        self.requests = itertools.count()
+        self.faults = Faults()
+        self.polls, self.list_requests, self.pages = itertools.count(), itertools.count(), itertools.count()
         self.emitted: list[Emitted] = []
         self.put_limit: int | None = None
         self.runs = 0
@@ -72,8 +116,19 @@ class Events(RuleBasedStateMachine):
         self.deleted: set[str] = set()
 
     def before_request(self, path: str) -> None:
-        if next(self.requests) in self.failing:
-            raise ServiceUnreachable("It failed.", "GET", path, 1, "request", sent=True, transient=True)
+        fault = (
+            self.faults.lists.get(next(self.list_requests))
+            if path == "/projects"
+            else self.faults.polls.get(next(self.polls))
+        )
+        if fault:
+            raise error_of(fault, path)
+
+    def page(self, page: Any, path: str, field: str, items: Any, *arguments: Any) -> Any:
+        """A page of a list, which may lack a project."""
+        if field == "projects" and next(self.pages) == self.faults.incomplete_list:
+            items = items[1:] if self.faults.lacks_first else items[:-1]
+        return page(self.account, path, field, items, *arguments)
 
     async def put(self, event: dict[str, Any], /) -> None:
         if self.put_limit == 0:
@@ -99,9 +154,12 @@ class Events(RuleBasedStateMachine):
         if crashes:
             self.crashed_runs.add(self.runs)
         save_now = (lambda *_arguments: None) if crashes else Checkpoint.save_now
-        with mock.patch.object(Checkpoint, "save_now", save_now):
-            follow(self.account, seconds, self, state_file=str(self.state_file))
-        self.failing.clear()
+        page = functools.partial(self.page, SimulatedOperations._page)
+        with mock.patch.object(Checkpoint, "save_now", save_now), mock.patch.object(self.account, "_page", page):
+            with suppress(RequestFailed):
+                # The first list of a run may be rejected.
+                follow(self.account, seconds, self, state_file=str(self.state_file))
+        self.faults = Faults()
         self.put_limit = None
 
     @initialize(projects=st.integers(1, 4), timeline=timelines)
@@ -169,12 +227,21 @@ class Events(RuleBasedStateMachine):
 
     # What happens to the event source
 
-    @rule(seconds=st.floats(0.1, 200), failing=st.sets(st.integers(0, 40), max_size=15), crashes=st.booleans())
-    def run(self, seconds: float, failing: set[int], crashes: bool) -> None:
+    @rule(seconds=st.floats(0.1, 200), faults=faults, crashes=st.booleans())
+    def run(self, seconds: float, faults: Faults, crashes: bool) -> None:
         """Some requests fail, and it stops or crashes after some time."""
-        self.requests = itertools.count()
-        self.failing = failing
+        self.polls, self.list_requests, self.pages = itertools.count(), itertools.count(), itertools.count()
+        self.faults = faults
         self.run_source(seconds, crashes)
+
+    @precondition(lambda self: self.account.projects)
+    @rule(number=numbers, timeline=timelines, page=st.sampled_from((2, 4)), lacks_first=st.booleans())
+    def run_with_incomplete_list(
+        self, number: int, timeline: list[tuple[float, str]], page: int, lacks_first: bool
+    ) -> None:
+        """A list lacks a project that may have changed just before."""
+        self.start_operation(number, timeline)
+        self.run(150.0, Faults(incomplete_list=page, lacks_first=lacks_first), crashes=False)
 
     @precondition(lambda self: self.account.projects)
     @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())

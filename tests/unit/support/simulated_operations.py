@@ -72,24 +72,30 @@ class SimulatedOperations:
         self.paths.append(path)
         query = query or {}
         if len(segments) == 1:
-            return self._page(
-                path, "projects", [self._project(each) for each in self.projects], query, PROJECTS_PER_PAGE
-            )
+            return self._page(path, "projects", list(self.projects), query, PROJECTS_PER_PAGE, self._project)
         project_id, *rest = map(str, segments[1:])
         if project_id not in self.operations:
             raise NotFound("not found", "GET", path, 1, "request", 404, {})
         created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
         if len(rest) == 1:
-            return self._page(path, "operations", [_Lazy(self, project_id, each) for each in created], query, 50)
+            return self._page(path, "operations", created, query, 50, lambda each: self._operation(project_id, each))
         for each in created:
             if each.id == rest[1]:
                 return Response({"operation": self._operation(project_id, each)}, "GET", path, 1, "request")
         raise NotFound("not found", "GET", path, 1, "request", 404, {})
 
-    def _page(self, path: str, field: str, items: Sequence[Any], query: Mapping[str, Any], page_size: int) -> Response:
+    def _page(
+        self,
+        path: str,
+        field: str,
+        items: Sequence[Any],
+        query: Mapping[str, Any],
+        page_size: int,
+        render: Callable[[Any], dict[str, Any]],
+    ) -> Response:
         first = int(query.get("cursor", 0))
         end = first + int(query.get("limit") or page_size)
-        content = [item.render() if isinstance(item, _Lazy) else item for item in items[first:end]]
+        content = list(map(render, items[first:end]))
         return Response({field: content, "pagination": {"cursor": str(end)}}, "GET", path, 1, "request")
 
     def _project(self, project_id: str) -> dict[str, Any]:
@@ -116,17 +122,6 @@ class SimulatedOperations:
     @staticmethod
     def _timestamp(elapsed: float) -> str:
         return (EPOCH + timedelta(seconds=elapsed)).isoformat()
-
-
-class _Lazy(NamedTuple):
-    """An operation that is rendered if it is on the page."""
-
-    account: SimulatedOperations
-    project_id: str
-    operation: SimulatedOperation
-
-    def render(self) -> dict[str, Any]:
-        return self.account._operation(self.project_id, self.operation)
 
 
 class EventList(list[tuple[float, dict[str, Any]]]):

@@ -21,9 +21,9 @@ description:
   - When a status changes several times between two polls of a project, one event with the latest status is emitted.
   - The first poll emits no events for existing operations, unless O(backfill) is set. Unfinished operations that were created within the last day
     are followed from then on.
-  - A project with unfinished operations is polled every O(interval) seconds, or twice that. Without any, it is polled less and less often, down
-    to once in O(max_interval) seconds. In an account with more than about 300 projects, the idle ones are polled in turn, with the requests that
-    the others leave.
+  - A project is polled every O(interval) seconds for five minutes after a change of its operations, or up to twice that in a large account.
+    Without changes, it is polled less and less often, down to once in O(max_interval) seconds. In an account with more than about 300 projects,
+    the idle ones are polled in turn, with the requests that the others leave.
   - During an outage of the service the event source keeps polling, however long it lasts. It fails when an argument is invalid or the service refuses
     the API key.
 author:
@@ -82,7 +82,7 @@ options:
     default: []
   interval:
     description:
-      - Interval between polls of a project after a change, in seconds or such as V(5s). With unfinished operations, up to twice as long.
+      - Interval between polls of a project after a change, in seconds or such as V(5s). In a large account, up to twice as long.
     type: raw
     default: 5
   max_interval:
@@ -101,7 +101,7 @@ options:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
         its own, in an existing folder.
-      - The file is replaced atomically. It holds the IDs, actions and statuses of operations, but no key.
+      - The file is replaced atomically. It holds the IDs and names of projects, and the IDs, actions and statuses of operations, but no key.
       - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
       - A file that can't be read or written at the start, or is not a regular file, is an error. Later on, saving is retried until it succeeds.
         If the event source ends before that, events since the last saved state are emitted again, with the same C(meta.uuid).

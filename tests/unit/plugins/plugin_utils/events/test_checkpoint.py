@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ def checkpoint(tmp_path: Path, clock: FakeClock) -> Checkpoint:
 
 
 def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
-    assert checkpoint.load() == State(None, {})
+    assert checkpoint.load(EPOCH) == State(EPOCH, {})
     asyncio.run(checkpoint.save(State(EPOCH, {"p": SeenOperations(EPOCH)})))
     assert not checkpoint.is_failing()
-    loaded = checkpoint.load()
+    loaded = checkpoint.load(EPOCH + timedelta(days=1))
     assert (loaded.listed_at, list(loaded.projects)) == (EPOCH, ["p"])
     assert vars(loaded.projects["p"]) == vars(SeenOperations(EPOCH))
 
@@ -62,17 +63,28 @@ def test_file_with_another_value_is_refused_or_usable(
     if isinstance(saved, str) and (
         field == "action" or (saved[:1] == "0" and field in ("forgotten_until", "created_at"))
     ):
-        state = checkpoint.load()
+        state = checkpoint.load(EPOCH)
         new = {"id": "new", "status": "running", "action": "a", "created_at": "2026-11-21"}
         assert not state.projects["p"].is_reached(new)
     else:
         with pytest.raises(InvalidOption, match="does not hold the state of this event source. Name another file."):
-            checkpoint.load()
+            checkpoint.load(EPOCH)
+
+
+def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
+    saved = {"name": "shop", "updated_at": "2026-11-21T08:00:00Z"}
+    listed = {"p": {**saved, "id": "p", "compute_last_active_at": None, "owner": {"name": "x"}}}
+    asyncio.run(checkpoint.save(State(EPOCH, {"p": SeenOperations(EPOCH)}, listed)))
+    assert checkpoint.load(EPOCH).listed == {"p": saved}
+
+
+def test_beginning_is_saved_before_the_first_list(checkpoint: Checkpoint) -> None:
+    assert checkpoint.load(EPOCH) == checkpoint.load(EPOCH + timedelta(days=1)) == State(EPOCH, {})
 
 
 def test_without_a_file_nothing_is_saved(clock: FakeClock) -> None:
     checkpoint = Checkpoint(None, BASE_URL, clock.clock)
-    assert checkpoint.load() == State(None, {})
+    assert checkpoint.load(EPOCH) == State(EPOCH, {})
     checkpoint.mark_changed()
     clock.sleep(SAVE_INTERVAL)
     assert not checkpoint.is_due(is_idle=True)
@@ -104,7 +116,7 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
     def fail(*args: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    checkpoint.load()
+    checkpoint.load(EPOCH)
     for outage in (1, 2):
         checkpoint.mark_changed()
         with monkeypatch.context() as failing:
@@ -118,7 +130,7 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
         asyncio.run(checkpoint.save(State(EPOCH, {f"outage-{outage}": SeenOperations(EPOCH)})))
         assert not checkpoint.is_failing()
         assert not checkpoint.is_due(is_idle=True)
-        assert list(checkpoint.load().projects) == [f"outage-{outage}"]
+        assert list(checkpoint.load(EPOCH).projects) == [f"outage-{outage}"]
     failed = (
         f"The state can't be saved to {tmp_path}/state.json: {os.strerror(number)}. This is retried. If the event source "
         "ends before it succeeds, a restart emits the events since then again, with the same meta.uuid."
@@ -129,7 +141,7 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
 def test_last_save_that_fails_is_logged(
     checkpoint: Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    checkpoint.load()
+    checkpoint.load(EPOCH)
     checkpoint.save_now(State(EPOCH, {}))
     assert caplog.messages == []
     (tmp_path / "state.json").unlink()
@@ -153,7 +165,7 @@ def test_cancelled_save_ends_before_the_next_one_begins(
         write(file, content)
 
     async def main() -> None:
-        saving = asyncio.create_task(checkpoint.save(State(None, {"old": SeenOperations(EPOCH)})))
+        saving = asyncio.create_task(checkpoint.save(State(EPOCH, {"old": SeenOperations(EPOCH)})))
         await asyncio.to_thread(is_writing.wait, 60)
         saving.cancel()
         await asyncio.sleep(0)
@@ -165,7 +177,7 @@ def test_cancelled_save_ends_before_the_next_one_begins(
     with monkeypatch.context() as patch:
         patch.setattr(StateFile, "write", slow)
         asyncio.run(main())
-    assert list(checkpoint.load().projects) == ["old"]
+    assert list(checkpoint.load(EPOCH).projects) == ["old"]
 
 
 def test_large_state_is_saved_less_often(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -182,7 +183,8 @@ class TestUnlistedOperation:
         assert source.run(600) == ["create_branch running > failed"]
         by_id = [request for request in source.sandbox.sent() if "/operations/" in request]
         assert by_id and len(source.sandbox.sent()) < 3 * len(by_id) + 100
-        assert source.sandbox.sent()[-1] == f"GET /projects/{SHOP}/operations"
+        polls = [request for request in source.sandbox.sent() if request != "GET /projects"]
+        assert polls[-1] == f"GET /projects/{SHOP}/operations"
 
     def test_deleted_operation_is_forgotten(self, source: EventSource) -> None:
         source.sandbox.fault("status", status=404, path="/projects/*/operations/*")
@@ -407,7 +409,7 @@ def test_outage_is_retried_and_logged_once(source: EventSource, caplog: pytest.L
     assert events == ["create_branch None > failed"]
     first, last = caplog.messages
     assert first.startswith("Polling failed. It is retried until it succeeds. ") and " 503 " in first
-    assert last.startswith("Polling succeeds again, after 36")
+    assert re.match("Polling succeeds again, after 3[56][0-9][0-9] s.", last)
     assert len(source.sandbox.sent()) < 3600 / 30 + 60
 
 

@@ -1,0 +1,294 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event source follows the right projects, whatever happens to single lists of projects, on a clock that does not really sleep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    NotFound,
+    RequestFailed,
+    ServiceUnreachable,
+    StatusError,
+    UnexpectedResponse,
+)
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import MAX_ATTEMPTS, Listing
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    CONNECTION,
+    EventList,
+    SimulatedOperation,
+    SimulatedOperations,
+    follow,
+)
+
+
+def account_with(number: int) -> SimulatedOperations:
+    account = SimulatedOperations()
+    for project in range(number):
+        account.add_project(f"p{project}")
+    return account
+
+
+def start(account: SimulatedOperations, project: str, moment: float, seconds: float = 5.0) -> None:
+    """Start an operation that takes C(seconds)."""
+    statuses = [(moment, "running"), (moment + seconds, "finished")]
+    account.add_operation(project, SimulatedOperation(f"{project}-{moment:g}", "create_branch", statuses))
+
+
+def statuses(events: EventList) -> list[str]:
+    return [event["clouddb"]["operation"]["status"] for _moment, event in events]
+
+
+def polls(account: SimulatedOperations, project: str) -> int:
+    return account.paths.count(f"/projects/{project}/operations")
+
+
+def hide(account: SimulatedOperations, project: str, since: float, until: float) -> Any:
+    """The project list lacks this project for some time."""
+    page = SimulatedOperations._page
+
+    def incomplete(self: SimulatedOperations, path: str, field: str, items: Any, *arguments: Any) -> Any:
+        if field == "projects" and since < account.clock.elapsed < until:
+            items = [item for item in items if item != project]
+        return page(self, path, field, items, *arguments)
+
+    return mock.patch.object(SimulatedOperations, "_page", incomplete)
+
+
+@pytest.mark.parametrize("since", [75, 105])
+def test_project_that_a_single_list_lacks_is_not_forgotten(since: float) -> None:
+    account = account_with(3)
+    start(account, "p1", 70.0, seconds=20.0)
+    events = EventList(account.clock)
+    with hide(account, "p1", since, since + 30):
+        follow(account, 600, events)
+    assert statuses(events) == ["finished"]
+
+
+@pytest.mark.parametrize("ends", [1.0, 300.0])
+def test_deleted_project_is_followed_until_its_operations_have_ended(ends: float) -> None:
+    account = account_with(3)
+    start(account, "p1", 70.0, seconds=ends)
+    events = EventList(account.clock)
+    with hide(account, "p1", 70, 9999):
+        follow(account, 600, events)
+        assert statuses(events)[-1] == "finished"
+        sent = len(account.paths)
+        follow(account, 600, events)
+    assert "/projects/p1/operations" not in account.paths[sent:]
+
+
+def test_deleted_project_without_operations_is_forgotten() -> None:
+    account = account_with(3)
+    with hide(account, "p1", 100, 9999):
+        follow(account, 2000, EventList(account.clock))
+    # The second list without it is complete 180 s after the start.
+    assert polls(account, "p1") <= 2 + 180 / 30
+
+
+@pytest.mark.parametrize("moment", range(30, 120, 10))
+def test_single_404_does_not_forget_a_listed_project(moment: int) -> None:
+    account = account_with(3)
+    start(account, "p1", 20.0)
+    failed: list[str] = []
+
+    def before_request(path: str) -> None:
+        if path == "/projects/p1/operations" and account.clock.elapsed >= moment and not failed:
+            failed.append(path)
+            raise NotFound("not found", "GET", path, 1, "request", 404, {})
+
+    account._before_request = before_request
+    events = EventList(account.clock)
+    follow(account, 600, events)
+    assert failed
+    assert statuses(events)[-1] == "finished"
+    assert len(statuses(events)) == len(set(statuses(events)))
+
+
+def test_project_with_unfinished_operations_that_is_gone_is_forgotten() -> None:
+    account = account_with(3)
+    start(account, "p1", 50.0, seconds=100_000.0)
+    refused: list[float] = []
+
+    def before_request(path: str) -> None:
+        if path == "/projects/p1/operations" and account.clock.elapsed >= 100:
+            refused.append(account.clock.elapsed)
+            raise NotFound("not found", "GET", path, 1, "request", 404, {})
+
+    account._before_request = before_request
+    with hide(account, "p1", 100, 9999):
+        follow(account, 2000, EventList(account.clock))
+    assert refused and max(refused) < 200
+
+
+# Before the first list
+
+
+def refuse(path: str, refused: str) -> None:
+    if path == refused:
+        raise status_error(503)
+
+
+def test_projects_in_the_state_are_followed_before_they_are_listed(tmp_path: Path) -> None:
+    account = account_with(50)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 60, EventList(account.clock), state_file=state_file)
+    account._before_request = lambda path: refuse(path, "/projects")
+    start(account, "p1", 70.0)
+    events = EventList(account.clock)
+    follow(account, 120, events, state_file=state_file, page_size=10)
+    assert statuses(events)[-1] == "finished"
+    assert events[0][1]["clouddb"]["project"]["name"] == "p1"
+
+
+@pytest.mark.parametrize("backfill", [0, 3600])
+def test_restart_before_the_first_list_loses_nothing(tmp_path: Path, backfill: int) -> None:
+    account = account_with(20)
+    state_file = str(tmp_path / "state.json")
+    start(account, "p0", -1000.0)
+    start(account, "p2", -1.0)
+    account._before_request = lambda path: refuse(path, "/projects" if len(account.paths) else "nothing")
+    events = EventList(account.clock)
+    follow(account, 10, events, state_file=state_file, page_size=10, backfill=backfill)
+    start(account, "p1", 5.0)
+    account.clock.elapsed += 100
+    follow(account, 10, events, state_file=state_file, page_size=10)
+    assert events == []
+    account._before_request = lambda path: None
+    follow(account, 100, events, state_file=state_file, page_size=10)
+    projects = {event["clouddb"]["operation"]["project_id"] for _moment, event in events}
+    assert projects == ({"p0", "p1", "p2"} if backfill else {"p1"})
+
+
+def test_project_that_was_updated_while_the_source_was_stopped_is_polled_before_idle_ones(tmp_path: Path) -> None:
+    account = account_with(1000)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 200, EventList(account.clock), state_file=state_file)
+    account.projects["p900"]["updated_at"] = "2026-11-21T09:00:00Z"
+    account.paths.clear()
+    follow(account, 5, EventList(account.clock), state_file=state_file)
+    assert "/projects/p900/operations" in account.paths
+
+
+def test_project_that_fails_before_the_first_list_does_not_end_the_source(tmp_path: Path) -> None:
+    account = account_with(3)
+    state_file = str(tmp_path / "state.json")
+    follow(account, 60, EventList(account.clock), state_file=state_file)
+
+    def before_request(path: str) -> None:
+        if path == "/projects/p0/operations":
+            raise UnexpectedResponse("It is HTML.", "GET", path, 1, "request")
+        refuse(path, "/projects")
+
+    account._before_request = before_request
+    start(account, "p1", 70.0)
+    events = EventList(account.clock)
+    follow(account, 120, events, state_file=state_file)
+    assert statuses(events)[-1] == "finished"
+
+
+# Pages that fail
+
+
+class PagedList:
+    """A listing of five projects, one a page, whose requests fail with C(errors), by the number of the request from 0 on."""
+
+    def __init__(self, errors: dict[int, RequestFailed]):
+        self.account = account_with(5)
+        self.errors = errors
+        self.cursors: list[str | None] = []
+        options = source_options({**CONNECTION, "page_size": 1}, {})
+        client = RateLimitedClient(options.connection, self.account.clock.clock, 600)
+        client.get = self.get  # type: ignore[method-assign]
+        self.listing = Listing(client, options)
+
+    def get(self, *segments: str | int, query: Any = None) -> Any:
+        self.cursors.append(query.get("cursor"))
+        if error := self.errors.get(len(self.cursors) - 1):
+            raise error
+        return self.account.get(segments, query)
+
+    def fetch_all(self) -> list[str]:
+        """The ids of a complete list."""
+        while True:
+            try:
+                if found := self.listing.fetch():
+                    return list(found.projects)
+            except RequestFailed as error:
+                assert error in self.errors.values()
+
+
+def status_error(status: int) -> StatusError:
+    return StatusError("It failed.", "GET", "/projects", 1, "request", status, {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *map(status_error, (408, 423, 429, 500, 502, 503)),
+        ServiceUnreachable("It failed.", "GET", "/projects", 1, "request", sent=True, transient=True),
+        UnexpectedResponse("It is HTML.", "GET", "/projects", 1, "request"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("failing", range(6))
+def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) -> None:
+    paged = PagedList({failing: error, failing + 1: error})
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    expected: list[str | None] = [None, "1", "2", "3", "4", "5"]
+    assert paged.cursors == expected[:failing] + [expected[failing]] * 2 + expected[failing:]
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors[8:] == expected
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 410])
+def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
+    paged = PagedList({3: status_error(status)})
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
+
+
+def test_page_that_fails_for_long_begins_the_list_anew() -> None:
+    paged = PagedList(dict.fromkeys(range(3, 3 + MAX_ATTEMPTS), status_error(500)))
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors == [None, "1", "2", *["3"] * MAX_ATTEMPTS, None, "1", "2", "3", "4", "5"]
+
+
+def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:
+    account = account_with(100)
+    start(account, "p50", 500.0)
+
+    def before_request(path: str) -> None:
+        if (path == "/projects" and account.clock.elapsed > 100) or 100 < account.clock.elapsed < 500:
+            raise status_error(503)
+
+    account._before_request = before_request
+    events = EventList(account.clock)
+    follow(account, 700, events)
+    assert statuses(events) == ["finished"]
+    assert events[0][0] < 600
+
+
+def test_faults_do_not_keep_a_long_list_from_completing() -> None:
+    """Every tenth request fails, and the list has 21 pages."""
+    account = account_with(200)
+    requests: list[str] = []
+
+    def before_request(path: str) -> None:
+        requests.append(path)
+        if path == "/projects" and requests.count("/projects") % 10 == 5:
+            raise status_error(503)
+
+    account._before_request = before_request
+    start(account, "p150", 50.0)
+    events = EventList(account.clock)
+    follow(account, 300, events, page_size=10)
+    assert statuses(events)[-1] == "finished"
