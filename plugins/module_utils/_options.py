@@ -82,17 +82,24 @@ def identifier(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
-def query_parameters(option: str, query: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The query parameters; empty when there are none. Raises InvalidOption for other values than strings, numbers and lists of them."""
+def query_parameters(option: str, query: Mapping[str, Any] | None, allow_missing: bool = False) -> dict[str, Any]:
+    """The query parameters; empty when there are none. Raises InvalidOption for other values than strings, numbers and lists of them.
+
+    With C(allow_missing), for check mode, a value may be None, because an earlier task would provide it.
+    """
 
     def items(value: Any) -> list[Any]:
         return value if isinstance(value, list) else [value]
 
     for name, value in (query or {}).items():
-        if not all(isinstance(item, (str, int, float)) for item in items(value)):
+        if not (allow_missing and value is None) and not all(
+            isinstance(item, (str, int, float)) for item in items(value)
+        ):
             raise InvalidOption(option, f"the value of {name} must be a string, a number, or a list of them")
     return {
-        name: [str(item).lower() if isinstance(item, bool) else item for item in items(value)]
+        name: None
+        if value is None
+        else [str(item).lower() if isinstance(item, bool) else item for item in items(value)]
         for name, value in (query or {}).items()
     }
 

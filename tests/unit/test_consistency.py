@@ -149,6 +149,22 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "modules/test_invalid_options.py",
+        "modules/test_main_errors.py",
+        "security/test_secrets.py",
+        "security/test_tls.py",
+    ],
+)
+def test_tests_of_every_module_have_every_module(path: str) -> None:
+    text = (ROOT / "tests" / "unit" / "plugins" / path).read_text(encoding="utf-8")
+    # Those of the rotation, which only its role uses, have tests of their own.
+    expected = set(MODULES) - {"api_key_deployment", "api_key_rotation"}
+    assert set(re.findall(r"^ +\((\w+), \{", text, re.MULTILINE)) == expected
+
+
 def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
 
@@ -273,6 +289,21 @@ def test_links_to_files_resolve(path: str) -> None:
     # Galaxy shows the README without the other files.
     assert (relative == []) if path == "README.md" else (relative or path.startswith(("roles/", ".github/")))
     assert [link for link in relative if not (ROOT / path).parent.joinpath(link).exists()] == []
+
+
+def test_links_to_sections_resolve() -> None:
+    def anchors(path: Path) -> list[str]:
+        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        return [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+    links = [
+        (path, path.parent / link if link else path, anchor)
+        for pattern in ("*.md", "*/*.md", "*/*/README.md")
+        for path in ROOT.glob(pattern)
+        for link, anchor in re.findall(r"\]\(([^):#]*)#([^)]+)\)", path.read_text(encoding="utf-8"))
+    ]
+    assert links
+    assert [(str(path), anchor) for path, target, anchor in links if anchor not in anchors(target)] == []
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     return Plan(
         method,
         segments,
-        query_parameters("query", params["query"]),
+        query_parameters("query", params["query"], allow_missing=check_mode),
         body,
         find,
         SUCCESS if statuses is None else frozenset(statuses),
@@ -112,4 +112,6 @@ def _find_from(
     segments = list_segments(segments)
     if has_placeholder(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
-    return Find(segments, options["list"], options["match"] or {}, query_parameters("find.query", options["query"]))
+    return Find(
+        segments, options["list"], options["match"] or {}, query_parameters("find.query", options["query"], check_mode)
+    )

@@ -38,12 +38,12 @@ def _will_fail(plan: Plan) -> str:
 
 
 def _has_values(find: Find) -> bool:
-    return is_complete(find.segments) and has_values(find.match)
+    return is_complete(find.segments) and has_values(find.match) and has_values(find.query)
 
 
 def _preview_of_get(client: Client, plan: Plan) -> Outcome:
     """The response, or a warning if the request is about an object that only an earlier task would create."""
-    if not is_complete(plan.segments) or (plan.find and not _has_values(plan.find)):
+    if not (is_complete(plan.segments) and has_values(plan.query)) or (plan.find and not _has_values(plan.find)):
         unknown = "because a value in it is not known. An earlier task would create the object."
         return Outcome(False, warnings=[f"{plan.name} was not sent, {unknown}"])
     try:

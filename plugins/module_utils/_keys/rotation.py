@@ -142,7 +142,7 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
             f"There is no evidence of this run from {', '.join(missing)}. {_recording_consumers(rotation, missing)}"
             "No key was created or revoked. The role requires all consumers of the key at the same time: check that they "
             "are reachable, that the strategy is linear, and that none is excluded by serial, limit or job slices. Name "
-            "those that no longer use the key in former_consumers.",
+            "those that no longer use the key in api_key_rotation_former_consumers, and leave them out of the play.",
             {"consumers": missing},
         )
 

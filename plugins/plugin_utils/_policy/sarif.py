@@ -50,9 +50,11 @@ def _result(finding: Finding) -> dict[str, Any]:
         "message": {"text": displayable(finding["message"], MAX_MESSAGE_LENGTH)},
         "locations": [
             {
+                # GitHub refuses a result without a file and a line. No repository has this file.
+                "physicalLocation": {"artifactLocation": {"uri": "api_keys"}, "region": {"startLine": 1}},
                 "logicalLocations": [
                     {"name": title_of(finding), "fullyQualifiedName": f"api_keys/{identity}", "kind": "resource"}
-                ]
+                ],
             }
         ],
         # The same in every run, whatever the message says about the outcome.

@@ -112,6 +112,11 @@ def test_each_finding_is_a_result() -> None:
     assert expired["locations"][0]["logicalLocations"] == [
         {"name": "deploy (id 7)", "fullyQualifiedName": "api_keys/7", "kind": "resource"}
     ]
+    # GitHub needs a file and a line in each result.
+    assert expired["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "api_keys"},
+        "region": {"startLine": 1},
+    }
     assert missing["level"] == "error"
     assert missing["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "api_keys/backup"
     for each in run["results"]:

@@ -179,7 +179,7 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         ({"api_key": "wrong"}, "401"),
         ({"base_url": "http://127.0.0.1:1/api/v2"}, "Connection refused"),
         ({"base_url": "http://control.example.com/api/v2"}, "base_url"),
-        ({"filters": {"color": "red"}}, "filters: unknown keys: color. Use project_id, name, region_id."),
+        ({"filters": {"color": "red"}}, r"filters: unknown keys: color\. Use project_id, name, region_id\."),
         ({"query": {"limit": 3}}, "query: must not contain limit"),
         ({"workers": 0}, "workers: must be from 1 to 32"),
         ({"filters": {"name": None}}, "filters: name must not be null."),

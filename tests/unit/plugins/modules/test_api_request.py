@@ -534,3 +534,20 @@ def test_an_object_that_check_mode_did_not_create_is_not_read(
     assert (result["changed"], result["json"], result["object"]) == (False, None, None)
     assert "was not sent" in result["warnings"][0]
     assert sandbox.sent() == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"query": {"branch_id": None}},
+        {"find": {"list": "branches", "match": {"name": "main"}, "query": {"branch_id": None}}},
+    ],
+)
+def test_a_query_that_check_mode_does_not_know_is_not_sent(
+    sandbox: Sandbox, client: Client, options: dict[str, Any]
+) -> None:
+    result = task(client, check_mode=True, path=BRANCHES, **options)
+    assert (result["changed"], result["json"]) == (False, None)
+    assert "was not sent" in result["warnings"][0]
+    assert sandbox.sent() == []
+    assert failing(client, path=BRANCHES, **options)["failure"]["kind"] == "invalid_option"

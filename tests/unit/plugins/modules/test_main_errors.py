@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_key_policy,
     api_request,
     operation_info,
     operation_wait,
@@ -30,6 +31,7 @@ SHOP = "wispy-lake-12345678"
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
+    (api_key_policy, {}),
     (project_info, {}),
     (operation_info, {"project_id": SHOP}),
     (api_request, {"path": "projects", "all_pages": True}),
@@ -110,7 +112,7 @@ def test_permanent_errors_fail_readably(
 
 
 @pytest.mark.parametrize(
-    ("module", "options"), MODULES[:5], ids=["api_key", "api_key_info", "project_info", "operation_info", "api_request"]
+    ("module", "options"), MODULES[:-1], ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES[:-1]]
 )
 @pytest.mark.parametrize(
     "fault",

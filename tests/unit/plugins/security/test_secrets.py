@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import C
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_key_policy,
     api_request,
     operation_info,
     operation_wait,
@@ -33,6 +34,7 @@ SPECIAL_KEY = """odd"key\\with%all+kinds/of='signs'-0123456789"""
 MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
+    (api_key_policy, {}),
     (api_request, {"method": "POST", "path": "projects", "body": {"project": {"name": "shop"}}}),
     (project_info, {}),
     (operation_info, {"project_id": "shop"}),

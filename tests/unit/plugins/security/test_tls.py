@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_key_policy,
     api_request,
     operation_info,
     operation_wait,
@@ -142,12 +143,21 @@ def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Author
     [
         (api_key, {"name": "x"}),
         (api_key_info, {}),
+        (api_key_policy, {}),
         (api_request, {"path": "projects"}),
         (project_info, {}),
         (operation_info, {}),
         (operation_wait, {"project_id": "shop"}),
     ],
-    ids=["api_key", "api_key_info", "api_request", "project_info", "operation_info", "operation_wait"],
+    ids=[
+        "api_key",
+        "api_key_info",
+        "api_key_policy",
+        "api_request",
+        "project_info",
+        "operation_info",
+        "operation_wait",
+    ],
 )
 def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]

@@ -29,7 +29,10 @@ CANARY = "canary\"with\\odd%2F+/=&'<signs>0123456789"
 INVALID_KEY_FILE = "invalid.yml"
 INVALID_KEY = "invalid-key-for-the-search-0123456789"
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
-MODULES = {path.stem for path in (HERE.parents[4] / "plugins" / "modules").glob("[!_]*.py")} - ROTATION_MODULES
+COLLECTION = Path(
+    os.environ["ANSIBLE_COLLECTIONS_PATH"].split(os.pathsep)[0], "ansible_collections", "clouddb", "control"
+)
+MODULES = {path.stem for path in (COLLECTION / "plugins" / "modules").glob("[!_]*.py")} - ROTATION_MODULES
 
 # Where keys belong: the input of this test, the files that secrets are written to, the arguments of modules that
 # ANSIBLE_KEEP_REMOTE_FILES keeps, and the environment that ansible-runner records.
