@@ -91,18 +91,6 @@ def test_grafana_knows_the_units() -> None:
         assert panel["fieldConfig"]["defaults"]["unit"] in vars(units).values()
 
 
-def test_panels_do_not_overlap() -> None:
-    cells = [
-        (x, y)
-        for place in (panel["gridPos"] for panel in DASHBOARD["panels"])
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert {x for x, _y in cells} == set(range(24))
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-
-
 def test_a_colored_number_has_more_than_one_color() -> None:
     for panel in DASHBOARD["panels"]:
         if panel["type"] == "stat" and panel["options"]["colorMode"] != "none":
