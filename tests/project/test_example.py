@@ -75,7 +75,7 @@ def test_navigator_runs_the_playbook_and_writes_no_artifact(project: Project) ->
     code, output = project.run(f"{connection} ansible-navigator run preview.yml -e pull_request=7")
     assert code == 0
     assert re.search(r"localhost +: ok=3 +changed=2 ", output)
-    assert files(project.folder) - before == {"preview.key"}
+    assert files(project.folder) - before == {"preview-7.key"}
 
     sent = requests.get(f"{address}/_sandbox/requests", headers={"Authorization": f"Bearer {API_KEY}"}, timeout=30)
     created = [entry["path"] for entry in sent.json()["requests"] if entry["method"] == "POST"]
