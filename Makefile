@@ -18,6 +18,9 @@ MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 MATRIX_READY := $(subst .venv/,.venv-matrix/,$(READY))
 
+ENVIRONMENTS := $(READY) $(QUICKSTART_READY) $(AWX_READY) $(DISTRIBUTION_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) \
+	$(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY)
+
 SETUP := once, about a minute
 WORKSPACE := .venv/bin/python tests/tools/workspace.py
 CHECK := .venv/bin/python tests/tools/check.py
@@ -129,7 +132,8 @@ $(PROJECT_READY): tests/project/requirements.txt examples/project/requirements.t
 $(RELEASE_READY): tests/release/requirements.txt
 $(MATRIX_READY): tests/matrix/requirements.txt
 $(QUICKSTART_READY): SETUP := ansible-core and requests, 75 MB, once, about half a minute
-$(READY) $(QUICKSTART_READY) $(AWX_READY) $(DISTRIBUTION_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) $(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY):
+$(ENVIRONMENTS): tests/ansible-core.txt
+$(ENVIRONMENTS):
 	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Python 3.11, 3.12 or 3.13 is needed. Select one with make PYTHON=...' >&2; exit 1; }
 	@echo "Setting up $(@D) ($(SETUP))…"

@@ -24,7 +24,7 @@ from cells import Cell, all_cells, key  # noqa: E402
 from scenarios import SCENARIOS, Scenario  # noqa: E402
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
-FAST = 20
+FAST = 10
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

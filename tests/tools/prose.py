@@ -134,12 +134,30 @@ def masked(text: str, pattern: str) -> str:
 def strings_and_comments(source: str) -> str:
     """Python code with only its texts, each on its line: comments, and strings that are not names."""
     lines = [""] * (source.count("\n") + 2)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        is_text = (token.type == tokenize.STRING and " " in token.string) or token.type == tokenize.COMMENT
-        if is_text or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
-            for number, line in enumerate(token.string.splitlines(), token.start[0] - 1):
+    for kind, text, first_line in tokens(source):
+        if kind == "COMMENT" or (kind == "STRING" and " " in text):
+            for number, line in enumerate(text.splitlines(), first_line - 1):
                 lines[number] += line + " "
     return "\n".join(lines)
+
+
+def tokens(source: str) -> Iterator[tuple[str, str, int]]:
+    """Type, text and first line of each token. An f-string is one token, as it is before Python 3.12."""
+    lines = source.splitlines(keepends=True)
+    starts: list[tuple[int, int]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "FSTRING_START":
+            starts.append(token.start)
+        elif kind == "FSTRING_END":
+            (row, column), (end_row, end_column) = starts.pop(), token.end
+            text = lines[row - 1 : end_row]
+            text[-1] = text[-1][:end_column]
+            text[0] = text[0][column:]
+            if not starts:
+                yield "STRING", "".join(text), row
+        elif not starts:
+            yield kind, token.string, token.start[0]
 
 
 def prose(path: Path) -> str:
