@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import socket
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +72,7 @@ class Connection(LocalConnection):
     def run_module(self, cmd: str, script: bytes) -> tuple[int, bytes, bytes]:
         """Run a module on the module server."""
         _shell, _option, line = shlex.split(cmd)
-        words = shlex.split(line)
-        assignments = dict(word.split("=", 1) for word in words[: words.index("&&") - 1])
+        assignments = dict(word.split("=", 1) for word in takewhile(re.compile(r"\w+=").match, shlex.split(line)))
         request = {"environment": {**os.environ, **assignments}, "script": script.decode()}
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(os.environ["ROTATION_MODULE_SERVER"])
