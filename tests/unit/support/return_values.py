@@ -49,6 +49,6 @@ def _fields_of(described: dict[str, Any]) -> dict[str, Any]:
     sample = described.get("sample")
     items = sample if isinstance(sample, list) else [sample]
     return {
-        **dict.fromkeys(named, {}),
+        **{name: {} for name in named},
         **{name: {"sample": value} for item in items if isinstance(item, dict) for name, value in item.items()},
     }
