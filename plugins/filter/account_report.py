@@ -59,7 +59,7 @@ options:
     default: 7
   stale_days:
     description:
-      - Number of days without use after which a key is stale.
+      - Number of days without use after which a key is idle, which C(stale) of the key shows.
     type: int
     default: 90
   title:

@@ -198,6 +198,7 @@ failure:
     - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(several_keys) when several keys have the
       name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and V(orphaned_key) when keys may be active that
       nobody has the secret of, or that should have been revoked. Other kinds are those of all modules.
+    - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict

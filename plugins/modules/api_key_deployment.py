@@ -229,6 +229,8 @@ failure:
     - Machine-readable description of the error. C(kind) is always set.
     - C(kind) is V(deployment_refused) when the host has changed in the meantime or the service does not accept the key, and V(secret_file) when
       O(dest) or O(record) can't be read or written. Other kinds are those of all modules.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

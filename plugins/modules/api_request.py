@@ -232,15 +232,21 @@ object:
     id: br-small-term-683261
     name: preview
 operations:
-  description: Last known state of each operation that the request started. Empty if there are none.
+  description:
+    - Last known state of each operation that the request started, with all fields that the service sent. Empty if there are none.
+    - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
   returned: success, and when the wait failed
   type: list
   elements: dict
   sample:
     - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
       project_id: wispy-lake-12345678
+      branch_id: br-small-term-683261
       action: create_branch
       status: finished
+      failures_count: 0
+      created_at: "2026-11-21T09:15:07.123456Z"
+      updated_at: "2026-11-21T09:15:08.654321Z"
 request:
   description: The request that was sent, or in check mode would be sent, without secrets. V(null) for GET requests, and if nothing has to change.
   returned: success, and when the wait failed
@@ -279,7 +285,8 @@ failure:
     - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out, V(locked) if the project
       was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out,
       V(ambiguous_match) or V(no_match) if O(find) did not find one object.
-    - If an error response was the cause, C(status), C(message), C(code) and C(request_id) are those of the response.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

@@ -131,7 +131,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 operations:
-  description: Operations, newest first, with all fields that the service sent, or those in O(fields).
+  description:
+    - Operations, newest first, with all fields that the service sent, or those in O(fields).
+    - C(error) of a failed operation is the service's error text, if it sent one.
   returned: success, unless O(summary_only=true)
   type: list
   elements: dict
@@ -170,7 +172,10 @@ summary:
         create_branch: 4
         start_compute: 8
 failure:
-  description: Machine-readable cause of the failure. C(status), C(message), C(code) and C(request_id) are those of the response.
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

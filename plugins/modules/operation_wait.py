@@ -118,6 +118,7 @@ RETURN = r"""
 operations:
   description:
     - Last known state of each operation, with all fields that the service sent.
+    - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
     - An operation that could not be polled has only C(id), C(project_id) and a C(status) of V(null).
   returned: success, and when the wait failed
   type: list
@@ -157,7 +158,8 @@ pending_ids:
 failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out.
-    - If an error response was the cause, C(status), C(message), C(code) and C(request_id) are those of the response.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

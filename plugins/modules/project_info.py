@@ -122,6 +122,7 @@ failure:
     - Machine-readable description of the error. C(kind) is always set.
     - C(kind) is V(not_found) if no project matches although O(required=true). What was asked for is then in C(project_id), C(name), C(region_id)
       and C(query).
+    - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict

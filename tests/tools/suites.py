@@ -37,6 +37,9 @@ MAX_LINES = 60
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
 
+# The contexts in which ansible-test runs unit tests, in this order: the first two for the folders of these names, the last for all others.
+UNIT_CONTEXTS = ("modules", "module_utils", "controller")
+
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (
     (("ruff", "format", "--check"), r"^[1-9]\d* files? already formatted"),
@@ -91,17 +94,22 @@ class SuiteRun:
         self.failures.append(Failure(name, "\n".join(shown).strip("\n")))
 
 
-def ansible_test(run: SuiteRun, *command: str) -> tuple[int, list[str]]:
-    """Run a command of ansible-test; every warning about skipped work counts as a failure."""
+def ansible_test(run: SuiteRun, *command: str, may_warn: str = "") -> tuple[int, list[str]]:
+    """Run a command of ansible-test; every warning about skipped work counts as a failure, except C(may_warn)."""
     color = "yes" if run.verbose and sys.stdout.isatty() else "no"
     status, lines = run.execute("ansible-test", *command, "--color", color)
-    run.failures += [Failure(line) for line in sorted({line for line in lines if SKIPPED.search(line)})]
+    run.failures += [Failure(line) for line in sorted({line for line in lines if SKIPPED.search(line)} - {may_warn})]
     return status, lines
+
+
+def junit_folder(run: SuiteRun) -> Path:
+    """The folder of ansible-test's JUnit files."""
+    return run.workspace.collection / "tests" / "output" / "junit"
 
 
 def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str], bool] = lambda name: False) -> None:
     """Add the test cases of ansible-test's JUnit files to the results."""
-    for report in sorted((run.workspace.collection / "tests" / "output" / "junit").glob(reports)):
+    for report in sorted(junit_folder(run).glob(reports)):
         for case in ET.parse(report).iter("testcase"):
             name = re.sub(r"-python-[\d.]+$", "", case.get("name", ""))
             problems = {child.tag: child for child in case if child.tag in ("failure", "error", "skipped")}
@@ -138,11 +146,31 @@ def sanity(run: SuiteRun, arguments: list[str]) -> int:
     return status
 
 
+def last_unit_report(run: SuiteRun) -> str:
+    """The last of the contexts of unit tests that has a JUnit file, or an empty text."""
+    reported = [context for context in UNIT_CONTEXTS if any(junit_folder(run).glob(f"python*-{context}-units.xml"))]
+    return reported[-1] if reported else ""
+
+
+def unit_tests(run: SuiteRun, *arguments: str) -> int:
+    """Run ansible-test units. It stops at the first context in which a test fails, so the later ones are then run separately."""
+    options = ["units", "--requirements", *arguments]
+    result, _lines = ansible_test(run, *options)
+    status = result
+    for context in UNIT_CONTEXTS[:-1]:
+        options += ["--exclude", f"tests/unit/plugins/{context}/"]
+        if status and last_unit_report(run) == context:
+            # The arguments may select no test of the later contexts.
+            status, lines = ansible_test(run, *options, may_warn="WARNING: All targets skipped.")
+            if status and last_unit_report(run) == context:
+                run.fail(f"ansible-test {' '.join(options)} (exit status {status})", lines)
+    read_junit(run, "python*-units.xml")
+    return result
+
+
 def units(run: SuiteRun, arguments: list[str]) -> int:
     """The unit tests."""
-    status, _lines = ansible_test(run, "units", "--python", PYTHON, "--requirements", *arguments)
-    read_junit(run, "python*-units.xml")
-    return status
+    return unit_tests(run, "--python", PYTHON, *arguments)
 
 
 def target(run: SuiteRun, arguments: list[str]) -> int:
@@ -156,10 +184,7 @@ def target(run: SuiteRun, arguments: list[str]) -> int:
     # The tests of modules use the sandbox, which needs Python 3.10.
     folders = ["module_utils"] if version == "3.9" else ["module_utils", "modules"]
     paths = [f"tests/unit/plugins/{folder}/" for folder in folders]
-    tested, _lines = ansible_test(
-        run, "units", *controller, "--target-python", f"venv/{version}", "--requirements", *paths
-    )
-    read_junit(run, "python*-units.xml")
+    tested = unit_tests(run, *controller, "--target-python", f"venv/{version}", *paths)
     return compiled or tested
 
 
@@ -194,7 +219,7 @@ def target_output(name: str, lines: list[str]) -> list[str]:
 
 def rotation(run: SuiteRun, arguments: list[str]) -> int:
     """Rotations of a key, each disturbed at a step."""
-    report = run.workspace.collection / "tests" / "output" / "junit" / "rotation.xml"
+    report = junit_folder(run) / "rotation.xml"
     options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
     status, _lines = run.execute("pytest", *options, "tests/rotation", *arguments)
     read_junit(run, report.name)

@@ -27,6 +27,8 @@ from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CO
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
+# Only the role uses these. They have tests of their own.
+ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 CONNECTION = connection_argument_spec()
 ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
 each_module = pytest.mark.parametrize("name", MODULES)
@@ -153,6 +155,7 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     "path",
     [
         "modules/test_invalid_options.py",
+        "modules/test_main.py",
         "modules/test_main_errors.py",
         "security/test_secrets.py",
         "security/test_tls.py",
@@ -160,9 +163,14 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
 )
 def test_tests_of_every_module_have_every_module(path: str) -> None:
     text = (ROOT / "tests" / "unit" / "plugins" / path).read_text(encoding="utf-8")
-    # Those of the rotation, which only its role uses, have tests of their own.
-    expected = set(MODULES) - {"api_key_deployment", "api_key_rotation"}
-    assert expected - set(re.findall(r"^ +\((\w+), \{", text, re.MULTILINE)) == set()
+    assert set(MODULES) - ROTATION_MODULES - set(re.findall(r"^ +\((\w+), \{", text, re.MULTILINE)) == set()
+
+
+def test_playbook_of_the_search_for_secrets_has_every_module() -> None:
+    tasks = (ROOT / "tests/integration/targets/secrets/files/project/all.yml").read_text(encoding="utf-8")
+    assert (
+        set(MODULES) - ROTATION_MODULES - set(re.findall(r"^ +clouddb\.control\.(\w+):", tasks, re.MULTILINE)) == set()
+    )
 
 
 def test_api_key_is_no_log() -> None:

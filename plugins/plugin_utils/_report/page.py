@@ -166,7 +166,7 @@ def _key(key: Mapping[str, Any]) -> Row:
         "from": truncated(key["last_used_from_addr"] or NO_VALUE, MAX_NAME_LENGTH),
         "marks": [
             text
-            for field, text in (("never_used", "never used"), ("stale", "unused"), ("duplicate_name", "duplicate name"))
+            for field, text in (("never_used", "never used"), ("stale", "idle"), ("duplicate_name", "duplicate name"))
             if key[field]
         ],
     }

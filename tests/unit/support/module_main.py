@@ -9,12 +9,15 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 from unittest import mock
 
 import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.common import warnings
+
+from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 
 try:
     from ansible.module_utils import _internal
@@ -62,7 +65,10 @@ class HasMain(Protocol):
 
 
 def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False, diff: bool = False) -> Outcome:
-    """Call the module's main() with these options and capture what it prints."""
+    """Call the module's main() with these options and capture what it prints.
+
+    Whatever error a test causes, the fields of its C(failure) have to be documented.
+    """
     args = {**options, "_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
     output = io.StringIO()
     # Ansible collects warnings for the whole process, not for a task.
@@ -78,4 +84,7 @@ def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False,
         exit_ = stack.enter_context(pytest.raises(SystemExit))
         module.main()
     printed = output.getvalue()
-    return Outcome(int(exit_.value.code or 0), json.loads(printed.strip().splitlines()[-1]), printed)
+    result = json.loads(printed.strip().splitlines()[-1])
+    if isinstance(module, ModuleType):
+        assert undocumented_fields(module, {"failure": result.get("failure")}) == []
+    return Outcome(int(exit_.value.code or 0), result, printed)

@@ -192,6 +192,7 @@ def row_of(status: int) -> Row:
     return row._replace(message=f"returned {status}", status=status)
 
 
+# The heading of each column of the page, by field of Row.
 COLUMNS = {
     "present": "``api_key``, POST",
     "absent": "``api_key``, DELETE",

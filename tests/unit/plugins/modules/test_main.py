@@ -10,7 +10,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module
@@ -18,12 +17,14 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
     api_key_policy,
+    api_request,
     operation_info,
     operation_wait,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.return_values import return_values, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
@@ -31,6 +32,7 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
     (api_key_policy, {}),
+    (api_request, {"path": "projects"}),
     (project_info, {}),
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
@@ -57,12 +59,10 @@ def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
 
 
 def assert_documented(module: ModuleType, outcome: Outcome, when: str) -> None:
-    """The result has the fields that RETURN documents for this case, and otherwise only the fields of every task."""
-    common = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations"}
-    documented = yaml.safe_load(module.RETURN)
-    expected = {field for field, described in documented.items() if when in described["returned"]}
+    """The result has the fields that RETURN documents for this case, and on all levels no field that it does not document."""
+    expected = {field for field, described in return_values(module).items() if when in described["returned"]}
     assert expected <= set(outcome.result)
-    assert set(outcome.result) - common <= set(documented)
+    assert undocumented_fields(module, outcome.result) == []
 
 
 @of_every_module

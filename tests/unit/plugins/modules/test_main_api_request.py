@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
@@ -26,12 +27,10 @@ def seed() -> dict[str, Any]:
 
 
 def run(sandbox: Sandbox, check_mode: bool = False, **options: Any) -> Outcome:
-    return run_main(
-        api_request,
-        {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "path": BRANCHES, **options},
-        check_mode,
-        diff=True,
-    )
+    connection = {"base_url": sandbox.base_url, "api_key": sandbox.api_key}
+    outcome = run_main(api_request, {**connection, "path": BRANCHES, **options}, check_mode, diff=True)
+    assert undocumented_fields(api_request, outcome.result) == []
+    return outcome
 
 
 def test_creates_once_and_reports_the_difference(sandbox: Sandbox) -> None:

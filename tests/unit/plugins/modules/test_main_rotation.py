@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 HOSTS = ("web1", "web2")
@@ -33,6 +34,7 @@ class Rotation:
         path = {"dest": str(self.folder / host), "record": str(self.folder / f".{host}.rotation")}
         common = {"base_url": self.sandbox.base_url, "run": self.run, "consumer": host, "step": step, **path}
         outcome = run_main(api_key_deployment, {**common, **self.key, **options})
+        assert undocumented_fields(api_key_deployment, outcome.result) == []
         self.outcomes.append(outcome)
         return outcome
 
@@ -45,6 +47,7 @@ class Rotation:
             api_key_rotation,
             {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},
         )
+        assert undocumented_fields(api_key_rotation, outcome.result) == []
         self.outcomes.append(outcome)
         return outcome
 

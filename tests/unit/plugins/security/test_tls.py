@@ -149,15 +149,7 @@ def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Author
         (operation_info, {}),
         (operation_wait, {"project_id": "shop"}),
     ],
-    ids=[
-        "api_key",
-        "api_key_info",
-        "api_key_policy",
-        "api_request",
-        "project_info",
-        "operation_info",
-        "operation_wait",
-    ],
+    ids=lambda value: getattr(value, "__name__", "").rpartition(".")[2] or None,
 )
 def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]

@@ -1,0 +1,54 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares the result of a module with the return values that it documents, on all levels."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+# What a task of any module can return.
+COMMON = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations", "diff"}
+# Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service.
+NOT_COMPARED = {"by_status", "by_action", "keys", "older_keys", "object", "body", "query"}
+
+
+def return_values(module: ModuleType) -> dict[str, Any]:
+    """The return values that the module documents, by name."""
+    documented: dict[str, Any] = yaml.safe_load(module.RETURN)
+    return documented
+
+
+def undocumented_fields(module: ModuleType, result: dict[str, Any]) -> list[str]:
+    """The fields of the result that the module does not document, such as C(api_keys.note)."""
+    own = {name: value for name, value in result.items() if name not in COMMON}
+    return _undocumented(own, return_values(module))
+
+
+def _undocumented(value: Any, documented: dict[str, Any]) -> list[str]:
+    paths = []
+    for name, field in value.items():
+        if name not in documented:
+            paths.append(name)
+        elif name not in NOT_COMPARED and documented[name].get("type") != "raw":
+            items = field if isinstance(field, list) else [field]
+            nested = [_undocumented(item, _fields_of(documented[name])) for item in items if isinstance(item, dict)]
+            paths += [f"{name}.{path}" for each in nested for path in each]
+    return sorted(set(paths))
+
+
+def _fields_of(described: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a return value: those in C(contains), or those that its sample has and its description names."""
+    if "contains" in described:
+        return dict(described["contains"])
+    named = re.findall(r"C\((\w+)\)", str(described.get("description")))
+    sample = described.get("sample")
+    items = sample if isinstance(sample, list) else [sample]
+    return {
+        **{name: {} for name in named},
+        **{name: {"sample": value} for item in items if isinstance(item, dict) for name, value in item.items()},
+    }
