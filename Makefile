@@ -56,7 +56,7 @@ format: $(READY) ## Format the Python code and apply ruff's fixes
 coverage: $(READY) ## Measure the line and branch coverage of plugins/ by the unit tests
 	@$(CHECK) $@
 
-test-soak: $(READY) ## Run the integration tests including the parts that take minutes; ARGS=api_key selects targets
+test-soak: $(READY) ## Run the integration tests including the parts that take minutes and the less frequent variants; ARGS=api_key selects targets
 	@$(CHECK) soak -- $(ARGS)
 
 test-rotation: $(READY) ## Disturb rotations of a key at each step; ARGS="--cells 600" disturbs more, 0 all, for hours

@@ -7,6 +7,7 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 output=$OUTPUT_DIR/quickstart
+soak=$(grep -s '^soak: true$' ../../integration_config.yml || true)
 
 mkdir "$TMPDIR/a folder"
 cd "$TMPDIR/a folder"
@@ -23,9 +24,11 @@ test "$(grep -c -e "clouddb.control.sandbox :" -e "^included:" -e "^skipping:" "
 # After the last task comes only the recap.
 test "$(grep "^TASK" "$output" | tail -n 1 | cut -d "]" -f 1)" = "TASK [Next, do this"
 
-# No host has this address: it is for documentation.
-ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 | tee "$output" && exit 1
-grep -q '"msg": "The sandbox did not start[.] Fix this problem, then run the quickstart again: [A-Za-z]' "$output"
+if [ "$soak" ]; then
+    # No host has this address: it is for documentation.
+    ansible-playbook clouddb.control.quickstart --extra-vars sandbox_host=192.0.2.1 | tee "$output" && exit 1
+    grep -q '"msg": "The sandbox did not start[.] Fix this problem, then run the quickstart again: [A-Za-z]' "$output"
+fi
 
 rm ansible.cfg ../collections
 rmdir "$TMPDIR/a folder"

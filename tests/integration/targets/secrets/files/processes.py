@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 INTERVAL = 0.05  # seconds
+
+
+def processes() -> set[str]:
+    """The ids of all processes."""
+    return {name for name in os.listdir("/proc") if name.isdigit()}
 
 
 @contextmanager
@@ -19,13 +24,22 @@ def recorded_command_lines() -> Iterator[set[bytes]]:
     recorded: set[bytes] = set()
     ended = threading.Event()
 
+    def read(process: str) -> None:
+        with suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as file:
+            recorded.add(file.read().replace(b"\0", b" "))
+
     def record() -> None:
         while not ended.wait(INTERVAL):
-            for folder in Path("/proc").iterdir():
-                if folder.name.isdigit():
-                    with suppress(OSError):
-                        recorded.add((folder / "cmdline").read_bytes().replace(b"\0", b" "))
+            current = processes()
+            # The ids of ended processes may be used again.
+            older.intersection_update(current)
+            for process in current - older:
+                read(process)
 
+    # Processes that run already keep their command line, and most of a machine's do, so they are read only once.
+    older = processes()
+    for process in older:
+        read(process)
     recorder = threading.Thread(target=record)
     recorder.start()
     try:
