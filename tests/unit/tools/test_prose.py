@@ -64,8 +64,8 @@ JINJA = """\
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "lines"),
+@in_one_test(
+    "name, text, lines",
     [
         ("guide.md", f"{MARKDOWN}An answer\n", [1, 7]),
         ("guide.rst", f"{RST}An answer\n", [3, 14]),
@@ -84,7 +84,7 @@ def test_terms_in_another_sense_are_allowed(text: str) -> None:
     assert list(avoided_words(text)) == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "source",
     [
         "def get_answer(): ...",
