@@ -141,8 +141,8 @@ class DrippingBodyUntilClose(DrippingBody):
     header = b"Connection: close"
 
 
-@pytest.mark.parametrize("service_class", [DrippingHeaders, DrippingBody, DrippingBodyUntilClose])
-@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+@in_one_test("service_class", [DrippingHeaders, DrippingBody, DrippingBodyUntilClose])
+@in_one_test("tls", [False, True])
 def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool, service_class: type[DrippingService]) -> None:
     with scripted_service(tls=tls, service_class=service_class) as service:
         client = scripted(service, validate_certs=False, api_timeout=0.1, api_retries=0).client
