@@ -64,7 +64,8 @@ test-rotation: $(READY) ## Disturb rotations of a key at each step; ARGS="--cell
 
 test-properties: $(READY) ## Run the property and crash tests with many more examples, for an hour; ARGS=tests/unit/properties selects tests
 	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
-		$(or $(ARGS),tests/unit/properties tests/unit/sandbox tests/unit/plugins/faults/test_killed.py)
+		$(or $(ARGS),tests/unit/properties tests/unit/sandbox \
+			tests/unit/plugins/faults/test_killed.py tests/unit/plugins/faults/test_error_matrix.py)
 
 test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours; ARGS="_http/client _keys" selects files
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)

@@ -23,6 +23,7 @@ from ansible_collections.clouddb.control.plugins.doc_fragments import connection
 from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, TARGET_PYTHON
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
@@ -133,7 +134,7 @@ def test_every_module_has_the_connection_options(name: str) -> None:
     assert {option: spec.get(option) for option in CONNECTION} == {**CONNECTION, **own}
 
 
-@pytest.mark.parametrize("part", ["DOCUMENTATION", "PLUGIN"])
+@in_one_test("part", ["DOCUMENTATION", "PLUGIN"])
 def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     documented = yaml.safe_load(getattr(connection_fragment.ModuleDocFragment, part))["options"]
     assert list(documented) == list(CONNECTION)
@@ -151,7 +152,7 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "path",
     [
         "modules/test_invalid_options.py",
@@ -226,7 +227,7 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
+@in_one_test("path", ["README.md", "CONTRIBUTING.md"])
 def test_documents_name_the_tested_versions(path: str) -> None:
     ansible, python = (
         f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON)
@@ -242,14 +243,14 @@ def test_supported_versions_lists_the_tested_versions() -> None:
     assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
+@in_one_test("path", ["README.md", "docs/site/index.rst"])
 def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
     ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)
     expected = f"supports ansible-core {ansible} and later on the controller, and Python {python} and later where the modules run."
     assert expected in words(path)
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
+@in_one_test("path", ["README.md", "CONTRIBUTING.md"])
 def test_documents_name_the_pythons_of_make(path: str) -> None:
     makefile = words("Makefile")
     oldest, newest = map(int, re.findall(r"\(3, (\d+)\)", makefile))
@@ -285,7 +286,7 @@ def test_site_lists_every_guide() -> None:
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "path",
     sorted(
         str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)
@@ -314,9 +315,7 @@ def test_links_to_sections_resolve() -> None:
     assert [(str(path), anchor) for path, target, anchor in links if anchor not in anchors(target)] == []
 
 
-@pytest.mark.parametrize(
-    "pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"]
-)
+@in_one_test("pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"])
 def test_links_to_the_repository_resolve(pattern: str) -> None:
     files = f"{read_yaml('galaxy.yml')['repository']}/blob/main/"
     links = {
@@ -368,7 +367,7 @@ def test_badges_of_the_readme_are_true() -> None:
     assert text.count("![") == 4
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "path",
     [
         "README.md",
@@ -484,14 +483,14 @@ def test_every_part_of_module_utils_has_a_layer() -> None:
     assert set(ALLOWED) == MODULE_UTILS
 
 
-@pytest.mark.parametrize("part", sorted(ALLOWED))
+@in_one_test("part", sorted(ALLOWED))
 def test_imports_point_down(part: str) -> None:
     for path in files_of(part):
         assert parts_of(path) <= ALLOWED[part], path
         assert parts_of(path, "plugin_utils") == set(), path
 
 
-@pytest.mark.parametrize("part", sorted(set(ALLOWED) - {"_module"}))
+@in_one_test("part", sorted(set(ALLOWED) - {"_module"}))
 def test_only_module_py_imports_ansible(part: str) -> None:
     assert {path: found for path in files_of(part) if (found := foreign(path, "ansible"))} == {}
 

@@ -14,6 +14,7 @@ from ansible_collections.clouddb.control.tests.benchmark.simulated_wait import (
     PollIntervals,
     simulate,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def approximately(lag: float, requests: int) -> Outcome:
@@ -34,7 +35,7 @@ def test_growing_intervals_stop_growing_at_the_longest() -> None:
     assert simulate(9.0, PollIntervals(1, 2, 3)) == approximately(9.4 + LATENCY - 9.0, 5)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "others",
     [
         PollIntervals(0.1, 1.75, 5),
@@ -43,7 +44,6 @@ def test_growing_intervals_stop_growing_at_the_longest() -> None:
         PollIntervals(2, 1, 2),
         PollIntervals(5, 1, 5),
     ],
-    ids=str,
 )
 def test_no_other_intervals_have_less_lag_with_as_few_requests(others: PollIntervals) -> None:
     durations = [0.1 * 300 ** (position / 59) for position in range(60)]

@@ -22,9 +22,12 @@ import pytest
 import requests
 from hypothesis import settings
 
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
 SERVER = Path(background.__file__).parent
 # Number of crashes during writes; it grows with the number of hypothesis examples.
 CRASHES = max(2, settings().max_examples // 25)
+COMMANDS = ("create", "start", "stop", "remove")
 # Actions of operations that the platform may have started.
 PLATFORM_ACTIONS = ("start_compute", "suspend_compute", "check_availability")
 
@@ -259,18 +262,18 @@ MARKERS = {
 class TestFolder:
     """Only a folder with the marker is started, stopped and removed."""
 
-    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
     @pytest.mark.parametrize("marker", MARKERS.values(), ids=MARKERS)
-    def test_folder_without_the_marker_is_refused(self, folder, capsys, marker, command):
+    def test_folder_without_the_marker_is_refused(self, folder, capsys, marker):
         marker(folder)
         before = contents(folder.path)
-        assert background.main([command, str(folder.path)]) == 1
-        error = capsys.readouterr().err
-        assert "has the files of a sandbox, but not the valid file .clouddb-sandbox" in error
-        assert "It is not running. Remove the folder by hand" in error
-        assert contents(folder.path) == before
+        for command in COMMANDS:
+            assert background.main([command, str(folder.path)]) == 1, command
+            error = capsys.readouterr().err
+            assert "has the files of a sandbox, but not the valid file .clouddb-sandbox" in error
+            assert "It is not running. Remove the folder by hand" in error
+            assert contents(folder.path) == before, command
 
-    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
+    @in_one_test("command", COMMANDS)
     def test_folder_with_other_files_only_is_refused(self, tmp_path, capsys, command):
         (tmp_path / "notes.txt").touch()
         assert background.main([command, str(tmp_path)]) == 1
@@ -287,13 +290,13 @@ class TestFolder:
         assert ("belongs to uid 65534" if name == "folder" else "do not belong to a sandbox") in capsys.readouterr().err
         assert folder.marker.exists()
 
-    @pytest.mark.parametrize("command", ["create", "start", "stop", "remove"])
-    def test_symbolic_link_is_refused(self, tmp_path, capsys, command):
+    def test_symbolic_link_is_refused(self, tmp_path, capsys):
         background.create(background.Folder(tmp_path / "sandbox"))
         (tmp_path / "link").symlink_to("sandbox")
-        assert background.main([command, str(tmp_path / "link")]) == 1
-        assert "is a symbolic link or a file" in capsys.readouterr().err
-        assert contents(tmp_path) == ["link", "sandbox", "sandbox/.clouddb-sandbox"]
+        for command in COMMANDS:
+            assert background.main([command, str(tmp_path / "link")]) == 1, command
+            assert "is a symbolic link or a file" in capsys.readouterr().err
+            assert contents(tmp_path) == ["link", "sandbox", "sandbox/.clouddb-sandbox"], command
 
     @pytest.mark.parametrize("place", ["home", "above", "root"])
     def test_home_is_refused(self, tmp_path, capsys, monkeypatch, place):
@@ -357,7 +360,7 @@ class TestFolder:
             assert contents(folder.path) == left
         assert folder.is_marked()
 
-    @pytest.mark.parametrize("command", ["create", "stop", "remove", "start"])
+    @in_one_test("command", COMMANDS)
     def test_folder_that_cannot_be_read_is_reported(self, tmp_path, capsys, monkeypatch, command):
         monkeypatch.setattr(background.Path, "lstat", failing(errno.EACCES))
         assert background.main([command, str(tmp_path)]) == 1

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
 PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 
@@ -168,8 +170,8 @@ def test_changes_of_databases_and_roles_start_apply_config(service, method, path
     assert "endpoint_id" not in operation
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
+@in_one_test(
+    "method, path, body",
     [
         *WRITES,
         ("GET", "{branch}", None),

@@ -236,6 +236,12 @@ class TestApiKeys:
         assert service.request("DELETE", "api_keys/4711").status_code == 404
         assert service.request("DELETE", "api_keys/x").status_code == 400
 
+    def test_key_ids_that_the_database_cannot_store_get_400(self, service):
+        for key_id in (2**63, -(2**63) - 1, 10**30):
+            assert service.request("DELETE", f"api_keys/{key_id}").status_code == 400, key_id
+        for key_id in (2**63 - 1, -1):
+            assert service.request("DELETE", f"api_keys/{key_id}").status_code == 404, key_id
+
     def test_a_key_can_revoke_itself(self, service):
         """api.md: "takes effect immediately": the response to the revocation is the last one that the key gets."""
         created = service.create_key()

@@ -9,7 +9,7 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 PACKAGE = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files" / "clouddb_sandbox"
 # Lowest first.
@@ -56,7 +56,7 @@ def test_every_file_has_a_layer():
     assert imports_by_name().keys() == RANKS.keys()
 
 
-@pytest.mark.parametrize("name", sorted(RANKS))
+@in_one_test("name", sorted(RANKS))
 def test_imports_point_down(name):
     imports = imports_by_name()[name]
     assert imports <= RANKS.keys()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from clouddb_sandbox import lifecycle, platform_activity
 from clouddb_sandbox.clock import SECOND
 
@@ -14,8 +15,8 @@ PROJECT = "wispy-lake-12345678"
 RECOVERY = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4, "failed"), (5, "finished")]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "status", "since", "failures"),
+@in_one_test(
+    "seconds, status, since, failures",
     [
         (-1, "scheduling", 0, 0),
         (0, "scheduling", 0, 0),
@@ -39,13 +40,13 @@ def test_completion_time_is_none_without_a_terminal_status():
     assert lifecycle.completion_time([(0, "failed"), (1, "cancelling")], 10) is None
 
 
-@pytest.mark.parametrize("status", lifecycle.STATUSES)
+@in_one_test("status", lifecycle.STATUSES)
 def test_timeline_to_reaches_the_status(status):
     timeline = lifecycle.check_timeline(lifecycle.timeline_to(status, 8))
     assert lifecycle.state_at(timeline, 0, 8 * SECOND).status == status
 
 
-@pytest.mark.parametrize("action", lifecycle.ACTIONS)
+@in_one_test("action", lifecycle.ACTIONS)
 def test_default_timelines_finish_within_5_seconds(action):
     timeline = lifecycle.check_timeline(lifecycle.DEFAULT_TIMELINES[action])
     offset, status = timeline[-1]
@@ -53,8 +54,8 @@ def test_default_timelines_finish_within_5_seconds(action):
     assert 0.1 <= offset <= 5
 
 
-@pytest.mark.parametrize(
-    ("timeline", "message"),
+@in_one_test(
+    "timeline, message",
     [
         ([], "must be 0"),
         ([(1, "running")], "must be 0"),

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from clouddb_sandbox import clock
 from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.store import Store
@@ -188,8 +189,8 @@ class TestGenerated:
         assert ids(serve(seed)) == first
 
 
-@pytest.mark.parametrize(
-    ("seed", "message"),
+@in_one_test(
+    "seed, message",
     [
         ([], "seed: "),
         ("text", "seed: "),

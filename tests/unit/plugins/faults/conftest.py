@@ -33,6 +33,12 @@ def time_for_the_last_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def is_soak(request: pytest.FixtureRequest) -> bool:
+    """Whether to test every case (--hypothesis-profile=soak), which takes long."""
+    return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
+
+
+@pytest.fixture
 def seed() -> dict[str, Any]:
     """The content of the account; test files override it."""
     return {}

@@ -24,12 +24,6 @@ SECRET_FILE_CODE = ("_atomic_file.py", "secret_file.py")
 STRIDE = 40
 
 
-@pytest.fixture
-def is_soak(request: pytest.FixtureRequest) -> bool:
-    """Whether to kill the task at every line (--hypothesis-profile=soak), which takes long."""
-    return bool(request.config.getoption("--hypothesis-profile", None) == "soak")
-
-
 class KeyTask:
     """A task of api_key with dest, the key's state on the service and the folder of dest."""
 

@@ -22,6 +22,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 account_report_page = PageFilterModule().filters()["account_report_page"]
 account_report = FilterModule().filters()["account_report"]
@@ -61,7 +62,7 @@ class TestKeys:
         keys = [key(1, "ci", ago(days=10))]
         assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
 
-    @pytest.mark.parametrize("malformed", [None, "", "soon", 5])
+    @in_one_test("malformed", [None, "", "soon", 5])
     def test_malformed_timestamps(self, malformed):
         (found,) = report(api_keys=[key(1, "ci", malformed, created_at=malformed)])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
@@ -87,7 +88,7 @@ class TestProjects:
         assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
         assert projects["unavailable_ids"] == ["p8", "p9"]
 
-    @pytest.mark.parametrize("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
+    @in_one_test("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
     def test_sums_are_json(self, malformed):
         facts = report(projects=[project(f"p{n}", cpu_used_sec=malformed) for n in range(20)])
         json.dumps(facts, allow_nan=False)
@@ -100,7 +101,7 @@ class TestProjects:
 
 
 class TestOperations:
-    @pytest.mark.parametrize(
+    @in_one_test(
         "status, label",
         [
             ("finished", "OK"),
@@ -142,7 +143,7 @@ class TestOperations:
         assert durations == {status: 2.5 if status in ("finished", "failed", "error") else None for status in of_status}
         assert found["by_action"][0]["timed"] == 3
 
-    @pytest.mark.parametrize("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
+    @in_one_test("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
     def test_malformed_updated_at(self, updated_at, seconds):
         (found,) = report(operations=[operation(1, updated_at=updated_at)])["operations"]["list"]
         assert found["duration_seconds"] == seconds
@@ -164,7 +165,7 @@ class TestOperations:
             None,
         )
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "values, percent, expected",
         [([], 95, None), ([7], 95, 7), ([2, 1], 50, 1), ([3, 1, 2], 50, 2), ([1, 2, 3, 4], 100, 4), ([4, 5], 0, 4)],
     )
@@ -202,7 +203,7 @@ class TestPrevious:
         first, second = self.again(api_keys=[key(1, "ci", ago(minutes=-29))])
         assert second == first
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "change",
         [
             {"minutes": 24 * 60},
@@ -219,13 +220,11 @@ class TestPrevious:
         assert second["generated_at"] > first["generated_at"]
         assert second["fingerprint"] != first["fingerprint"]
 
-    @pytest.mark.parametrize(
-        "previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"]
-    )
+    @in_one_test("previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"])
     def test_invalid_previous_report_is_ignored(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "generated_at",
         [
             "0001-01-01T00:00:00Z",
@@ -245,17 +244,17 @@ class TestPrevious:
 
 
 class TestInvalidInput:
-    @pytest.mark.parametrize("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
+    @in_one_test("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
     def test_account(self, source):
         with pytest.raises(AnsibleFilterError, match="api_keys, projects and operations"):
             account_report(source, now=stamp(NOW))
 
-    @pytest.mark.parametrize("options", [{"days": 0}, {"stale_days": -1}])
+    @in_one_test("options", [{"days": 0}, {"stale_days": -1}])
     def test_days(self, options):
         with pytest.raises(AnsibleFilterError, match="1 or more"):
             report(**options)
 
-    @pytest.mark.parametrize("now", ["today", "2026-13-01"])
+    @in_one_test("now", ["today", "2026-13-01"])
     def test_now(self, now):
         with pytest.raises(AnsibleFilterError):
             account_report(account(), now=now)
@@ -264,7 +263,7 @@ class TestInvalidInput:
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
 
-    @pytest.mark.parametrize("created_at", [None, "then"])
+    @in_one_test("created_at", [None, "then"])
     def test_operation(self, created_at):
         with pytest.raises(AnsibleFilterError):
             report(operations=[operation(1, created_at=created_at)])

@@ -28,6 +28,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 account_report_page = FilterModule().filters()["account_report_page"]
 WEEK = Window(NOW - timedelta(days=7), NOW)
@@ -42,7 +43,7 @@ def facts_of(operations):
 
 
 class TestTexts:
-    @pytest.mark.parametrize(
+    @in_one_test(
         "seconds, text",
         [
             (None, "–"),
@@ -60,7 +61,7 @@ class TestTexts:
     def test_duration(self, seconds, text):
         assert report_text.duration_text(seconds) == text
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "days, text",
         [
             (None, "–"),
@@ -75,7 +76,7 @@ class TestTexts:
     def test_days(self, days, text):
         assert report_text.days_text(days) == text
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "number, text", [(None, "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (True, "True"), ("many", "many")]
     )
     def test_number(self, number, text):
@@ -140,7 +141,7 @@ class TestTables:
         assert [row["name"] for row in found["api_keys"]["rows"]] == ["b", "a"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
-    @pytest.mark.parametrize(
+    @in_one_test(
         "number, unfolded, folded, omitted", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
     )
     def test_long_tables_are_folded_and_truncated(self, number, unfolded, folded, omitted):
@@ -216,9 +217,7 @@ class TestTimelines:
         (mark,) = self.bars(operation(1, seconds=0.001))
         assert float(mark["width"][:-1]) > 0.5
 
-    @pytest.mark.parametrize(
-        "status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"]
-    )
+    @in_one_test("status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"])
     def test_unfinished_operations_end_now(self, status):
         (mark,) = self.bars(operation(1, status, age=timedelta(days=3.5)))
         assert (float(mark["x"][:-1]) + float(mark["width"][:-1]) > 99.9) == (
@@ -249,9 +248,7 @@ class TestTimelines:
         assert len(lane["bars"]) == 24
         assert lane["count"] == "200 operations"
 
-    @pytest.mark.parametrize(
-        "days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)]
-    )
+    @in_one_test("days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)])
     def test_ticks(self, days, first, number):
         found = ticks(Window(NOW - timedelta(days=days), NOW))
         assert (found[0]["text"], len(found)) == (first, number)
@@ -264,7 +261,7 @@ class TestTimelines:
 
 
 class TestInvalidInput:
-    @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, "facts"])
+    @in_one_test("facts", [None, {}, [], {"format": 1}, "facts"])
     def test_invalid_facts(self, facts):
         with pytest.raises(AnsibleFilterError, match="must be the result of the filter account_report"):
             account_report_page(facts)

@@ -17,6 +17,7 @@ from jsonschema import Draft7Validator
 from ansible_collections.clouddb.control.plugins.filter import api_key_policy_junit, api_key_policy_sarif
 from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import KINDS
 from ansible_collections.clouddb.control.plugins.plugin_utils._policy import kinds
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 junit = api_key_policy_junit.FilterModule().filters()["api_key_policy_junit"]
 sarif = api_key_policy_sarif.FilterModule().filters()["api_key_policy_sarif"]
@@ -155,7 +156,7 @@ def test_the_schema_refuses_other_logs() -> None:
 # Both
 
 
-@pytest.mark.parametrize("kind, key_id", [("unknown", 7), ("missing", None)])
+@in_one_test("kind, key_id", [("unknown", 7), ("missing", None)])
 def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
     hostile = finding(kind, key_id, HOSTILE)
     [case] = suites(junit(result(hostile)))[f"api_key_policy.{kind}"]
@@ -165,8 +166,8 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
         assert "<b>&\"'\\x00\\x1b[31m" in text
 
 
-@pytest.mark.parametrize("convert", [junit, sarif])
-@pytest.mark.parametrize(
+@in_one_test("convert", [junit, sarif])
+@in_one_test(
     "value", [None, [], {}, "text", {"findings": [{}], "checked": ["idle"]}, {"findings": 5, "checked": ["idle"]}]
 )
 def test_invalid_input_is_an_error(convert: Any, value: Any) -> None:

@@ -21,6 +21,7 @@ from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
 
 from ansible_collections.clouddb.control.plugins.inventory.projects import host_names
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
@@ -223,8 +224,8 @@ def test_verify_file(tmp_path: Path) -> None:
         assert plugin.verify_file(str(tmp_path / name)) is valid
 
 
-@pytest.mark.parametrize(
-    ("projects", "names"),
+@in_one_test(
+    "projects, names",
     [
         ([("a", "x"), ("b", "y")], ["x", "y"]),
         ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
@@ -239,21 +240,6 @@ def test_verify_file(tmp_path: Path) -> None:
         ([("a", "Ünï"), ("b", "U\u0308ni\u0308"), ("c", "x\n")], ["_n_", "U_ni_", "x_"]),
         ([("a", "Shop"), ("b", "shop")], ["Shop-a", "shop-b"]),
         ([("a", "x" * 5000), ("b", "x" * 4000)], ["x" * 100 + "-a", "x" * 100 + "-b"]),
-    ],
-    ids=[
-        "unique",
-        "duplicate",
-        "empty",
-        "name with id exists",
-        "id exists too",
-        "characters",
-        "reserved",
-        "no letter",
-        "path or option",
-        "file of variables",
-        "Unicode",
-        "case",
-        "long",
     ],
 )
 def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
@@ -299,7 +285,7 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path) -
     assert inventory.hosts["p-1"].vars["region_id"] == "r"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "body",
     [
         {"projects": [{"id": "{{ x }}"}]},
@@ -310,7 +296,6 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path) -
         {"projects": [], "unavailable_project_ids": ["../x"]},
         {"projects": [{"id": "p", "x": float("nan")}]},
     ],
-    ids=["template as id", "list as id", "boolean as id", "no Unicode", "reserved field", "unavailable id", "NaN"],
 )
 def test_a_response_that_ansible_could_not_pass_on_is_an_error(tmp_path: Path, body: Any) -> None:
     with (

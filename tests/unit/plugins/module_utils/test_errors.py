@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     InvalidOption,
@@ -20,6 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     Unauthorized,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
 
@@ -30,7 +29,7 @@ def status_error(
     return error_class("failed", **REQUEST, status=status, error_body=error_body or {})
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "error, failure",
     [
         (ClouddbError("failed"), {"kind": "error"}),
@@ -46,7 +45,6 @@ def status_error(
             {"kind": "http_status", **REQUEST, "status": 500, "message": "oh", "code": "X", "request_id": "theirs"},
         ),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dict[str, Any]) -> None:
     assert error.as_result() == {"msg": "failed", "failure": failure}
@@ -99,15 +97,15 @@ REJECTED = {
 REFUSED = {423, 429, 503}
 
 
-@pytest.mark.parametrize("status", [101, *range(300, 600), 600, 999])
+@in_one_test("status", [101, *range(300, 600), 600, 999])
 def test_status_sets_transient_and_may_have_acted(status: int) -> None:
     error = status_error(status)
     assert error.may_have_acted is (status not in REJECTED | REFUSED)
     assert error.transient is (status in REFUSED | {500, 502, 504})
 
 
-@pytest.mark.parametrize("sent", [True, False])
-@pytest.mark.parametrize("transient", [True, False])
+@in_one_test("sent", [True, False])
+@in_one_test("transient", [True, False])
 def test_unreachable_may_have_acted_if_the_request_was_sent(sent: bool, transient: bool) -> None:
     error = ServiceUnreachable("failed", **REQUEST, sent=sent, transient=transient)
     assert (error.may_have_acted, error.transient) == (sent, transient)
@@ -118,7 +116,7 @@ def test_unexpected_response_may_have_acted() -> None:
     assert (error.may_have_acted, error.transient) == (True, False)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "error_class",
     [
         InvalidOption,

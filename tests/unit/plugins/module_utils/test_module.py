@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import (
     connection_argument_spec,
     run_module,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
@@ -65,7 +66,7 @@ def raising(error: ClouddbError) -> Run:
     return run
 
 
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@in_one_test("check_mode", [False, True])
 def test_run_receives_params_client_and_check_mode(check_mode: bool) -> None:
     passed: list[Any] = []
 
@@ -112,7 +113,7 @@ def test_warnings_are_reported() -> None:
     assert "a warning" in str(result["warnings"])
 
 
-@pytest.mark.parametrize("diff", [False, True], ids=["without diff", "diff"])
+@in_one_test("diff", [False, True])
 def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
     result = outcome_of(
         lambda params, client, check_mode: {"diff": {"before": {}, "after": {"a": 1}}}, diff=diff
@@ -159,7 +160,7 @@ def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[st
     assert outcome.result["msg"].startswith(f"{named}: must not ")
 
 
-@pytest.mark.parametrize("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}], ids=str)
+@in_one_test("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}])
 def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[str, Any]) -> None:
     module = module_with(lambda params, client, check_mode: {"changed": False})
     assert not run_main(module, {**OPTIONS, **options}).failed
@@ -172,10 +173,8 @@ def test_invalid_module_option_fails_like_a_connection_option() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "api_key", ["secret-0123456789", " secret-0123456789\n"], ids=["as it is", "with white space around it"]
-)
-@pytest.mark.parametrize("fails", [False, True], ids=["result", "error"])
+@in_one_test("api_key", ["secret-0123456789", " secret-0123456789\n"])
+@in_one_test("fails", [False, True])
 def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> None:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
         echo = {"echo": [f"Bearer {client.connection.api_key}"]}
@@ -223,7 +222,7 @@ def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyP
     ]
 
 
-@pytest.mark.parametrize("option", ["base_url", "api_key"])
+@in_one_test("option", ["base_url", "api_key"])
 def test_missing_connection_option_is_named(option: str) -> None:
     result = outcome_of(never, **without(option))
     assert result.failed

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -21,7 +22,7 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
     return str(error.value)
 
 
-@pytest.mark.parametrize("value", [None, 1, 2, 10**400], ids=["None", "smallest", "next", "huge"])
+@in_one_test("value", [None, 1, 2, 10**400])
 def test_integer_accepts_values_from_the_minimum(value: int | None) -> None:
     assert options.integer({"it": value}, "it", 1) == value
 
@@ -33,7 +34,7 @@ def test_missing_option_is_none() -> None:
     assert options.moment({}, "it") is None
 
 
-@pytest.mark.parametrize("value", [0, -1])
+@in_one_test("value", [0, -1])
 def test_integer_refuses_values_below_the_minimum(value: int) -> None:
     assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}."
 
@@ -44,12 +45,12 @@ def test_integer_refuses_values_out_of_range() -> None:
     assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0."
 
 
-@pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
+@in_one_test("value", [0, 0.0, 0.25, 300, 31_536_000])
 def test_seconds_accepts_up_to_a_year(value: float) -> None:
     assert options.seconds({"it": value}, "it") == value
 
 
-@pytest.mark.parametrize("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
+@in_one_test("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
 def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
     assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}."
 
@@ -62,8 +63,8 @@ def test_seconds_refuses_zero_unless_allowed() -> None:
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
-@pytest.mark.parametrize(
-    ("value", "number"),
+@in_one_test(
+    "value, number",
     [
         (0, 0),
         (0.25, 0.25),
@@ -80,7 +81,7 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
     assert options.duration({"it": value}, "it") == number
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         -0.1,
@@ -100,7 +101,6 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
         [300],
         {},
     ],
-    ids=lambda value: repr(value)[:20],
 )
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
     expected = f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'."
@@ -117,26 +117,25 @@ def test_duration_has_a_maximum() -> None:
     assert "from 0 to 3153600000, or" in refused(options.duration, "36501d", largest=options.MAX_AGE)
 
 
-@pytest.mark.parametrize("value", ["a", " a ", ["a", "b"], []], ids=str)
+@in_one_test("value", ["a", " a ", ["a", "b"], []])
 def test_not_blank_accepts_text_and_lists(value: Any) -> None:
     assert options.not_blank({"it": value}, "it") == value
 
 
-@pytest.mark.parametrize("value", ["", " ", "\t\n", ["a", ""], [" "]], ids=repr)
-@pytest.mark.parametrize("check", [options.not_blank, options.identifier])
+@in_one_test("value", ["", " ", "\t\n", ["a", ""], [" "]])
+@in_one_test("check", [options.not_blank, options.identifier])
 def test_not_blank_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
     assert "must not be empty" in refused(check, value)
 
 
-@pytest.mark.parametrize("value", ["a", ["a", "wispy-lake-12345678"], ["br_1.5"], []], ids=str)
+@in_one_test("value", ["a", ["a", "wispy-lake-12345678"], ["br_1.5"], []])
 def test_identifier_accepts_ids(value: Any) -> None:
     assert options.identifier({"it": value}, "it") == value
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value, quoted",
     [("..", "'..'"), (["a", "b/c"], "'b/c'"), (" a", "' a'"), ("\x1b[31m", r"'\x1b[31m'"), ("\ud800", r"'\ud800'")],
-    ids=["two dots", "in a list", "space", "escape sequence", "no Unicode"],
 )
 def test_identifier_refuses_other_text(value: Any, quoted: str) -> None:
     assert refused(options.identifier, value) == (
@@ -151,7 +150,7 @@ def test_moment_accepts_timestamps_and_ages() -> None:
     assert options.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         "",
@@ -183,13 +182,13 @@ def test_moment_accepts_an_age_of_zero() -> None:
 KNOWN = {"failed", "finished", "running"}
 
 
-@pytest.mark.parametrize("values", [None, [], ["failed"], ["running", "finished"]], ids=str)
+@in_one_test("values", [None, [], ["failed"], ["running", "finished"]])
 def test_known_values_cause_no_warning(values: list[str] | None) -> None:
     assert options.unknown_values({"it": values}, "it", KNOWN) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "rest"),
+@in_one_test(
+    "value, rest",
     [
         ("faild", "Did you mean failed? Known values are failed, finished, running."),
         ("FINISHED", "Did you mean finished? Known values are failed, finished, running."),

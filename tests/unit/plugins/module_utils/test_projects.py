@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     checked_query,
     list_projects,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
@@ -43,7 +44,7 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
     assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "filters, matching",
     [
         (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
@@ -55,17 +56,6 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
         (Filters(name="Shop"), []),
         (Filters(name="sho"), []),
         (Filters(project_id=""), []),
-    ],
-    ids=[
-        "none",
-        "id",
-        "name",
-        "region",
-        "name and region",
-        "contradiction",
-        "other case",
-        "part of a name",
-        "empty id",
     ],
 )
 def test_filters_are_exact_and_combined_with_and(serve: Serve, filters: Filters, matching: list[str]) -> None:
@@ -85,12 +75,12 @@ def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     ]
 
 
-@pytest.mark.parametrize("ids", [None, []], ids=["null", "empty"])
+@in_one_test("ids", [None, []])
 def test_complete_list_does_not_warn(serve: Serve, ids: Any) -> None:
     assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
 
 
-@pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7], ids=["string", "object", "number"])
+@in_one_test("ids", ["lost-1", {"lost-1": 1}, 7])
 def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="unavailable_project_ids"):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
@@ -101,7 +91,7 @@ def test_failed_page_fails_the_list(serve: Serve) -> None:
         list_projects(serve(page("projects", [SHOP], "1"), reply({}, 403)).client)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "query, sent",
     [
         (None, []),
@@ -110,7 +100,6 @@ def test_failed_page_fails_the_list(serve: Serve) -> None:
         ({"number": 7, "deleted": True, "locked": False}, [("number", "7"), ("deleted", "true"), ("locked", "false")]),
         ({"tag": ["a", "b", 3]}, [("tag", "a"), ("tag", "b"), ("tag", "3")]),
     ],
-    ids=["none", "empty", "strings", "numbers and booleans", "lists"],
 )
 def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[str, str]]) -> None:
     served = serve(page("projects", []))
@@ -118,7 +107,7 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
     assert served.requests[0].query == sent
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "query, message",
     [
         ({"limit": 5}, "Use page_size instead"),
@@ -127,7 +116,6 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
         ({"tag": None}, "the value of tag must be a string, a number"),
         ({"tag": ["a", None]}, "the value of tag must be a string, a number"),
     ],
-    ids=["limit", "cursor", "dictionary", "null", "null in a list"],
 )
 def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message) as error:
@@ -135,7 +123,7 @@ def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:
     assert error.value.details == {"option": "query"}
 
 
-@pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
+@in_one_test("option", ["project_id", "name", "region_id"])
 def test_blank_and_non_string_filters_raise(option: str) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_filters({option: " "})
@@ -152,7 +140,7 @@ def test_booleans_are_lower_case() -> None:
     assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
 
 
-@pytest.mark.parametrize("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129], ids=repr)
+@in_one_test("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129])
 def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
     with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
         list_projects(serve(page("projects", [{"id": project_id}])).client)
@@ -160,7 +148,7 @@ def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ["p", project_id]})).client)
 
 
-@pytest.mark.parametrize("project_id", [None, 5, True, ["p"], {}], ids=repr)
+@in_one_test("project_id", [None, 5, True, ["p"], {}])
 def test_unavailable_id_of_another_type_raises(serve: Serve, project_id: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="an id was expected, not "):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": [project_id]})).client)

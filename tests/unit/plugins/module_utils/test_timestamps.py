@@ -11,11 +11,12 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 UTC = timezone.utc
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, moment",
     [
         ("2026-11-21T08:00:00Z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
@@ -46,8 +47,8 @@ def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
     assert read.tzinfo is timezone.utc
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
+@in_one_test("seed", range(20))
+@in_one_test("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
 def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
     chance = random.Random(seed)
     offset = timezone(timedelta(minutes=chance.randrange(-14 * 60, 14 * 60)))
@@ -56,7 +57,7 @@ def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
     assert parse_timestamp(text) == datetime.fromisoformat(text)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "",
@@ -89,7 +90,7 @@ def test_parse_timestamp_refuses_other_text(text: str) -> None:
         parse_timestamp(text)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, age",
     [
         ("90s", timedelta(seconds=90)),
@@ -113,7 +114,7 @@ def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> 
     assert parse_age(text) == age
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         *(
@@ -135,7 +136,6 @@ def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> 
         *("nan", "inf", float("nan"), float("inf"), 10**400, "9" * 400, "9" * 400 + "s", "1000000000d"),
         *(True, None, [5], {}, b"5"),
     ],
-    ids=lambda value: repr(value)[:20],
 )
 def test_parse_age_returns_none_for_anything_else(value: object) -> None:
     assert parse_age(value) is None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,14 +16,15 @@ from ansible_collections.clouddb.control.plugins.module_utils._untrusted import 
     is_id,
     without_templates,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
+@in_one_test("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
 def test_ids(value: str) -> None:
     assert is_id(value)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         "",
@@ -46,13 +46,12 @@ def test_ids(value: str) -> None:
         ["a"],
         {},
     ],
-    ids=ascii,
 )
 def test_other_values_are_no_ids(value: Any) -> None:
     assert not is_id(value)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, shown",
     [
         ("create_branch → finished · é", "create_branch → finished · é"),
@@ -62,7 +61,6 @@ def test_other_values_are_no_ids(value: Any) -> None:
         ("\ud800", r"\ud800"),
         (["\x1b"], r"['\x1b']"),
     ],
-    ids=ascii,
 )
 def test_displayable(text: object, shown: str) -> None:
     assert displayable(text) == shown

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
@@ -438,7 +439,7 @@ SURPLUS = {
 }
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
+@in_one_test("check_mode", [False, True])
 def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> None:
     account = Account()
     oldest = account.add("ok-a")

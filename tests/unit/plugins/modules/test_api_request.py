@@ -13,6 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -506,8 +507,8 @@ def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client
 BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "list": "projects"}}
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
-@pytest.mark.parametrize("all_pages", [False, True])
+@in_one_test("check_mode", [False, True])
+@in_one_test("all_pages", [False, True])
 def test_reads_the_path_of_the_object_that_was_found(
     sandbox: Sandbox, client: Client, check_mode: bool, all_pages: bool
 ) -> None:
@@ -525,8 +526,8 @@ def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Cli
     assert "will fail" in checked["warnings"][0]
 
 
-@pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
-@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": ""}}])
+@in_one_test("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
+@in_one_test("find", [None, {"list": "roles", "match": {"name": ""}}])
 def test_an_object_that_check_mode_did_not_create_is_not_read(
     sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
 ) -> None:
@@ -536,7 +537,7 @@ def test_an_object_that_check_mode_did_not_create_is_not_read(
     assert sandbox.sent() == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "options",
     [
         {"query": {"branch_id": None}},

@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
@@ -37,9 +38,7 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_wait, {"project_id": "p"}),
 ]
 INFO_MODULES = (api_key_info, project_info, operation_info)
-of_every_module = pytest.mark.parametrize(
-    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
-)
+of_every_module = in_one_test("module, options", MODULES)
 
 FINITE = "must be a number of seconds from 0 to 31536000"
 ABOVE_0 = "must be a number of seconds greater than 0 and up to 31536000"
@@ -64,8 +63,8 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @of_every_module
-@pytest.mark.parametrize(
-    ("option", "value", "part"),
+@in_one_test(
+    "option, value, part",
     [
         ("base_url", "", "environment variable CLOUDDB_BASE_URL"),
         ("base_url", "control.example.com/api/v2", "the scheme must be https"),
@@ -86,7 +85,6 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         ("api_timeout", 1e12, ABOVE_0),
         ("api_retries", -1, "must be from 0 to 100, not -1"),
     ],
-    ids=str,
 )
 def test_invalid_connection_option_is_named(
     module: ModuleType, options: dict[str, Any], option: str, value: Any, part: str
@@ -100,8 +98,8 @@ def test_invalid_connection_option_is_named(
     assert key == " \n" or key not in str(outcome.result)
 
 
-@pytest.mark.parametrize(
-    ("module", "options", "option", "part"),
+@in_one_test(
+    "module, options, option, part",
     [
         (api_key, {"name": ""}, "name", NOT_EMPTY),
         (api_key, {"name": " \t"}, "name", NOT_EMPTY),
@@ -207,9 +205,8 @@ def test_invalid_connection_option_is_named(
         (operation_wait, {"project_id": "p", "workers": 0}, "workers", WORKERS),
         (operation_wait, {"project_id": "p", "workers": 33}, "workers", WORKERS),
     ],
-    ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@in_one_test("check_mode", [False, True])
 def test_invalid_value_is_named(
     module: ModuleType, options: dict[str, Any], option: str, part: str, check_mode: bool
 ) -> None:
@@ -264,14 +261,7 @@ NULLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("module", "options", "option", "is_null"),
-    NULLS,
-    ids=[
-        f"{module.__name__.rpartition('.')[2]}-{option}-{'null' if null else 'item'}"
-        for module, _options, option, null in NULLS
-    ],
-)
+@in_one_test("module, options, option, is_null", NULLS)
 def test_null_is_named(module: ModuleType, options: dict[str, Any], option: str, is_null: bool) -> None:
     given = {**VALID, **options, **FURTHER_OPTIONS.get(option, {}), option: options[option]}
     outcome = run_main(module, {name: value for name, value in given.items() if value is not OMITTED})
@@ -296,7 +286,7 @@ def test_null_of_an_optional_connection_option_is_an_omitted_one(
     assert not run_main(module, {**VALID, **options, "ca_path": None, **file_options}).failed
 
 
-@pytest.mark.parametrize(("module", "options"), [(operation_wait, {}), (api_request, {"path": "projects"})])
+@in_one_test("module, options", [(operation_wait, {}), (api_request, {"path": "projects"})])
 def test_message_about_an_unsupported_option_omits_internal_options(
     module: ModuleType, options: dict[str, Any]
 ) -> None:
@@ -306,8 +296,8 @@ def test_message_about_an_unsupported_option_omits_internal_options(
     assert "_stop_when" not in message
 
 
-@pytest.mark.parametrize(
-    ("module", "options", "parts"),
+@in_one_test(
+    "module, options, parts",
     [
         (api_key, {}, ["state is present", "name"]),
         (api_key, {"state": "absent"}, ["state is absent", "name, id"]),
@@ -344,7 +334,6 @@ def test_message_about_an_unsupported_option_omits_internal_options(
         (operation_wait, {"operations": [], "operation_id": ["a"]}, ["operation_id", "project_id"]),
         (operation_wait, {"operations": ["a-word"]}, ["operations", "dict"]),
     ],
-    ids=lambda value: value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else str(value)[:60],
 )
 def test_conflicting_options_are_named(module: ModuleType, options: dict[str, Any], parts: list[str]) -> None:
     outcome = run_main(module, {**VALID, **options})
@@ -359,7 +348,7 @@ def test_null_in_a_list_of_dictionaries_is_named() -> None:
 
 
 @of_every_module
-@pytest.mark.parametrize("missing", ["base_url", "api_key"])
+@in_one_test("missing", ["base_url", "api_key"])
 def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
     outcome = run_main(module, {**{name: value for name, value in VALID.items() if name != missing}, **options})
     assert outcome.failure == {"kind": "invalid_option", "option": missing}

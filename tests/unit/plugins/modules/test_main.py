@@ -23,6 +23,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import return_values, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -37,9 +38,7 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
 ]
-of_every_module = pytest.mark.parametrize(
-    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
-)
+of_every_module = in_one_test("module, options", MODULES)
 
 pytestmark = pytest.mark.usefixtures("no_delays")
 
@@ -65,7 +64,7 @@ def assert_documented(module: ModuleType, outcome: Outcome, when: str) -> None:
     assert undocumented_fields(module, outcome.result) == []
 
 
-@of_every_module
+@pytest.mark.parametrize(("module", "options"), MODULES)
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_success_returns_the_documented_fields(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool

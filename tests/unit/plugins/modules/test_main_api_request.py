@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -101,8 +102,8 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     assert exposed.printed.count(exposed.success["json"]["key"]) <= 2, "only in json and object"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@in_one_test(
+    "options, message",
     [
         ({"path": "https://elsewhere.example.com/x"}, "path: must be a path below base_url"),
         ({"path": "projects//branches"}, "path: 'projects//branches' has an empty segment"),
@@ -127,7 +128,6 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ({"lock_timeout": -1}, "lock_timeout: must be"),
         ({"interval": 0}, "interval: must be"),
     ],
-    ids=lambda value: str(value)[:60],
 )
 def test_invalid_options_are_named_and_nothing_is_sent(sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
     outcome = run(sandbox, **options)

@@ -22,6 +22,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
@@ -37,9 +38,7 @@ MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_request, {"path": "projects", "all_pages": True}),
     (operation_wait, {"project_id": SHOP, "timeout": 0}),
 ]
-of_every_module = pytest.mark.parametrize(
-    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
-)
+of_every_module = in_one_test("module, options", MODULES)
 
 # The fault of the sandbox, the kind of the failure, and a part of its message.
 FAILING: list[tuple[dict[str, Any], str, str]] = [

@@ -18,6 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import project_info
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = {"id": "wispy-lake-12345678", "name": "shop", "region_id": "aws-eu-central-1", "org_id": "org-a", "age": "3d"}
@@ -111,8 +112,8 @@ def test_transient_error_of_a_page_is_retried(sandbox: Sandbox, client: Client) 
     assert len(set(ids(task(client, page_size=50)))) == 120
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
+@in_one_test(
+    "options, expected",
     [
         ({"project_id": SHOP["id"]}, [SHOP]),
         ({"project_id": "wispy-lake"}, []),
@@ -123,7 +124,6 @@ def test_transient_error_of_a_page_is_retried(sandbox: Sandbox, client: Client) 
         ({"name": "shop", "region_id": "aws-eu-central-1"}, [SHOP]),
         ({"project_id": SHOP["id"], "name": "shop-blog"}, []),
     ],
-    ids=str,
 )
 def test_filters_are_exact_and_combined_with_and(
     client: Client, options: dict[str, Any], expected: list[dict[str, str]]
@@ -131,8 +131,8 @@ def test_filters_are_exact_and_combined_with_and(
     assert ids(task(client, **options)) == [project["id"] for project in expected]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
+@in_one_test(
+    "query, expected",
     [
         ({"org_id": "org-a"}, [SHOP_TWO, SHOP]),
         ({"search": "blog"}, [BLOG]),
@@ -162,8 +162,8 @@ def test_query_is_sent_encoded_with_each_page(sandbox: Sandbox, client: Client) 
         }
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
+@in_one_test(
+    "query, message",
     [
         ({"limit": 5}, "must not contain limit. Use page_size instead"),
         ({"cursor": "x"}, "must not contain cursor"),
@@ -171,7 +171,6 @@ def test_query_is_sent_encoded_with_each_page(sandbox: Sandbox, client: Client) 
         ({"search": {"a": 1}}, "the value of search must be a string, a number"),
         ({"search": ["a", None]}, "the value of search must be a string, a number"),
     ],
-    ids=str,
 )
 def test_invalid_query_fails_before_any_request(
     sandbox: Sandbox, client: Client, query: dict[str, Any], message: str
@@ -195,8 +194,8 @@ def test_projects_missing_from_the_list_are_named_in_a_warning(sandbox: Sandbox,
 CHECK = "Check the options, and whether the API key may access the project."
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@in_one_test(
+    "options, message",
     [
         ({"name": "shpo"}, f"There is no project with name 'shpo'. Did you mean name 'shop'? {CHECK}"),
         ({"name": "SHOP"}, f"There is no project with name 'SHOP'. Did you mean name 'shop' or 'shop-blog'? {CHECK}"),
@@ -226,9 +225,8 @@ CHECK = "Check the options, and whether the API key may access the project."
         ),
         ({"query": {"search": "nowhere"}}, f"There is no project with query search=nowhere. {CHECK}"),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@in_one_test("check_mode", [False, True])
 def test_required_project_that_is_missing_fails_with_similar_ones(
     client: Client, options: dict[str, Any], message: str, check_mode: bool
 ) -> None:
@@ -239,7 +237,7 @@ def test_required_project_that_is_missing_fails_with_similar_ones(
     assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
 
 
-@pytest.mark.parametrize("options", [{}, {"name": "shop"}, {"query": {"search": "blog"}}], ids=str)
+@in_one_test("options", [{}, {"name": "shop"}, {"query": {"search": "blog"}}])
 def test_required_changes_nothing_when_a_project_matches(client: Client, options: dict[str, Any]) -> None:
     assert task(client, **options, required=True) == task(client, **options)
 

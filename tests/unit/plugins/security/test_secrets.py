@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, reply
@@ -93,8 +94,8 @@ def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
     assert error.value.__context__ is None
 
 
-@pytest.mark.parametrize("encoding", sorted(encodings(SPECIAL_KEY)))
-@pytest.mark.parametrize("status", [400, 401, 503])
+@in_one_test("encoding", sorted(encodings(SPECIAL_KEY)))
+@in_one_test("status", [400, 401, 503])
 def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> None:
     served = serve(
         reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=SPECIAL_KEY, api_retries=0

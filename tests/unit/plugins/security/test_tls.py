@@ -22,6 +22,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, Authority
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
@@ -101,19 +102,16 @@ def test_untrusted_certificates_get_no_request(
     assert served.requests == []
 
 
-@pytest.mark.parametrize(
-    ("name", "valid", "part"),
+@in_one_test(
+    "name, valid, part",
     [
         ("127.0.0.2", (-DAY, DAY), "IP address mismatch"),
         ("control.example.com", (-DAY, DAY), "IP address mismatch"),
         ("127.0.0.1", (-YEAR, -DAY), "certificate has expired"),
         ("127.0.0.1", (DAY, YEAR), "certificate is not yet valid"),
     ],
-    ids=["another address", "a name", "expired", "not yet valid"],
 )
-@pytest.mark.parametrize(
-    "module, options", [(project_info, {}), (api_key, {"name": "deploy"})], ids=["reading", "creating"]
-)
+@in_one_test("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
 def test_invalid_certificates_of_a_trusted_authority_are_refused(
     serve: Serve,
     authority: Authority,
@@ -138,7 +136,7 @@ def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Author
     assert (outcome.failure["kind"], outcome.result["polls"]) == ("unreachable", 1)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "module, options",
     [
         (api_key, {"name": "x"}),
@@ -149,7 +147,6 @@ def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Author
         (operation_info, {}),
         (operation_wait, {"project_id": "shop"}),
     ],
-    ids=lambda value: getattr(value, "__name__", "").rpartition(".")[2] or None,
 )
 def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ansible_collections.clouddb.control.plugins.module_utils._api_request.compare import contains, fields_of
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
-    ("actual", "wanted"),
+@in_one_test(
+    "actual, wanted",
     [
         ("a", "a"),
         (17, 17),
@@ -36,8 +35,8 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
     assert contains(actual, wanted)
 
 
-@pytest.mark.parametrize(
-    ("actual", "wanted"),
+@in_one_test(
+    "actual, wanted",
     [
         ("a", "b"),
         ("A", "a"),
@@ -65,8 +64,8 @@ def test_what_is_wanted_is_not_there(actual: Any, wanted: Any) -> None:
     assert not contains(actual, wanted)
 
 
-@pytest.mark.parametrize(
-    ("body", "found", "fields"),
+@in_one_test(
+    "body, found, fields",
     [
         ({"branch": {"name": "x"}}, {}, {"name": "x"}),
         ({"branch": {"name": "x"}, "endpoints": []}, {}, {"name": "x", "endpoints": []}),

@@ -16,10 +16,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._api_request.path 
     project_of,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
-    ("text", "segments"),
+@in_one_test(
+    "text, segments",
     [
         ("projects", ("projects",)),
         ("/projects/p/branches", ("projects", "p", "branches")),
@@ -33,8 +34,8 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
     assert parse_path("path", text) == segments
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@in_one_test(
+    "text, problem",
     [
         ("https://elsewhere.example.com/projects", "must be a path below base_url"),
         ("file:///etc/passwd", "must be a path below base_url"),
@@ -61,7 +62,7 @@ def test_refuses_what_is_not_a_path(text: str, problem: str) -> None:
     assert error.value.details["option"] == "find.path"
 
 
-@pytest.mark.parametrize("text", ["projects//branches", "projects/None/branches", "projects/p/"])
+@in_one_test("text", ["projects//branches", "projects/None/branches", "projects/p/"])
 def test_accepts_missing_segments_in_check_mode(text: str) -> None:
     assert len(parse_path("path", text, allow_missing=True)) == 3
 
@@ -71,23 +72,19 @@ def test_the_list_of_an_object_has_the_path_without_the_placeholder() -> None:
     assert list_segments(("projects", "p", "branches")) == ("projects", "p", "branches")
 
 
-@pytest.mark.parametrize(
-    ("found", "filled"), [({"id": "br-1"}, "br-1"), ({"id": 7}, "7"), ({"id": "a/b", "name": "x"}, "a/b")]
-)
+@in_one_test("found, filled", [({"id": "br-1"}, "br-1"), ({"id": 7}, "7"), ({"id": "a/b", "name": "x"}, "a/b")])
 def test_fills_a_placeholder(found: dict[str, Any], filled: str) -> None:
     assert fill(("projects", "p", "{id}"), found) == ("projects", "p", filled)
 
 
-@pytest.mark.parametrize(
-    "found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}]
-)
+@in_one_test("found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}])
 def test_refuses_a_field_that_cannot_be_a_segment(found: dict[str, Any]) -> None:
     with pytest.raises(ClouddbError, match="no such field with a text"):
         fill(("projects", "{id}"), found)
 
 
-@pytest.mark.parametrize(
-    ("segments", "project_id"),
+@in_one_test(
+    "segments, project_id",
     [
         (("projects", "p-1"), "p-1"),
         (("projects", "p-1", "branches", "{id}"), "p-1"),

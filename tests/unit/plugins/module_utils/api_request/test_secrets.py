@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import MASK, masked, secret_texts
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 SECRET = "hunter2-hunter2"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         {"key": SECRET},
@@ -34,7 +33,6 @@ SECRET = "hunter2-hunter2"
         [{"key": SECRET}],
         {"key": 123456789},
     ],
-    ids=lambda value: json.dumps(value)[:40],
 )
 def test_every_secret_is_masked(value: Any) -> None:
     shown = json.dumps(masked(value, ["custom"]))
@@ -43,7 +41,7 @@ def test_every_secret_is_masked(value: Any) -> None:
     assert MASK in shown
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value",
     [
         None,
@@ -55,7 +53,6 @@ def test_every_secret_is_masked(value: Any) -> None:
         {"token_id": "tok-1", "secret_ids": ["a"], "token_id_short": "t"},
         {"time": "12:30@noon", "mail": "a@b.example.com"},
     ],
-    ids=str,
 )
 def test_the_rest_stays_as_it_is(value: Any) -> None:
     assert masked(value, []) == value

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
     encodings,
     is_sendable,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 API_KEY = "s3cret"
 
@@ -46,7 +47,7 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
     assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "given, used",
     [
         ("https://control.example.com/api/v2/", "https://control.example.com/api/v2"),
@@ -66,7 +67,7 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
     assert checked(base_url=given).base_url == used
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "base_url, part",
     [
         ("control.example.com/api/v2", "the scheme must be https"),
@@ -103,17 +104,15 @@ def test_invalid_base_url_is_refused(base_url: str, part: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "credentials",
-    [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"],
-    ids=["both", "user", "password", "no password", "colon", "at", "another host"],
+@in_one_test(
+    "credentials", [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"]
 )
 def test_credentials_in_base_url_are_refused_and_not_quoted(credentials: str) -> None:
     message = refused("base_url", base_url=f"https://{credentials}@control.example.com/api/v2")
     assert message == "base_url: must not contain a user or a password. Set the key in api_key."
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "host",
     ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"],
 )
@@ -121,7 +120,7 @@ def test_http_is_accepted_for_loopback_addresses(host: str) -> None:
     assert checked(base_url=f"http://{host}/api/v2").base_url == f"http://{host}/api/v2"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "host",
     [
         "control.example.com",
@@ -146,12 +145,12 @@ def test_allow_http_accepts_no_other_scheme() -> None:
     assert "the scheme must be https" in refused("base_url", base_url="ftp://127.0.0.1", allow_http=True)
 
 
-@pytest.mark.parametrize("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
+@in_one_test("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
 def test_white_space_around_the_key_is_stripped(around: str) -> None:
     assert checked(api_key=around).api_key == API_KEY
 
 
-@pytest.mark.parametrize("empty", ["", " ", "\n"])
+@in_one_test("empty", ["", " ", "\n"])
 def test_empty_key_is_refused(empty: str) -> None:
     assert refused("api_key", api_key=empty) == (
         "api_key: no value is given. "
@@ -159,7 +158,7 @@ def test_empty_key_is_refused(empty: str) -> None:
     )
 
 
-@pytest.mark.parametrize("empty", ["", " "])
+@in_one_test("empty", ["", " "])
 def test_empty_options_are_named_together(empty: str) -> None:
     assert refused("base_url, api_key", base_url=empty, api_key=empty) == (
         "base_url, api_key: no value is given. Set base_url and api_key, or the environment variables CLOUDDB_BASE_URL "
@@ -167,7 +166,7 @@ def test_empty_options_are_named_together(empty: str) -> None:
     )
 
 
-@pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
+@in_one_test("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
 def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
@@ -176,24 +175,24 @@ def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     assert not is_sendable(key)
 
 
-@pytest.mark.parametrize("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096], ids=lambda key: key[:20])
+@in_one_test("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096])
 def test_key_of_visible_ascii_is_accepted(key: str) -> None:
     assert is_sendable(key)
     assert checked(api_key=key).api_key == key
 
 
-@pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
+@in_one_test("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
 def test_invalid_api_timeout_is_refused(api_timeout: float) -> None:
     message = refused("api_timeout", api_timeout=api_timeout)
     assert message == f"api_timeout: must be a number of seconds greater than 0 and up to 31536000, not {api_timeout}."
 
 
-@pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])
+@in_one_test("api_timeout", [0.001, 30.0, 31_536_000.0])
 def test_api_timeout_up_to_a_year_is_accepted(api_timeout: float) -> None:
     assert checked(api_timeout=api_timeout).api_timeout == api_timeout
 
 
-@pytest.mark.parametrize("api_retries", [-1, -100, 101])
+@in_one_test("api_retries", [-1, -100, 101])
 def test_api_retries_out_of_range_is_refused(api_retries: int) -> None:
     assert refused("api_retries", api_retries=api_retries).startswith("api_retries: must be ")
 

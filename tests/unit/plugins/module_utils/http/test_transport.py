@@ -29,6 +29,7 @@ from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts imp
     time_out_when_received,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
     API_KEY,
     METHODS,
@@ -52,8 +53,8 @@ BROKEN = {
     "a chunk without a size": INVALID_CHUNK,
     "no http": NOT_HTTP,
 }
-each_broken = pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-idempotent = pytest.mark.parametrize("method", ["GET", "DELETE"])
+each_broken = in_one_test("broken", BROKEN.values())
+idempotent = in_one_test("method", ["GET", "DELETE"])
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def fails(served: Scripted, method: str) -> RequestFailed:
 
 
 @idempotent
-@pytest.mark.parametrize("status", [423, 429, 500, 502, 503, 504])
+@in_one_test("status", [423, 429, 500, 502, 503, 504])
 def test_get_and_delete_are_retried_after_a_transient_status(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status), reply({}, status), OK)
     response = METHODS[method](served.client)
@@ -103,14 +104,14 @@ def test_get_and_delete_are_retried_after_a_broken_response(serve: Serve, method
     assert (response.json, response.attempts, len(served.clock.pauses)) == ({"done": True}, 3, 2)
 
 
-@pytest.mark.parametrize("status", [423, 429, 503])
+@in_one_test("status", [423, 429, 503])
 def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
     served = serve(reply({}, status), OK)
     assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@in_one_test("status", [500, 502, 504])
 def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
     served = serve(reply({"message": "oh"}, status))
     error = fails(served, "POST")
@@ -128,7 +129,7 @@ def test_post_is_not_retried_after_a_broken_response(serve: Serve, broken: Reply
 
 
 @each_method
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
+@in_one_test("status", [400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
 def test_other_statuses_are_not_retried(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status))
     error = fails(served, method)
@@ -241,7 +242,7 @@ def test_a_response_that_is_too_large_is_rejected(serve: Serve, method: str, mon
 
 
 @each_method
-@pytest.mark.parametrize("retries", [0, 1, 3])
+@in_one_test("retries", [0, 1, 3])
 def test_api_retries_limits_the_attempts(serve: Serve, method: str, retries: int) -> None:
     served = serve(*[reply({"message": "later"}, 503)] * (retries + 1), api_retries=retries)
     error = fails(served, method)
@@ -304,8 +305,8 @@ def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: lis
     assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
 
 
-@pytest.mark.parametrize("status", [423, 429, 500, 503])
-@pytest.mark.parametrize(
+@in_one_test("status", [423, 429, 500, 503])
+@in_one_test(
     "retry_after, pause",
     [
         ("0", 0),
@@ -317,7 +318,6 @@ def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: lis
         ("Fri, 31 Dec 2100 23:59:59 GMT", 60),
         ("Sat, 01 Jan 2000 00:00:00 GMT", 0),
     ],
-    ids=["none", "seconds", "spaces", "maximum", "too long", "far too long", "future date", "past date"],
 )
 def test_retry_after_is_honored_and_clamped(serve: Serve, status: int, retry_after: str, pause: float) -> None:
     served = serve(reply({}, status, Retry_After=retry_after), OK)
@@ -384,14 +384,13 @@ def test_retry_after_is_honored_for_post(serve: Serve) -> None:
 # Bodies
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "raw",
     [
         b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"done\r\n8\r\n": true}\r\n0\r\n\r\n',
         b'HTTP/1.0 200 OK\r\n\r\n{"done": true}',
         b'HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Length: 14\r\n\r\n{"done": true}',
     ],
-    ids=["chunks", "until the connection is closed", "identity"],
 )
 def test_bodies_are_read_in_every_transfer_encoding(serve: Serve, raw: bytes) -> None:
     assert serve(Reply(raw)).client.get("projects").json == {"done": True}
@@ -403,14 +402,13 @@ def test_gzip_bodies_are_unpacked(serve: Serve) -> None:
     assert served.requests[0].headers["Accept-Encoding"] == "gzip"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "body, encoding, part",
     [
         (gzip.compress(b'{"done": true}')[:-9], "gzip", "the compressed body ends early"),
         (b'{"done": true}', "gzip", "incorrect header check"),
         (b'{"done": true}', "br", "the body is compressed with br, but only gzip was asked for"),
     ],
-    ids=["half", "not compressed", "another encoding"],
 )
 def test_a_body_that_cannot_be_unpacked_is_a_broken_response(
     serve: Serve, body: bytes, encoding: str, part: str
@@ -430,7 +428,7 @@ def test_a_small_body_that_unpacks_to_a_large_one_is_rejected(serve: Serve, monk
     assert (error.attempts, len(served.requests)) == (1, 1)
 
 
-@pytest.mark.parametrize("encoding", ["GZIP", " x-gzip "])
+@in_one_test("encoding", ["GZIP", " x-gzip "])
 def test_content_encoding_is_case_insensitive(encoding: str) -> None:
     assert body_file.unpacked(gzip.compress(b"x"), encoding) == b"x"
 

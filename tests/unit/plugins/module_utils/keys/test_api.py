@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     not_revoked,
     revoke_key,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
@@ -57,7 +58,7 @@ def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
     assert [found["id"] for found in keys_named(serve(response).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("positions", [(0, 1, 2, 3), (3, 2, 1, 0)])
+@in_one_test("positions", [(0, 1, 2, 3), (3, 2, 1, 0)])
 def test_key_that_is_listed_more_than_once_counts_once(serve: Serve, positions: tuple[int, ...]) -> None:
     """With its latest use."""
     items = [key(7), key(7) | {"last_used_at": SECOND}, key(7) | {"last_used_at": FIRST}, key(8)]
@@ -65,16 +66,14 @@ def test_key_that_is_listed_more_than_once_counts_once(serve: Serve, positions: 
     assert listed == [items[1], items[3]]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]], ids=str
-)
+@in_one_test("body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]])
 def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="GET /api_keys"):
         list_keys(serve(reply(body)).client)
 
 
-@pytest.mark.parametrize(
-    ("listed", "created", "earliest"),
+@in_one_test(
+    "listed, created, earliest",
     [
         ([key(7), key(8)], ours(7), 7),
         ([key(7), key(8)], ours(8), 7),
@@ -86,29 +85,17 @@ def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
         ([key(1), key(7)], ours(7), 7),
         ([key(2, name="ci"), key(7)], ours(7), 7),
     ],
-    ids=[
-        "same time, lower id",
-        "same time, higher id",
-        "later",
-        "earlier, not listed yet",
-        "no key listed yet",
-        "later, not listed yet",
-        "without creation time",
-        "older key ignored",
-        "other name ignored",
-    ],
 )
 def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, earliest: int) -> None:
     assert earliest_new_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == earliest
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "body",
     [
         *({"id": key_id, "key": "new"} for key_id in (0, -6, 5)),
         *({"id": 6, "key": secret} for secret in ("", "a b", " é", "one\ntwo", "new\n", "x" * 4097, API_KEY)),
     ],
-    ids=lambda body: f"{body['id']} {body['key'][:10]!r}",
 )
 def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: dict[str, Any]) -> None:
     served = serve(reply(body), reply([key(5, name="ci"), key(6)]))
@@ -138,7 +125,7 @@ def test_revoking_a_missing_key_returns_none(serve: Serve) -> None:
     assert revoke_key(serve(reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
-@pytest.mark.parametrize("lost", [reply({}, 500), HANG_UP], ids=["500", "hang up"])
+@in_one_test("lost", [reply({}, 500), HANG_UP])
 def test_404_after_an_attempt_that_may_have_acted_is_a_revocation(serve: Serve, lost: Reply) -> None:
     # A refusal in between changes nothing about it.
     served = serve(lost, reply({}, 503), reply({"message": "not found"}, 404))
@@ -149,7 +136,7 @@ def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve)
     assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "refusals, problem",
     [
         ([reply({}, 429)] * 2, "Key 7 may still be valid, because the service did not confirm the revocation."),
@@ -159,7 +146,6 @@ def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve)
             "after an attempt without a usable response, the service rejects that key.",
         ),
     ],
-    ids=["429", "401"],
 )
 def test_a_refused_retry_is_not_reported_as_a_refused_revocation(
     serve: Serve, refusals: list[Reply], problem: str
@@ -188,7 +174,7 @@ UNCONFIRMED = [
 ]
 
 
-@pytest.mark.parametrize("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED], ids=str)
+@in_one_test("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED])
 def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
@@ -199,7 +185,7 @@ def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve
     assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
 
 
-@pytest.mark.parametrize(("status", "valid"), [(200, True), (401, False)])
+@in_one_test("status, valid", [(200, True), (401, False)])
 def test_secret_is_checked_with_a_request_of_its_own(serve: Serve, status: int, valid: bool) -> None:
     served = serve(reply([], status))
     assert is_valid_secret(served.client.with_api_key("the-secret")) is valid

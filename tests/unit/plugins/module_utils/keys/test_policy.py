@@ -21,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.policy impor
     review,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -51,7 +52,7 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
 # Names
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "pattern, name, matches",
     [
         ("deploy", "deploy", True),
@@ -76,15 +77,13 @@ def test_names(pattern: str, name: str, matches: bool) -> None:
     assert (("unknown", 1) in kinds) is not matches
 
 
-@pytest.mark.parametrize("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
+@in_one_test("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
 def test_unclosed_bracket_stands_for_itself(name: str) -> None:
     assert found([key(1, "deploy")], allowed=[Allowed(name), Allowed("deploy")]) == [("missing", None)]
     assert found([key(1, name)], allowed=[Allowed(name)]) == []
 
 
-@pytest.mark.parametrize(
-    "pattern, name", [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b")]
-)
+@in_one_test("pattern, name", [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b")])
 def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
     assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
     assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
@@ -120,7 +119,7 @@ def test_missing_keys_are_those_with_an_exact_name() -> None:
 # Ages
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "policy, a_key, kinds",
     [
         ({"max_age": 10 * DAY}, key(1), []),
@@ -151,7 +150,7 @@ def test_messages_about_ages() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "seconds, text",
     [
         (0, "0 seconds"),
@@ -172,7 +171,7 @@ def test_periods(seconds: int, text: str) -> None:
 # Numbers
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "idle_hours, allowed, kinds",
     [
         ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
@@ -210,7 +209,7 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
 # Protection
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "a_key, reason",
     [
         (key(1), ""),
@@ -237,8 +236,8 @@ def test_protected_keys(a_key: dict[str, Any], reason: str) -> None:
     assert reason in protected.get(1, "")
 
 
-@pytest.mark.parametrize("field", ["created_at", "last_used_at"])
-@pytest.mark.parametrize("value", [None, "", "soon", 5, {}])
+@in_one_test("field", ["created_at", "last_used_at"])
+@in_one_test("value", [None, "", "soon", 5, {}])
 def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> None:
     """With the limit of 2, one of the known keys is surplus in any case if there are three, and none for sure if there are two."""
     unknown = key(9) | {field: value}
@@ -275,7 +274,7 @@ def test_findings_are_sorted_by_kind_and_name() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "policy, kinds",
     [
         (NO_LIMITS, {"never_used", "duplicate"}),
@@ -298,7 +297,7 @@ def test_entries() -> None:
     assert allowed_from(entries) == [Allowed("a", 2, "o", "r"), Allowed("b*")]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "entries, problem",
     [
         ([], "allowed: must not be empty. Omit the option to allow all names."),

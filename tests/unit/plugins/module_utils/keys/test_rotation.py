@@ -16,6 +16,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.record impor
 from ansible_collections.clouddb.control.plugins.module_utils._keys.revocation import RotationFailed
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 Keys = tuple[SimulatedAccount, list[int]]
@@ -370,13 +371,13 @@ def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
     assert list(account.keys) == [1, ids[-1], *others]
 
 
-@pytest.mark.parametrize("name", ["deploy", "{timestamp}", "a-{timestamp}-{timestamp}"])
+@in_one_test("name", ["deploy", "{timestamp}", "a-{timestamp}-{timestamp}"])
 def test_name_needs_the_placeholder_once(account: SimulatedAccount, name: str) -> None:
     with pytest.raises(InvalidOption, match="name: must contain {timestamp} exactly once"):
         run(account, "plan", *inspected(account, None), name=name)
 
 
-@pytest.mark.parametrize("max_age", ["", "soon", "-1", "1y", "1e9999"])
+@in_one_test("max_age", ["", "soon", "-1", "1y", "1e9999"])
 def test_invalid_maximum_age(account: SimulatedAccount, max_age: str) -> None:
     with pytest.raises(InvalidOption, match="max_age"):
         run(account, "plan", *inspected(account, None), max_age=max_age)

@@ -21,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file 
     require_readable_mode,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
 
 PREFIX = f".clouddb-{os.geteuid()}-"
@@ -134,13 +135,13 @@ def test_names_of_locks_and_temporary_files_are_refused(tmp_path: Path, name: st
         SecretFile(str(tmp_path / name), keep_attributes).check()
 
 
-@pytest.mark.parametrize("mode", [640, "0240", "66", 0o200])
+@in_one_test("mode", [640, "0240", "66", 0o200])
 def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> None:
     with pytest.raises(InvalidOption, match="^mode: "):
         require_readable_mode(mode)
 
 
-@pytest.mark.parametrize("mode", [None, "0640", "640", 0o400, "u=rw,g=r", "u-r"])
+@in_one_test("mode", [None, "0640", "640", 0o400, "u=rw,g=r", "u-r"])
 def test_other_given_modes_pass(mode: int | str | None) -> None:
     require_readable_mode(mode)
 

@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes im
     poll_operations,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
@@ -123,7 +124,7 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
     assert result.missing_ids == ["o2"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
+@in_one_test("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
 def test_state_after_an_operation_without_readable_created_at_is_readable(serve: Serve, fields: dict[str, Any]) -> None:
     seen = seen_operations(operation(1, "running"), operation(9))
     fetched = {"id": "o1", "status": "failed", **fields}
@@ -146,7 +147,7 @@ def test_missing_project_raises_not_found(serve: Serve) -> None:
         poll_operations(served.client, "p", SeenOperations(EPOCH), ())
 
 
-@pytest.mark.parametrize("created_at", [None, "yesterday"])
+@in_one_test("created_at", [None, "yesterday"])
 def test_operation_without_created_at_is_unexpected(serve: Serve, created_at: Any) -> None:
     served = serve(page("operations", [operation(1, created_at=created_at)]))
     with pytest.raises(UnexpectedResponse, match="created_at"):
@@ -165,7 +166,7 @@ def test_complete_returns_whether_anything_has_changed() -> None:
     assert not seen.complete(PollResult([], [], None))
 
 
-@pytest.mark.parametrize("before", [[], [operation(1, "running")]], ids=["new", "changed"])
+@in_one_test("before", [[], [operation(1, "running")]])
 def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
     result = PollResult([operation(1, "failed")], [], None)

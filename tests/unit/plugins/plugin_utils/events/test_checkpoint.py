@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint
 )
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 BASE_URL = "https://control.example.com/api/v2"
 
@@ -49,8 +50,8 @@ def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
     assert vars(loaded.projects["p"]) == vars(SeenOperations(EPOCH))
 
 
-@pytest.mark.parametrize("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
-@pytest.mark.parametrize("field", ["listed_at", "new_since", "forgotten_until", "created_at", "action"])
+@in_one_test("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
+@in_one_test("field", ["listed_at", "new_since", "forgotten_until", "created_at", "action"])
 def test_file_with_another_value_is_refused_or_usable(
     checkpoint: Checkpoint, tmp_path: Path, field: str, saved: Any
 ) -> None:

@@ -21,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import MAX_ATTEMPTS, Listing
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     CONNECTION,
     EventList,
@@ -63,7 +64,7 @@ def hide(account: SimulatedOperations, project: str, since: float, until: float)
     return mock.patch.object(SimulatedOperations, "_page", incomplete)
 
 
-@pytest.mark.parametrize("since", [75, 105])
+@in_one_test("since", [75, 105])
 def test_project_that_a_single_list_lacks_is_not_forgotten(since: float) -> None:
     account = account_with(3)
     start(account, "p1", 70.0, seconds=20.0)
@@ -73,7 +74,7 @@ def test_project_that_a_single_list_lacks_is_not_forgotten(since: float) -> None
     assert statuses(events) == ["finished"]
 
 
-@pytest.mark.parametrize("ends", [1.0, 300.0])
+@in_one_test("ends", [1.0, 300.0])
 def test_deleted_project_is_followed_until_its_operations_have_ended(ends: float) -> None:
     account = account_with(3)
     start(account, "p1", 70.0, seconds=ends)
@@ -94,7 +95,7 @@ def test_deleted_project_without_operations_is_forgotten() -> None:
     assert polls(account, "p1") <= 2 + 180 / 30
 
 
-@pytest.mark.parametrize("moment", range(30, 120, 10))
+@in_one_test("moment", range(30, 120, 10))
 def test_single_404_does_not_forget_a_listed_project(moment: int) -> None:
     account = account_with(3)
     start(account, "p1", 20.0)
@@ -230,16 +231,15 @@ def status_error(status: int) -> StatusError:
     return StatusError("It failed.", "GET", "/projects", 1, "request", status, {})
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "error",
     [
         *map(status_error, (408, 423, 429, 500, 502, 503)),
         ServiceUnreachable("It failed.", "GET", "/projects", 1, "request", sent=True, transient=True),
         UnexpectedResponse("It is HTML.", "GET", "/projects", 1, "request"),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("failing", range(6))
+@in_one_test("failing", range(6))
 def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) -> None:
     paged = PagedList({failing: error, failing + 1: error})
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
@@ -249,7 +249,7 @@ def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) ->
     assert paged.cursors[8:] == expected
 
 
-@pytest.mark.parametrize("status", [400, 403, 404, 410])
+@in_one_test("status", [400, 403, 404, 410])
 def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
     paged = PagedList({3: status_error(status)})
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
