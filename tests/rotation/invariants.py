@@ -76,8 +76,16 @@ def violations(
         found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
     # If the API host was lost when it had created a key, nobody can know that there is one.
     unknown = event.get("host") == "localhost" and after.newest not in after.accepted.values()
-    if not event["what"].startswith("killed") and not unknown and not without <= run.named():
-        found.append(f"no failure names {', '.join(sorted(without - run.named()))}, without the newest key")
+    # A run that has revoked nothing cannot know of an edit after it used the host's connection for the last time.
+    if (
+        event["what"] == "edited"
+        and set(before.active) <= set(after.active)
+        and not used_after_edit(run, event["host"])
+    ):
+        without = without - {event["host"]}
+    unnamed = without - run.named()
+    if not event["what"].startswith("killed") and not unknown and unnamed:
+        found.append(f"no failure names {', '.join(sorted(unnamed))}, without the newest key")
 
     if event["what"] == "undisturbed" and run.status:
         for created in set(after.active) - set(before.active):
@@ -133,6 +141,12 @@ def last_written(run: Run, before: State, after: State, event: dict[str, Any]) -
                 if not (event["what"] == "edited" and event["file"] == name and text == (event["content"] or "")):
                     written[name] = text
     return written
+
+
+def used_after_edit(run: Run, host: str) -> bool:
+    """Whether the run used the host's connection after the edit, or ended before the edit."""
+    edits = [number for number, line in enumerate(run.trace) if "event" in line]
+    return not edits or any(line.get("connected") == host for line in run.trace[edits[0] :])
 
 
 def seen_after_edit(run: Run, host: str, before: State) -> bool:
