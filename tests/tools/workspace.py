@@ -136,7 +136,12 @@ def terminate_all(number: int) -> None:
 def exit_on_signals() -> None:
     """On SIGHUP, SIGINT and SIGTERM, end the programs and exit, so that the workspaces are removed."""
 
+    signals = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
     def exit_on_signal(number: int, frame: types.FrameType | None) -> None:
+        # A second signal would run this function again, which would wait for a lock that the first call holds.
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
         interrupted.set()
         terminate_all(number)
         # ansible-test can hang while it handles SIGINT.
@@ -145,7 +150,7 @@ def exit_on_signals() -> None:
         kill.start()
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    for number in signals:
         signal.signal(number, exit_on_signal)
 
 
