@@ -128,6 +128,24 @@ def require_replaceable(target: str, unsafe_writes: bool = False) -> None:
         raise PermissionError(errno.EPERM, problem)
 
 
+def replaced_owner(target: str, unsafe_writes: bool = False) -> tuple[int, int] | None:
+    """The uid and the gid of the file that replace_target() would replace, which its successor is to have.
+
+    None if there is no such file, or if it would be overwritten in place. The target is a path as for require_replaceable().
+    Raises OSError.
+    """
+    if unsafe_writes and _is_mount_point(target):
+        return None
+    # There, anybody may have created the file to be given its new content.
+    if os.stat(os.path.dirname(target)).st_mode & stat.S_IWOTH:
+        return None
+    try:
+        status = os.lstat(target)
+    except FileNotFoundError:
+        return None
+    return status.st_uid, status.st_gid
+
+
 def _require_changeable(path: str, subject: str) -> None:
     """Raise PermissionError when an attribute of the file system forbids to replace this file, or files in this folder."""
     flags = 0

@@ -20,7 +20,7 @@ from ansible.module_utils.basic import (
 )
 from ansible.module_utils.common.parameters import remove_values
 
-from ._errors import ClouddbError, InvalidOption
+from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
@@ -57,10 +57,15 @@ class ControlModule(AnsibleModule):
         super().__init__(**arguments)
 
     def fail_json(self, msg: str, **result: Any) -> None:
-        """End the task as failed; an option that is null, which Ansible has its own words for, comes first."""
+        """End the task as failed; an option that is null, which Ansible has its own words for, comes first.
+
+        Raises SecretFileError for what Ansible says about the owner, the group or the mode of a file.
+        """
         if "failure" not in result:
             # Only what Ansible says about a file names its path.
-            result["failure"] = {"kind": "secret_file" if "path" in result else "invalid_option"}
+            if "path" in result:
+                raise _attributes_error(self.params["dest"], msg, result)
+            result["failure"] = {"kind": "invalid_option"}
             msg = without_internal_options(msg)
             try:
                 _refuse_null(self)
@@ -71,6 +76,13 @@ class ControlModule(AnsibleModule):
         super().fail_json(msg=msg, **result)
 
 
+def _attributes_error(dest: str, msg: str, result: Mapping[str, Any]) -> SecretFileError:
+    details = f": {result['details']}" if result.get("details") else ""
+    # The options are tried on a temporary file, which the user does not know.
+    problem = f"{msg}{details}".replace(str(result["path"]), dest)
+    return SecretFileError(f"dest: {sentence(problem)} Check owner, group, mode and attributes.")
+
+
 def without_internal_options(msg: str) -> str:
     """Ansible's message about an unsupported option, without the options that only the action plugins set."""
     start, listing, names = msg.partition("Supported parameters include: ")
@@ -78,7 +90,10 @@ def without_internal_options(msg: str) -> str:
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:
-    """Set owner, group and mode of the path as the options of C(dest) say, mode 0600 if there is none; whether that changed it."""
+    """Set owner, group and mode of the path as the options of C(dest) say, mode 0600 if there is none; whether that changed it.
+
+    Raises SecretFileError.
+    """
     params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
     if path != params["dest"]:
         # A temporary file with an attribute such as +i could not be renamed.

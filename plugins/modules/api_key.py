@@ -28,7 +28,8 @@ attributes:
     description: Can run in check mode and return what it would change.
     support: full
     details:
-      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null), and a symbolic O(mode) is not checked.
+      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null). Whether O(owner), O(group), O(attributes) and a
+        symbolic O(mode) can be set is not checked.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -61,6 +62,8 @@ options:
         available when the file is missing or empty, or when the service rejects its content with 401.
       - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
         request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
+      - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
+        The task fails before it creates a key.
       - A user who may only read the file and its directory can use a key that exists and is valid.
       - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
         task fails when the lock is not free within 300 seconds.
@@ -90,13 +93,15 @@ options:
       - A mode that the owner could not read the file with is refused before the key is created, for example V(640) without quotes.
   owner:
     description:
-      - Name of the user that owns O(dest).
+      - Name of the user that owns O(dest). If not set, an existing file keeps its owner, and a new one belongs to the user of the task.
+      - In a directory that everybody may write to, an existing file does not keep its owner and its group, because anybody could have created it.
+      - A task whose user can't give the new file the owner and the group of the old one fails before it creates a key.
   group:
     description:
-      - Name of the group that owns O(dest).
+      - Name of the group that owns O(dest). If not set, an existing file keeps its group.
   attributes:
     description:
-      - File system attributes of O(dest), in the format of C(lsattr).
+      - File system attributes of O(dest), in the format of C(lsattr). They are set last. If that fails, the result names the new key.
   unsafe_writes:
     description:
       - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container. If
@@ -195,9 +200,10 @@ failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
     - C(key_ids) lists the keys that the message is about.
-    - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(several_keys) when several keys have the
-      name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and V(orphaned_key) when keys may be active that
-      nobody has the secret of, or that should have been revoked. Other kinds are those of all modules.
+    - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(other_key) when O(dest) holds another key,
+      V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and
+      V(orphaned_key) when keys may be active that nobody has the secret of, or that should have been revoked. Other kinds are those of all
+      modules.
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
@@ -219,7 +225,7 @@ from typing import Any, Callable
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._keys.secret_file import SecretFile, require_readable_mode
+from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import integer, not_blank
 
@@ -240,8 +246,7 @@ def run(
         )
     if params["dest"]:
         require_readable_mode(params.get("mode"))
-    dest = SecretFile(params["dest"], set_attributes, params.get("unsafe_writes", False)) if params["dest"] else None
-    return present(client, params["name"], dest, params["regenerate"], check_mode)
+    return present(client, params["name"], dest_from(params, set_attributes), params["regenerate"], check_mode)
 
 
 def main() -> None:

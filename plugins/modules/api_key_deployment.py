@@ -104,13 +104,13 @@ options:
       - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
   owner:
     description:
-      - Name of the user that owns O(dest).
+      - Name of the user that owns O(dest). If not set, an existing file keeps its owner, as with M(clouddb.control.api_key).
   group:
     description:
-      - Name of the group that owns O(dest).
+      - Name of the group that owns O(dest). If not set, an existing file keeps its group.
   attributes:
     description:
-      - File system attributes of O(dest), in the format of C(lsattr).
+      - Not supported. An attribute such as C(+i) would keep a rollback from replacing the file.
   unsafe_writes:
     description:
       - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
@@ -246,7 +246,7 @@ from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
 from ..module_utils._keys.record import keys_from_json
-from ..module_utils._keys.secret_file import SecretFile
+from ..module_utils._keys.secret_file import SecretFile, dest_from
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 
@@ -257,11 +257,13 @@ def run(
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
     for option in ("consumer", "run", "dest", "record"):
         not_blank(params, option)
+    if params.get("attributes") is not None:
+        raise InvalidOption("attributes", "is not supported. Omit it.")
     dest, record, step = params["dest"], params["record"], params["step"]
     consumer = Consumer(
         params["consumer"],
         run_name(params["run"], check_mode),
-        SecretFile(dest, set_attributes, params.get("unsafe_writes", False)) if dest else None,
+        dest_from(params, set_attributes),
         SecretFile(record, lambda path: False, option="record") if record else None,
         check_mode,
     )

@@ -158,8 +158,13 @@ class Consumer(NamedTuple):
 
 
 def inspect(client: Client, consumer: Consumer) -> Evidence:
-    """What the consumer holds; changes nothing. Raises what a Consumer and a Client raise."""
+    """What the consumer holds, after a check that its files can be replaced; changes nothing.
+
+    Raises what a Consumer and a Client raise.
+    """
     with consumer.held():
+        for file in filter(None, (consumer.file, consumer.record)):
+            file.check_replaceable()
         return consumer.evidence(client, "inspect")
 
 

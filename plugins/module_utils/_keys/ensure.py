@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._errors import ClouddbError, RequestFailed, sentence
+from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
 from .._http.client import Client
 from .api import (
     CreatedKey,
@@ -36,6 +36,12 @@ class SecretUnavailable(ClouddbError):
     kind = "secret_unavailable"
 
 
+class OtherKey(ClouddbError):
+    """The file holds the secret of another key, which would be overwritten."""
+
+    kind = "other_key"
+
+
 class MultipleKeys(ClouddbError):
     """Several keys have the name of the one to revoke."""
 
@@ -46,7 +52,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
     """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
     C(regenerate) is C(never), C(if_lost) or C(always). Returns the result of the module api_key. Raises InvalidOption,
-    SecretUnavailable, OrphanedKey, SecretFileError and what Client raises.
+    SecretUnavailable, OtherKey, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
         return _present(client, name, None, regenerate, check_mode)
@@ -64,6 +70,8 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
         return _unchanged(existing, dest, check_mode)
     if dest:
         dest.check_replaceable()
+        if not existing:
+            _require_no_other_key(client, name, dest)
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in listed]
@@ -86,7 +94,7 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
         # With the new key, because this task may have authenticated with one of the old ones.
         result["revoked"] = revoke_all(client.with_api_key(created.secret), existing, result, created.id)
     if dest:
-        dest.set_attributes(dest.path)
+        _set_attributes(dest, result)
     return result
 
 
@@ -123,6 +131,25 @@ def _reason_unavailable(client: Client, dest: SecretFile) -> str | None:
     if not secret:
         return f"{dest.path} is empty."
     return None if is_valid_secret(client.with_api_key(secret)) else f"The service rejects the key in {dest.path}."
+
+
+def _require_no_other_key(client: Client, name: str, dest: SecretFile) -> None:
+    """Raise OtherKey when the file holds a valid key, which can only be one of another name."""
+    secret = dest.read()
+    if secret and is_valid_secret(client.with_api_key(secret)):
+        raise OtherKey(
+            f"{dest.option}: {dest.path} holds another key that the service accepts: no key is named '{name}'. Its secret "
+            f"would be lost. Set {dest.option} to another path, or remove the file first."
+        )
+
+
+def _set_attributes(dest: SecretFile, result: Result) -> None:
+    """Set what only the file itself can have, such as file system attributes. Raises SecretFileError with the result."""
+    try:
+        dest.set_attributes(dest.path)
+    except SecretFileError as error:
+        problem = f"{error} The new key {result['api_key']['id']} is in use, and its secret is in {dest.path}."
+        raise SecretFileError(problem, error.details, result) from error
 
 
 def _secret_unavailable(existing: Sequence[Key], reason: str) -> str:

@@ -9,11 +9,11 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
-from .._atomic_file import remove_temporary_files, require_replaceable, temporary_file
+from .._atomic_file import TemporaryFile, remove_temporary_files, replaced_owner, require_replaceable, temporary_file
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .._file_lock import exclusive_lock
@@ -39,12 +39,15 @@ class SecretFile(NamedTuple):
     """The path of the file, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
-    C(option) is the name of the option that holds the path, for messages.
+    C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
+    replaces. C(option) is the name of the option that holds the path, for messages.
     """
 
     path: str
     set_attributes: Callable[[str], bool]
     unsafe_writes: bool = False
+    has_owner: bool = False
+    has_group: bool = False
     option: str = "dest"
     clock: Clock = SYSTEM_CLOCK
 
@@ -92,11 +95,14 @@ class SecretFile(NamedTuple):
         self.check_folder()
         try:
             require_replaceable(self._target(), self.unsafe_writes)
+            replaced = replaced_owner(self._target(), self.unsafe_writes)
         except OSError as error:
             problem = (
                 f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or set another path."
             )
             raise SecretFileError(problem) from error
+        if replaced and not self.has_owner and os.geteuid() not in (0, replaced[0]):
+            raise self._foreign(*replaced)
 
     def read(self, private: bool = False) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
@@ -146,12 +152,9 @@ class SecretFile(NamedTuple):
             except OSError as error:
                 problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
                 raise SecretFileError(problem) from error
-            if attributes is None:
+            if attributes is None or not _restore_attributes(temporary, attributes):
+                self._keep_owner(temporary)
                 self.set_attributes(temporary.path)
-            else:
-                # By the descriptor: in the meantime, the path may lead to a file of somebody else.
-                os.fchown(temporary.file.fileno(), attributes.uid, attributes.gid)
-                os.fchmod(temporary.file.fileno(), attributes.mode)
             _require_readable(temporary.path)
 
             def write(secret: str) -> None:
@@ -174,7 +177,8 @@ class SecretFile(NamedTuple):
         """Set owner, group and mode of the existing file; returns whether that changed them. Raises like replacement()."""
         # They are set on a temporary file first, so that the file stays readable when they are refused.
         # Where none can be created, the file is not replaced either, and its attributes are mostly right.
-        with self.replacement() if self.may_create_files() else nullcontext():
+        probe = self._replace(has_owner=True, has_group=True)
+        with probe.replacement() if self.may_create_files() else nullcontext():
             changed = self.set_attributes(self.path)
         _require_readable(self._target())
         return changed
@@ -205,6 +209,26 @@ class SecretFile(NamedTuple):
                 remove_temporary_files(self._folder(), _temporary_prefix())
             yield
 
+    def _keep_owner(self, temporary: TemporaryFile) -> None:
+        """Give the new file the owner and the group of the one that it replaces, unless options say otherwise."""
+        replaced = replaced_owner(temporary.target, self.unsafe_writes)
+        if not replaced:
+            return
+        own = os.fstat(temporary.file.fileno())
+        uid = own.st_uid if self.has_owner else replaced[0]
+        gid = own.st_gid if self.has_group else replaced[1]
+        if (uid, gid) != (own.st_uid, own.st_gid):
+            try:
+                os.fchown(temporary.file.fileno(), uid, gid)
+            except OSError as error:
+                raise self._foreign(*replaced) from error
+
+    def _foreign(self, uid: int, gid: int) -> SecretFileError:
+        return SecretFileError(
+            f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
+            "replaces it. Set become, or set owner and group."
+        )
+
     def _too_large(self) -> str:
         return f"{self.path} has more than {MAX_SIZE} bytes, so it holds no secret. Set {self.option} to another path."
 
@@ -213,6 +237,30 @@ class SecretFile(NamedTuple):
 
     def _folder(self) -> str:
         return os.path.dirname(self._target())
+
+
+def dest_from(params: Mapping[str, Any], set_attributes: Callable[[str], bool]) -> SecretFile | None:
+    """The file of the option C(dest), with its owner, group and mode; None if the option is not set."""
+    if not params["dest"]:
+        return None
+    return SecretFile(
+        params["dest"],
+        set_attributes,
+        params.get("unsafe_writes", False),
+        params.get("owner") is not None,
+        params.get("group") is not None,
+    )
+
+
+def _restore_attributes(temporary: TemporaryFile, attributes: FileAttributes) -> bool:
+    """Set owner, group and mode; returns whether this user may."""
+    # By the descriptor: in the meantime, the path may lead to a file of somebody else.
+    try:
+        os.fchown(temporary.file.fileno(), attributes.uid, attributes.gid)
+    except OSError:
+        return False
+    os.fchmod(temporary.file.fileno(), attributes.mode)
+    return True
 
 
 def _temporary_prefix() -> str:

@@ -27,7 +27,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import SecretUnavailable
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import OtherKey, SecretUnavailable
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
@@ -148,6 +148,31 @@ def test_unavailable_secret_fails_with_never(
     assert writes(sandbox) == []
     assert ids(sandbox.keys("deploy")) == [key["id"]]
     assert dest.exists() == (content is not None)
+
+
+@one_key
+@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
+@pytest.mark.parametrize("regenerate", ["never", "if_lost", "always"])
+def test_valid_secret_of_another_key_is_not_overwritten(
+    sandbox: Sandbox, client: Client, tmp_path: Path, regenerate: str, check_mode: bool
+) -> None:
+    dest = tmp_path / "deploy.key"
+    dest.write_text(OLD_SECRET)
+    with pytest.raises(OtherKey, match=r"^dest: .* holds another key .* no key is named 'backup'\."):
+        task(client, check_mode, name="backup", dest=dest, regenerate=regenerate)
+    assert writes(sandbox) == []
+    assert dest.read_text() == OLD_SECRET
+    assert sandbox.accepts(OLD_SECRET)
+
+
+@pytest.mark.parametrize("content", ["", REVOKED_SECRET, "Schlüssel", b"\xff\xfe"])
+def test_file_without_a_valid_key_is_overwritten(
+    sandbox: Sandbox, client: Client, tmp_path: Path, content: str | bytes
+) -> None:
+    dest = tmp_path / "deploy.key"
+    write(dest, content)
+    assert task(client, name="deploy", dest=dest)["changed"]
+    assert sandbox.accepts(dest.read_text())
 
 
 @one_key

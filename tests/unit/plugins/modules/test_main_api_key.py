@@ -81,6 +81,51 @@ def test_owner_and_group_are_set(options: dict[str, Any], dest: Path) -> None:
     assert (dest.stat().st_uid, dest.stat().st_gid) == (os.getuid(), os.getgid())
 
 
+@one_key
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, (12345, 23456)), ({"owner": "0"}, (0, 23456)), ({"group": "0"}, (12345, 0))],
+    ids=["neither", "owner", "group"],
+)
+def test_replaced_file_keeps_owner_and_group_that_are_not_set(
+    options: dict[str, Any], dest: Path, given: dict[str, str], expected: tuple[int, int]
+) -> None:
+    dest.write_text(OLD_SECRET)
+    os.chown(dest, 12345, 23456)
+    assert run_main(api_key, {**options, **given, "regenerate": "always"}).success["changed"]
+    assert dest.read_text() != OLD_SECRET
+    assert (dest.stat().st_uid, dest.stat().st_gid) == expected
+
+
+@one_key
+def test_failure_after_the_replacement_returns_the_new_key(
+    sandbox: Sandbox, options: dict[str, Any], dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_attributes = basic.AnsibleModule.set_attributes_if_different
+
+    def unsupported(module: basic.AnsibleModule, path: str, attributes: str | None, *args: Any, **kwargs: Any) -> bool:
+        if attributes:
+            module.fail_json(path=path, msg="chattr failed", details=f"Operation not supported on {path}")
+        return set_attributes(module, path, attributes, *args, **kwargs)
+
+    monkeypatch.setattr(basic.AnsibleModule, "set_attributes_if_different", unsupported)
+    [old] = sandbox.keys("deploy")
+    dest.write_text(OLD_SECRET)
+    ended = run_main(api_key, {**options, "regenerate": "always", "attributes": "+Q"})
+    [new] = sandbox.keys("deploy")
+    assert ended.failure == {"kind": "secret_file"}
+    assert ended.result["changed"]
+    assert ended.result["api_key"]["id"] == new["id"]
+    assert [key["id"] for key in ended.result["revoked"]] == [old["id"]]
+    assert ended.result["msg"] == (
+        f"dest: chattr failed: Operation not supported on {dest}. Check owner, group, mode and attributes. "
+        f"The new key {new['id']} is in use, and its secret is in {dest}."
+    )
+    assert sandbox.accepts(dest.read_text())
+    assert dest.read_text() not in ended.printed
+
+
 @pytest.mark.parametrize(
     "invalid", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "private"}], ids=str
 )
@@ -88,7 +133,8 @@ def test_invalid_owner_group_or_mode_fails_before_the_key_is_created(
     sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, invalid: dict[str, str]
 ) -> None:
     ended = run_main(api_key, {**options, **invalid})
-    assert ended.failed
+    assert ended.failure == {"kind": "secret_file"}
+    assert ".tmp" not in ended.result["msg"]
     assert writes(sandbox) == []
     assert os.listdir(tmp_path) == []
 

@@ -122,6 +122,7 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
         ({"step": "deploy"}, "key_id, key, fingerprint"),
         ({"step": "commit"}, "key_id"),
         ({"step": "inspect", "record": None}, "record: is required with dest"),
+        ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported"),
         ({"step": "inspect", "consumer": " "}, "consumer: must not be empty"),
         (
             {"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}},

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -13,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
+from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import (
     LOCK_TIMEOUT,
     MAX_SIZE,
+    FileAttributes,
     SecretFile,
     require_readable_mode,
 )
@@ -30,6 +34,10 @@ LOCK = f".clouddb-{os.geteuid()}.lock"
 
 def keep_attributes(path: str) -> bool:
     return False
+
+
+def denied(*args: object) -> None:
+    raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
 def test_file_is_private_and_empty_when_attributes_are_set(tmp_path: Path) -> None:
@@ -92,6 +100,48 @@ def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with file.replacement() as write:
         write("secret")
     assert (tmp_path / "key").read_text() == "secret"
+
+
+def test_file_of_a_user_whose_files_cannot_be_given_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("old")
+    monkeypatch.setattr(os, "fchown", denied)
+    monkeypatch.setattr(secret_file, "replaced_owner", lambda target, unsafe_writes: (12345, 23456))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    file = SecretFile(str(tmp_path / "key"), keep_attributes)
+    expected = pytest.raises(
+        SecretFileError, match=r"^dest: .* belongs to uid 12345 and gid 23456, which this user can't"
+    )
+    with expected:
+        file.check_replaceable()
+    with expected, file.replacement():
+        pytest.fail("a key would be created")
+    assert os.listdir(tmp_path) == ["key"]
+
+
+def test_file_that_is_overwritten_in_place_keeps_its_owner_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("old")
+    monkeypatch.setattr(os, "fchown", denied)
+    monkeypatch.setattr(_atomic_file, "_is_mount_point", lambda path: True)
+    assert _atomic_file.replaced_owner(str(tmp_path / "key"), unsafe_writes=True) is None
+    assert _atomic_file.replaced_owner(str(tmp_path / "key")) == (os.getuid(), (tmp_path / "key").stat().st_gid)
+    with SecretFile(str(tmp_path / "key"), keep_attributes, unsafe_writes=True).replacement():
+        pass
+
+
+def test_owner_that_cannot_be_restored_is_that_of_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def set_mode(path: str) -> bool:
+        os.chmod(path, 0o640)
+        return True
+
+    monkeypatch.setattr(os, "fchown", denied)
+    with SecretFile(str(tmp_path / "key"), set_mode).replacement(FileAttributes(12345, 23456, 0o604)) as write:
+        write("old")
+    assert (tmp_path / "key").read_text() == "old"
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o640
 
 
 def test_shorter_secret_replaces_longer_one_completely(tmp_path: Path) -> None:
