@@ -52,6 +52,20 @@ if [ "$soak" ]; then
 fi
 
 rm first.env
+
+# A file that the playbook has not written is neither overwritten nor removed.
+mv sandbox.env ours.env
+echo "export CLOUDDB_BASE_URL=https://control.example.com/api/v2" > sandbox.env
+cp sandbox.env unrelated.env
+for state in started absent; do
+    if "${playbook[@]}" -e "sandbox_state=$state" > output; then exit 1; fi
+    grep -q "sandbox.env was not written by this playbook. Move it elsewhere" output
+    cmp sandbox.env unrelated.env
+    test -e sandbox/sandbox.sqlite
+done
+rm output unrelated.env
+mv ours.env sandbox.env
+
 remove
 test -z "$(ls -A)"
 
