@@ -7,6 +7,7 @@
 
 `create` marks the folder as a sandbox's with a marker file, and the other commands refuse other folders that are not empty. It contains
 `server.json`, a dictionary of the server's files: path to content. They are unpacked beside it when they are new or changed.
+`start`, `stop` and `remove` wait for each other.
 Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it is running, `base_url` and `api_key_file`.
 `start` and `status` add `is_seed_applied` (whether the account was created from the seed in the folder, or null if it does not
 exist yet, or if its seed is unknown).
@@ -29,21 +30,26 @@ import stat
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
+LOCK_TIMEOUT = 120  # seconds
 CANNOT_START = "The sandbox cannot start."
 MARKER = "The role sandbox of clouddb.control has created this folder, and removes it with sandbox_state: absent.\n"
-FILES = (
-    *("server.json", "server", "seed.yml", "seed.sha256", "api_key", "ready.json", "sandbox.log"),
-    *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
-    # What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
-    *(".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml"),
+MARKER_OF_EXISTING = (
+    "The role sandbox of clouddb.control uses this folder, and empties it with sandbox_state: absent.\n"
 )
+FILES = (
+    *("server.json", "seed.yml", "seed.sha256", "api_key", "ready.json", "sandbox.log"),
+    *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
+)
+# What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
+LEFTOVERS = (".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml")
 
 
 class Refused(Exception):
@@ -61,6 +67,8 @@ class Folder:
         self.new_marker = path / ".clouddb-sandbox.tmp"
         self.bundle = path / "server.json"
         self.server = path / "server"
+        self.unpacked = self.server / "unpacked.json"
+        self.removed = path / ".clouddb-sandbox.removed"
         self.database = path / "sandbox.sqlite"
         self.lock = path / "sandbox.sqlite.lock"
         self.seed = path / "seed.yml"
@@ -87,6 +95,7 @@ class Folder:
                 f"{self.path} belongs to uid {status.st_uid}. Run the role as that user, or choose another folder."
             )
         if self.is_marked():
+            self.require_kinds()
             return "sandbox"
         if {*self.path.iterdir()} == self.incomplete_markers():
             return "empty"
@@ -114,16 +123,25 @@ class Folder:
 
     def is_marked(self) -> bool:
         """Return whether the folder has the marker, written by this user."""
-        try:
-            descriptor = os.open(self.marker, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return False
-        try:
-            status = os.fstat(descriptor)
-            is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
-            return is_ours and os.read(descriptor, len(MARKER) + 1) == MARKER.encode()
-        finally:
-            os.close(descriptor)
+        return self.marker_content() in (MARKER, MARKER_OF_EXISTING)
+
+    def marker_content(self) -> str | None:
+        """Return the content of the marker, or None if this user has not written it."""
+        with suppress(OSError), open_regular(self.marker) as file:
+            if file:
+                status = os.fstat(file.fileno())
+                if status.st_uid == os.geteuid() and status.st_nlink == 1:
+                    return file.read(1000).decode(errors="replace")
+        return None
+
+    def require_kinds(self) -> None:
+        """Raise Refused if something else has the name of one of the sandbox's files: a FIFO would block, and a link be followed."""
+        for path in (*(self.path / name for name in FILES), self.server):
+            with suppress(FileNotFoundError):
+                is_kind = stat.S_ISDIR if path == self.server else stat.S_ISREG
+                if not is_kind(path.lstat().st_mode):
+                    kind = "folder" if path == self.server else "regular file"
+                    raise Refused(f"{path} is not a {kind}, so the sandbox has not created it. Move it elsewhere.")
 
     def require_sandbox(self) -> None:
         """Raise Refused unless this is a sandbox's folder."""
@@ -132,28 +150,52 @@ class Folder:
                 f"{self.path} is not the folder of a sandbox. Choose the folder that the sandbox was started in."
             )
 
-    def own_files(self, virtualenv: Path) -> set[Path]:
-        """Return what the sandbox has created in the folder, and its virtual environment if that is there; not the marker."""
+    def own_files(self) -> set[Path]:
+        """Return the files that the sandbox has created directly in the folder; not the marker."""
         return {
             path
             for path in self.path.iterdir()
-            if any(fnmatch(path.name, pattern) for pattern in FILES)
-            or (path == virtualenv and (path / "pyvenv.cfg").is_file())
+            if (path.name in FILES or any(fnmatch(path.name, pattern) for pattern in LEFTOVERS))
+            and stat.S_ISREG(path.lstat().st_mode)
         }
+
+    def server_files(self) -> set[Path]:
+        """Return the files of the server, which need not exist, and those that Python has compiled."""
+        # Earlier versions did not record them.
+        names = read_object(self.unpacked).get("files") or [*read_object(self.bundle), "digest"]
+        files = {self.server / name for name in names}
+        compiled = (path for file in files for path in (file.parent / "__pycache__").glob(f"{file.stem}.*"))
+        return {self.unpacked, *files, *compiled}
+
+    def foreign_files(self, virtualenv: Path) -> Iterator[Path]:
+        """Yield what the sandbox has not created in the folder. A virtual environment is not searched."""
+        server = self.server_files()
+        own = {self.marker, *self.own_files(), *server}
+        if is_folder(self.removed):
+            own.add(self.removed)
+        if is_folder(virtualenv) and (virtualenv / "pyvenv.cfg").is_file():
+            own.add(virtualenv)
+        searched = {folder for path in (*server, virtualenv) for folder in path.parents}
+        searched |= {path.parent / "__pycache__" for path in server} | {self.server}
+
+        def search(folder: Path) -> Iterator[Path]:
+            for path in sorted(folder.iterdir()):
+                if path in searched and is_folder(path):
+                    yield from search(path)
+                elif path not in own:
+                    yield path
+
+        return search(self.path)
 
     def is_seed_applied(self) -> bool | None:
         """Return whether the account was created from the seed file as it is now; None if there is no account, or its seed is unknown."""
         if not self.applied_seed.exists():
             return None
-        return not self.seed.exists() or self.applied_seed.read_text(encoding="ascii") == checksum(self.seed)
+        return not self.seed.exists() or read(self.applied_seed) == checksum(self.seed).encode()
 
     def last_start(self) -> dict[str, Any]:
         """Return the content of the ready file. It remains after the process ends, so that the next start can reuse the port."""
-        try:
-            ready: dict[str, Any] = json.loads(self.ready.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            ready = {}
-        return ready
+        return read_object(self.ready)
 
     def is_running(self) -> bool:
         """Return whether a process holds the database's lock."""
@@ -168,19 +210,69 @@ class Folder:
 
     def lock_holder(self) -> str | None:
         """Return the content of the database's lock file, or None if no process holds the lock."""
-        try:
-            with self.lock.open(encoding="ascii", errors="replace") as file:
+        with open_regular(self.lock) as file:
+            if file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    return file.read(20)
-        except FileNotFoundError:
-            pass
+                    return file.read(20).decode(errors="replace")
         return None
 
     def is_server(self, pid: int) -> bool:
         """Return whether the process is a server of this folder: an id can be that of another process."""
         return " ".join(server_command(self)) in command_line(pid)
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO | None]:
+    """Open a regular file to read it; None if there is none. No link is followed, and no FIFO blocks."""
+    descriptor = None
+    with suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if descriptor is None:
+        yield None
+    else:
+        with open(descriptor, "rb") as file:
+            yield file
+
+
+def read(path: Path) -> bytes:
+    """Return the content of a regular file; empty if there is none."""
+    with open_regular(path) as file:
+        return file.read() if file else b""
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; empty if there is none, because it was removed or damaged."""
+    try:
+        content = json.loads(read(path))
+    except ValueError:
+        content = None
+    return content if isinstance(content, dict) else {}
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether this is a folder, and not a link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+@contextmanager
+def exclusive(folder: Folder) -> Iterator[None]:
+    """Wait until no other process starts, stops or removes the sandbox. Raises Refused if that takes too long."""
+    with open_regular(folder.marker) as file:
+        deadline = time.monotonic() + LOCK_TIMEOUT
+        while file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Refused(
+                        f"Another run starts, stops or removes the sandbox in {folder.path}. Wait until it ends, and run the role again."
+                    ) from None
+                time.sleep(0.05)
+        yield
 
 
 def homes() -> set[Path]:
@@ -226,15 +318,22 @@ def main(arguments: list[str] | None = None) -> int:
             show_status(folder, options.wanted, virtualenv_of(folder, options))
         elif options.command == "create":
             print_status(folder, changed=create(folder))
-        elif options.command == "start":
-            return start(folder, options)
-        elif options.command == "stop":
-            print_status(folder, changed=stop(folder))
         else:
-            print_status(folder, changed=remove(folder, virtualenv_of(folder, options)))
+            folder.content()
+            with exclusive(folder):
+                return change(folder, options)
     except (Refused, OSError) as error:
         print(sentence(folder, error), file=sys.stderr)
         return 1
+    return 0
+
+
+def change(folder: Folder, options: argparse.Namespace) -> int:
+    """Start, stop or remove the sandbox. Returns the exit code."""
+    if options.command == "start":
+        return start(folder, options)
+    changed = stop(folder) if options.command == "stop" else remove(folder, virtualenv_of(folder, options))
+    print_status(folder, changed=changed)
     return 0
 
 
@@ -292,7 +391,7 @@ def create(folder: Folder) -> bool:
         descriptor = os.open(folder.new_marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o600)  # whatever the umask is
-            file.write(MARKER.encode())
+            file.write((MARKER if content == "missing" else MARKER_OF_EXISTING).encode())
         folder.new_marker.rename(folder.marker)
     except OSError:
         folder.new_marker.unlink(missing_ok=True)
@@ -302,8 +401,8 @@ def create(folder: Folder) -> bool:
 
 def require_own_files(folder: Folder, virtualenv: Path) -> None:
     """Raise Refused if the folder contains files that the sandbox has not created."""
-    if unknown := {*folder.path.iterdir()} - folder.own_files(virtualenv) - {folder.marker}:
-        names = ", ".join(sorted(path.name for path in unknown))
+    if foreign := [*folder.foreign_files(virtualenv)]:
+        names = ", ".join(str(path.relative_to(folder.path)) for path in foreign)
         raise Refused(
             f"{folder.path} contains files that the sandbox has not created: {names}. Move them elsewhere first."
         )
@@ -319,20 +418,34 @@ def remove(folder: Folder, virtualenv: Path) -> bool:
         return bool(incomplete)
     require_own_files(folder, virtualenv)
     stop(folder)
+    remove_folder(folder, folder.server)
+    if folder.path in virtualenv.parents:
+        remove_folder(folder, virtualenv)
+        for parent in virtualenv.parents[: virtualenv.parents.index(folder.path)]:
+            with suppress(FileNotFoundError):
+                parent.rmdir()
+    for path in folder.own_files():
+        path.unlink()
+    is_created = folder.marker_content() == MARKER
     # The marker is last, so that a removal that was killed can be repeated.
-    for path in folder.own_files(virtualenv):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
     folder.marker.unlink()
     try:
-        folder.path.rmdir()
+        if is_created:
+            folder.path.rmdir()
     except OSError as error:
         # Somebody else created it in a folder that this user may not write, or mounted it.
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS):
             raise
     return True
+
+
+def remove_folder(folder: Folder, path: Path) -> None:
+    """Remove a folder below the sandbox's. It is renamed first, so that the next removal recognizes what a killed one has left."""
+    if is_folder(folder.removed):
+        shutil.rmtree(folder.removed)
+    with suppress(FileNotFoundError):
+        path.rename(folder.removed)
+        shutil.rmtree(folder.removed)
 
 
 def start(folder: Folder, options: argparse.Namespace) -> int:
@@ -434,22 +547,30 @@ def send_signal(folder: Folder, pid: int, number: int) -> None:
 
 
 def is_unpacked(folder: Folder) -> bool:
-    unpacked = folder.server / "digest"
-    return unpacked.exists() and unpacked.read_text(encoding="ascii") == checksum(folder.bundle)
+    return read_object(folder.unpacked).get("sha256") == checksum(folder.bundle)
 
 
 def checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read(path)).hexdigest()
 
 
 def unpack(folder: Folder) -> None:
-    """Write the server's files. The digest is written last, so that an incomplete server is detected."""
-    shutil.rmtree(folder.server, ignore_errors=True)
-    for name, text in json.loads(folder.bundle.read_text(encoding="utf-8")).items():
+    """Replace the server's files. Their checksum is written last, so that an incomplete server is detected. Raises Refused."""
+    server = read_object(folder.bundle)
+    if not server:
+        raise Refused(f"{folder.bundle} is missing or damaged. Run the role with sandbox_state: started.")
+    if foreign := [path for path in folder.foreign_files(folder.path / "venv") if folder.server in path.parents]:
+        names = ", ".join(str(path.relative_to(folder.path)) for path in foreign)
+        raise Refused(f"{folder.server} contains files that the sandbox has not created: {names}. Move them elsewhere.")
+    remove_folder(folder, folder.server)
+    folder.server.mkdir()
+    unpacked = {"files": [*server], "sha256": None}
+    folder.unpacked.write_text(json.dumps(unpacked), encoding="utf-8")
+    for name, text in server.items():
         path = folder.server / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    (folder.server / "digest").write_text(checksum(folder.bundle), encoding="ascii")
+    folder.unpacked.write_text(json.dumps({**unpacked, "sha256": checksum(folder.bundle)}), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -144,12 +144,13 @@ class TestBackground:
 
     def test_changed_server_files_restart_the_sandbox(self, run_background, tmp_path, service_of):
         """All files of the previous server are replaced."""
-        first = start(run_background)
         bundle = json.loads((tmp_path / "server.json").read_text())
+        (tmp_path / "server.json").write_text(json.dumps({**bundle, "removed_file.py": ""}))
+        first = start(run_background)
+        assert (tmp_path / "server" / "removed_file.py").exists()
         text = bundle["clouddb_sandbox/responses.py"]
         bundle["clouddb_sandbox/responses.py"] = text.replace("message=message", "message='new ' + message")
         (tmp_path / "server.json").write_text(json.dumps(bundle))
-        (tmp_path / "server" / "removed_file.py").touch()
         second = start(run_background)
         assert second["changed"] is True
         assert second["pid"] != first["pid"]
@@ -205,8 +206,9 @@ class TestBackground:
     def test_remove(self, run_background, tmp_path):
         first = start(run_background)
         assert run_background("remove")[1] == {"changed": True, "pid": None}
-        assert not tmp_path.exists()
         os.waitpid(first["pid"], 0)
+        # The folder existed before.
+        assert contents(tmp_path) == []
         assert run_background("remove")[1] == {"changed": False, "pid": None}
 
 
@@ -401,15 +403,6 @@ class TestFolder:
         assert background.main(["remove", str(folder.path), *options]) == 0
         assert contents(tmp_path) == []
 
-    def test_links_in_the_folder_are_not_followed(self, tmp_path):
-        folder = background.Folder(tmp_path / "sandbox")
-        background.create(folder)
-        (tmp_path / "other").mkdir()
-        (tmp_path / "other" / "file").touch()
-        folder.server.symlink_to("../other")
-        assert background.main(["remove", str(folder.path)]) == 0
-        assert contents(tmp_path) == ["other", "other/file"]
-
     @pytest.mark.parametrize(
         ("content", "wanted", "is_refused"),
         [
@@ -434,6 +427,157 @@ class TestFolder:
             assert status["is_reached"] is (
                 wanted == "stopped" or (wanted == "absent" and content in ("missing", "empty"))
             )
+
+    def test_folder_that_existed_before_is_kept(self, tmp_path):
+        for exists in (True, False):
+            folder = background.Folder(tmp_path / "sandbox")
+            if exists:
+                folder.path.mkdir()
+            background.create(folder)
+            assert background.main(["remove", str(folder.path)]) == 0
+            assert contents(tmp_path) == (["sandbox"] if exists else [])
+            if exists:
+                folder.path.rmdir()
+
+
+SPECIAL_FILES = {
+    "FIFO": os.mkfifo,
+    "folder": Path.mkdir,
+    "link": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.fixture
+def unpacked(folder):
+    """A folder with the files of a sandbox, and the marker."""
+    folder.server.joinpath("module.py").unlink()
+    folder.server.rmdir()
+    background.create(background.Folder(folder.path.parent / "other"))
+    (folder.path.parent / "other" / ".clouddb-sandbox").rename(folder.marker)
+    (folder.path.parent / "other").rmdir()
+    folder.bundle.write_text(json.dumps({"package/module.py": "", "background.py": ""}))
+    background.unpack(folder)
+    return folder
+
+
+class TestFilesOfOthers:
+    """They are neither read, followed, overwritten nor removed."""
+
+    @pytest.mark.parametrize("create", SPECIAL_FILES.values(), ids=SPECIAL_FILES)
+    @pytest.mark.parametrize("name", background.FILES)
+    def test_only_regular_files_are_used(self, unpacked, capsys, name, create):
+        (unpacked.path / name).unlink(missing_ok=True)
+        create(unpacked.path / name)
+        before = contents(unpacked.path)
+        for command in COMMANDS:
+            assert background.main([command, str(unpacked.path)]) == 1
+            assert f"{name} is not a regular file, so the sandbox has not created it. Move" in capsys.readouterr().err
+            assert contents(unpacked.path) == before
+        assert background.main(["status", str(unpacked.path)]) == 0
+        assert "not a regular file" in json.loads(capsys.readouterr().out)["problem"]
+
+    @pytest.mark.parametrize("create", [os.mkfifo, Path.touch, lambda path: path.symlink_to("..")])
+    def test_server_that_is_no_folder_is_refused(self, unpacked, capsys, create):
+        unpacked.server.rename(unpacked.path.parent / "moved")
+        create(unpacked.server)
+        assert background.main(["remove", str(unpacked.path)]) == 1
+        assert "server is not a folder" in capsys.readouterr().err
+        assert os.path.lexists(unpacked.server)
+
+    @pytest.mark.parametrize(
+        "name", ["notes.txt", "package/notes.py", "package/__pycache__/notes.txt", "package/empty/"]
+    )
+    def test_files_beside_those_of_the_server_are_kept(self, unpacked, capsys, name):
+        path = unpacked.server / name
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.touch()
+        unpacked.bundle.write_text(json.dumps({"package/changed.py": ""}))
+        before = contents(unpacked.path)
+        for command in ("remove", "start"):
+            assert background.main([command, str(unpacked.path)]) == 1
+            error = capsys.readouterr().err
+            assert f"contains files that the sandbox has not created: server/{name.rstrip('/')}. Move" in error
+            assert contents(unpacked.path) == before
+
+    def test_server_with_its_compiled_files_is_removed(self, unpacked):
+        (unpacked.server / "package" / "__pycache__").mkdir()
+        for name in ("module.cpython-311.pyc", "module.cpython-311.pyc.140"):
+            (unpacked.server / "package" / "__pycache__" / name).touch()
+        assert background.main(["remove", str(unpacked.path)]) == 0
+        assert contents(unpacked.path.parent) == []
+
+    def test_server_of_an_earlier_version_is_removed(self, unpacked):
+        """Those versions recorded a checksum only."""
+        unpacked.unpacked.rename(unpacked.server / "digest")
+        assert background.main(["remove", str(unpacked.path)]) == 0
+        assert contents(unpacked.path.parent) == []
+
+    def test_nested_virtual_environment_is_removed(self, unpacked, capsys):
+        environment = unpacked.path / "envs" / "v"
+        environment.mkdir(parents=True)
+        (environment / "pyvenv.cfg").touch()
+        other = unpacked.path / "envs" / "notes.txt"
+        other.touch()
+        options = ["remove", str(unpacked.path), "--virtualenv", str(environment)]
+        assert background.main(options) == 1
+        assert "has not created: envs/notes.txt. Move" in capsys.readouterr().err
+        other.unlink()
+        assert background.main(options) == 0
+        assert contents(unpacked.path.parent) == []
+
+    def test_link_to_a_virtual_environment_is_kept(self, unpacked, tmp_path, capsys):
+        (tmp_path / "shared").mkdir()
+        (tmp_path / "shared" / "pyvenv.cfg").touch()
+        (unpacked.path / "venv").symlink_to(tmp_path / "shared")
+        assert background.main(["remove", str(unpacked.path)]) == 1
+        assert "has not created: venv. Move" in capsys.readouterr().err
+        assert (tmp_path / "shared" / "pyvenv.cfg").exists()
+
+    @pytest.mark.parametrize("name", ["server", "venv"])
+    def test_removal_that_was_killed_is_repeated(self, unpacked, monkeypatch, name):
+        (unpacked.path / "venv").mkdir()
+        for file in ("pyvenv.cfg", "module.py"):
+            (unpacked.path / "venv" / file).touch()
+        rmtree = background.shutil.rmtree
+
+        def killed(path):
+            if (path / "pyvenv.cfg").exists() is (name == "server"):
+                return rmtree(path)
+            next(found for found in path.rglob("*.py")).unlink()
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as interrupted:
+            interrupted.setattr(background.shutil, "rmtree", killed)
+            with pytest.raises(KeyboardInterrupt):
+                background.main(["remove", str(unpacked.path)])
+        assert unpacked.is_marked()
+        assert background.main(["remove", str(unpacked.path)]) == 0
+        assert contents(unpacked.path.parent) == []
+
+    @in_one_test("content", ["null", "[]", "{", "\xff"])
+    def test_damaged_ready_file_is_ignored(self, tmp_path, content):
+        folder = background.Folder(tmp_path)
+        folder.ready.write_text(content, encoding="latin-1")
+        assert folder.last_start() == {}
+
+
+class TestParallelRuns:
+    def test_second_start_waits_for_the_first(self, run_background, tmp_path):
+        program = [sys.executable, background.__file__, "start", str(tmp_path)]
+        runs = [subprocess.Popen(program, stdout=subprocess.PIPE, text=True) for _run in range(3)]
+        outputs = [json.loads(run.communicate(timeout=MAX_WAIT)[0]) for run in runs]
+        assert len({output["pid"] for output in outputs}) == 1
+        assert sorted(output["changed"] for output in outputs) == [False, False, True]
+
+    def test_wait_for_another_run_is_limited(self, run_background, tmp_path, monkeypatch):
+        monkeypatch.setattr(background, "LOCK_TIMEOUT", 0)
+        with (tmp_path / ".clouddb-sandbox").open() as marker:
+            fcntl.flock(marker, fcntl.LOCK_EX)
+            for command in ("start", "stop", "remove"):
+                code, _status, error = run_background(command)
+                assert code == 1
+                assert "Another run starts, stops or removes the sandbox" in error
+        assert (tmp_path / "seed.yml").exists()
 
 
 class TestCrashRecovery:
