@@ -174,13 +174,14 @@ def _is_mount_point(path: str) -> bool:
 
 
 def remove_temporary_files(folder: str, prefix: str) -> None:
-    """Remove the files with this prefix that killed processes have left, those that can be removed.
+    """Remove the regular files with this prefix that killed processes have left, those that can be removed.
 
     The caller must ensure that no other process is writing one.
     """
     for path in glob.glob(os.path.join(glob.escape(folder), f"{glob.escape(prefix)}????????{SUFFIX}")):
         with suppress(OSError):
-            os.unlink(path)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                os.unlink(path)
 
 
 def _write(file: FileIO, content: bytes) -> None:

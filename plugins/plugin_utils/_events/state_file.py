@@ -20,7 +20,8 @@ class StateFile:
     def __init__(self, path: str):
         self.path = resolve_folder(os.path.expanduser(path))
         self._folder, name = os.path.split(self.path)
-        self._prefix = f".{name}."
+        # Other programs do not use this name, so what begins with it can be removed.
+        self._prefix = f".clouddb-events.{name}."
 
     def read(self) -> dict[str, Any] | None:
         """The object that was written last; None when there is no file yet. Raises InvalidOption."""

@@ -313,6 +313,13 @@ def test_file_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) ->
     assert os.listdir(tmp_path) == [".p-bbbbbbbb.tmp"]
 
 
+def test_only_regular_files_are_removed_as_temporary_files(tmp_path: Path) -> None:
+    (tmp_path / ".p-aaaaaaaa.tmp").symlink_to("other")
+    os.mkfifo(tmp_path / ".p-bbbbbbbb.tmp")
+    remove_temporary_files(str(tmp_path), ".p-")
+    assert sorted(os.listdir(tmp_path)) == [".p-aaaaaaaa.tmp", ".p-bbbbbbbb.tmp"]
+
+
 def test_folder_that_cannot_be_synced_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
 

@@ -71,8 +71,8 @@ def test_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    kept = {".other.json.abcdefgh.tmp", ".clouddb-abcdefgh.tmp"}
-    for name in (*kept, ".state.json.abcdefgh.tmp"):
+    kept = {".clouddb-events.other.json.abcdefgh.tmp", ".clouddb-abcdefgh.tmp", ".state.json.12345678.tmp"}
+    for name in (*kept, ".clouddb-events.state.json.abcdefgh.tmp"):
         (tmp_path / name).touch()
     assert StateFile(str(tmp_path / "state.json")).read() is None
     assert set(os.listdir(tmp_path)) == kept
