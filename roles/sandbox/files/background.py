@@ -49,7 +49,7 @@ FILES = (
     *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
 )
 # What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
-LEFTOVERS = (".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml")
+TEMPORARY_FILES = (".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml")
 
 
 class Refused(Exception):
@@ -155,7 +155,7 @@ class Folder:
         return {
             path
             for path in self.path.iterdir()
-            if (path.name in FILES or any(fnmatch(path.name, pattern) for pattern in LEFTOVERS))
+            if (path.name in FILES or any(fnmatch(path.name, pattern) for pattern in TEMPORARY_FILES))
             and stat.S_ISREG(path.lstat().st_mode)
         }
 

@@ -487,7 +487,7 @@ class TestFilesOfOthers:
     @pytest.mark.parametrize(
         "name", ["notes.txt", "package/notes.py", "package/__pycache__/notes.txt", "package/empty/"]
     )
-    def test_files_beside_those_of_the_server_are_kept(self, unpacked, capsys, name):
+    def test_other_files_in_the_folder_of_the_server_are_kept(self, unpacked, capsys, name):
         path = unpacked.server / name
         path.parent.mkdir(exist_ok=True)
         path.mkdir() if name.endswith("/") else path.touch()
