@@ -28,7 +28,8 @@ options:
     description:
       - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
       - If several projects have the same name, their ids are appended, for example V(shop-wispy-lake-12345678). The same applies to names that
-        differ in case only, and to names that Ansible reserves, such as C(localhost) and C(all).
+        differ in case only, to names of groups in O(groups) or in earlier inventory sources, and to names that Ansible reserves, such as
+        C(localhost) and C(all).
       - Names are shortened to 100 characters. Characters other than ASCII letters, digits, dots, dashes and underscores are replaced by
         underscores, and so are a dot or dash at the beginning and the dot of the endings C(.yml), C(.yaml) and C(.json). The variables of a
         host are therefore never read from another host's file in C(host_vars).
@@ -112,8 +113,6 @@ cache_timeout: 3600
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -136,14 +135,11 @@ from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
+from ..plugin_utils._host_names import host_names
 
 GROUP = "clouddb_projects"
 CONNECTION_OPTIONS = connection_argument_spec()
 REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
-# Host names that Ansible or this plugin already use for something else.
-RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1", "::1", GROUP)
-# With an id of the maximum length, the name still fits into the name of a file.
-MAX_NAME_LENGTH = 100
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -194,7 +190,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _populate(self, account: dict[str, Any]) -> None:
         self.inventory.add_group(GROUP)
         prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
-        names = host_names(account["projects"], self.get_option("hostnames"))
+        composed_groups = [self._sanitize_group_name(name) for name in self.get_option("groups") or {}]
+        names = host_names(
+            account["projects"], self.get_option("hostnames"), {*self.inventory.groups, *composed_groups}
+        )
+        hosts: dict[str, dict[str, Any]] = {}
         left_out: dict[str, None] = {}
         for project in account["projects"]:
             host = self.inventory.add_host(names[project["id"]], group=GROUP)
@@ -210,6 +210,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 self.inventory.set_variable(host, name, value)
             self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
+            hosts[host] = variables
+        # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
+        for host, variables in hosts.items():
             self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
         if left_out:
             fields_text = ", ".join(map(displayable, left_out))
@@ -220,38 +223,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _compose(self, *args: Any, **kwargs: Any) -> Any:
         """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
         return wrap_var(super()._compose(*args, **kwargs))
-
-
-def host_names(projects: Sequence[dict[str, Any]], preferences: Sequence[str]) -> dict[str, str]:
-    """A unique host name for each project id: the first of the preferred fields that can be a name, or the id.
-
-    Ansible reads the variables of a host from files of this name in C(host_vars), and may render it as a template.
-    """
-    names = {}
-    for project in projects:
-        values = [*map(project.get, preferences), project["id"]]
-        names[project["id"]] = next(_host_name(value) for value in values if _has_name(value))
-    reserved = Counter(2 * RESERVED_NAMES)
-    # File systems may not distinguish case.
-    count = reserved + Counter(map(str.lower, names.values()))
-    names = {
-        project_id: f"{name}-{_host_name(project_id)}" if count[name.lower()] > 1 else name
-        for project_id, name in names.items()
-    }
-    # A name with an appended id may equal another name. Ids alone are unique.
-    while len(count := Counter(names.values())) < len(names):
-        names = {project_id: _host_name(project_id) if count[name] > 1 else name for project_id, name in names.items()}
-    return names
-
-
-def _has_name(value: Any) -> bool:
-    return isinstance(value, str) and re.search("[A-Za-z0-9]", value) is not None
-
-
-def _host_name(text: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9_.-]|^[.-]", "_", text[:MAX_NAME_LENGTH])
-    # In host_vars, Ansible appends these endings to the name of a host.
-    return re.sub(r"\.(?=(?:ya?ml|json)$)", "_", name, flags=re.IGNORECASE)
 
 
 def _is_variable(name: str) -> bool:

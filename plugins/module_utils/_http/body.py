@@ -27,10 +27,14 @@ class ResponseTooLarge(Exception):
 def read_body(raw: Any) -> bytes:
     """The body of urllib3's response C(raw). Raises BodyError, ResponseTooLarge, and what urllib3 raises."""
     body = bytearray()
-    while chunk := raw.read(CHUNK_SIZE, decode_content=False):
-        body += chunk
-        if len(body) > MAX_RESPONSE_SIZE:
-            raise ResponseTooLarge
+    try:
+        while chunk := raw.read(CHUNK_SIZE, decode_content=False):
+            body += chunk
+            if len(body) > MAX_RESPONSE_SIZE:
+                raise ResponseTooLarge
+    except ValueError as error:
+        # http.client accepts a negative size of a chunk.
+        raise BodyError(str(error)) from error
     if raw.length_remaining:
         raise BodyError(f"{raw.length_remaining} bytes of the body are missing")
     return unpacked(bytes(body), raw.headers.get("Content-Encoding"))

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from .._version import COLLECTION_VERSION
 from .attempt import Attempt, shut_down
-from .body import BodyError, read_body
+from .body import BodyError, ResponseTooLarge, read_body
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -31,7 +31,7 @@ try:
     from requests.adapters import HTTPAdapter
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
     from urllib3.connection import HTTPConnection, HTTPSConnection
-    from urllib3.exceptions import InsecureRequestWarning
+    from urllib3.exceptions import HTTPError, InsecureRequestWarning
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
@@ -244,6 +244,7 @@ def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.Prepa
 def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
     """Send the request and read its response: status, headers and complete body.
 
+    The body of an error response is empty if it cannot be read, because its status says what happened.
     To be called in an Attempt; C(seconds) bounds each single step, so that the thread of an abandoned one ends.
     """
     service.request_ids.append(request.request_id)
@@ -263,4 +264,10 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
         # Services may choose ids of their own.
         if responds_to != request.request_id and responds_to in service.request_ids:
             raise BodyError("the response belongs to another request")
-        return response.status_code, response.headers, read_body(response.raw)
+        try:
+            body = read_body(response.raw)
+        except (BodyError, ResponseTooLarge, HTTPError):
+            if response.status_code < 400:
+                raise
+            body = b""
+        return response.status_code, response.headers, body

@@ -90,9 +90,9 @@ ARGUMENTS = {
         for name, option in CONNECTION_OPTIONS.items()
         if name != "api_retries"
     },
-    "project_ids": Argument("list", []),
-    "actions": Argument("list", []),
-    "statuses": Argument("list", []),
+    "project_ids": Argument("list"),
+    "actions": Argument("list"),
+    "statuses": Argument("list"),
     "interval": Argument("raw", 5.0),
     "max_interval": Argument("raw"),
     "backfill": Argument("raw", 0),
@@ -145,9 +145,9 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
     return SourceOptions(
         # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
-        project_ids=tuple(identifier(params, "project_ids")),
-        actions=tuple(not_blank(params, "actions")),
-        statuses=tuple(not_blank(params, "statuses")),
+        project_ids=tuple(identifier(params, "project_ids") or ()),
+        actions=tuple(not_blank(params, "actions") or ()),
+        statuses=tuple(not_blank(params, "statuses") or ()),
         interval=interval,
         max_interval=max_interval,
         backfill=timedelta(seconds=duration(params, "backfill", largest=MAX_AGE)),
@@ -165,6 +165,9 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
         value = environment.get(argument.variable, "")
     if value is None:
         return argument.default
+    if value == []:
+        # A template can be empty by mistake.
+        raise InvalidOption(name, "is empty. Specify at least one value, or omit it to select all.")
     try:
         return CONVERTERS[argument.type](value)
     except ValueError as error:

@@ -63,23 +63,21 @@ options:
   project_ids:
     description:
       - IDs of the projects to follow. If not set, all projects that the key can access are followed, including those created later.
+      - An empty list is an error.
     type: list
     elements: str
-    default: []
   actions:
     description:
-      - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do.
+      - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do. An empty list is an error.
       - A warning in the log names actions that are unknown to this collection, and similar ones.
     type: list
     elements: str
-    default: []
   statuses:
     description:
-      - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do.
+      - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do. An empty list is an error.
       - A warning in the log names statuses that are unknown to this collection, and similar ones.
     type: list
     elements: str
-    default: []
   interval:
     description:
       - Interval between polls of a project after a change, in seconds or such as V(5s). In a large account, up to twice as long.

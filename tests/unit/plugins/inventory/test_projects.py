@@ -20,7 +20,6 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
 
-from ansible_collections.clouddb.control.plugins.inventory.projects import host_names
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
@@ -46,7 +45,9 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
-def parse(folder: Path, service: Sandbox | str, use_cache: bool = True, **options: Any) -> InventoryData:
+def parse(
+    folder: Path, service: Sandbox | str, use_cache: bool = True, inventory: InventoryData | None = None, **options: Any
+) -> InventoryData:
     """The inventory for a configuration file with these options; the service is a sandbox, or another one at this address."""
     config = {
         "plugin": "clouddb.control.projects",
@@ -58,7 +59,7 @@ def parse(folder: Path, service: Sandbox | str, use_cache: bool = True, **option
     path = folder / "test.clouddb.yml"
     path.write_text(yaml.safe_dump(config))
     plugin = inventory_loader.get("clouddb.control.projects")
-    inventory = InventoryData()
+    inventory = inventory or InventoryData()
     assert plugin.verify_file(str(path))
     plugin.parse(inventory, DataLoader(), str(path), cache=use_cache)
     if options.get("cache"):
@@ -224,28 +225,32 @@ def test_verify_file(tmp_path: Path) -> None:
         assert plugin.verify_file(str(tmp_path / name)) is valid
 
 
-@in_one_test(
-    "projects, names",
-    [
-        ([("a", "x"), ("b", "y")], ["x", "y"]),
-        ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
-        ([("a", ""), ("b", None)], ["a", "b"]),
-        ([("a", "x"), ("b", "x"), ("c", "x-a")], ["a", "x-b", "c"]),
-        ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["a", "x-b", "c", "d"]),
-        ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
-        ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
-        ([("a", ".."), ("b", "."), ("c", "日本"), ("d", ["x"])], ["a", "b", "c", "d"]),
-        ([("a", "../web"), ("b", "-oX=y"), ("c", ".web")], ["_._web", "_oX_y", "_web"]),
-        ([("a", "web.yml"), ("b", "db.JSON"), ("c", "x.yaml.yaml")], ["web_yml", "db_JSON", "x.yaml_yaml"]),
-        ([("a", "Ünï"), ("b", "U\u0308ni\u0308"), ("c", "x\n")], ["_n_", "U_ni_", "x_"]),
-        ([("a", "Shop"), ("b", "shop")], ["Shop-a", "shop-b"]),
-        ([("a", "x" * 5000), ("b", "x" * 4000)], ["x" * 100 + "-a", "x" * 100 + "-b"]),
-    ],
-)
-def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
-    result = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"])
+def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
+    projects = [
+        {"id": "p-1", "name": "innocent", "region_id": "r1", "locked": False},
+        {"id": "p-2", "name": "region_r1", "region_id": "r2", "locked": True},
+        {"id": "p-3", "name": "web", "region_id": "r2", "locked": True},
+        {"id": "p-4", "name": "Locked", "region_id": "r2", "locked": True},
+    ]
+    earlier = InventoryData()
+    earlier.add_group("web")
+    earlier.add_host("www1", "web")
+    options = {
+        "groups": {"locked": "clouddb_locked"},
+        "keyed_groups": [{"key": "clouddb_region_id", "prefix": "region"}],
+        "compose": {"seen": "true"},
+    }
+    with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
+        inventory = parse(tmp_path, service.base_url, inventory=earlier, **options)
 
-    assert list(result.values()) == names
+    def names(group: str) -> list[str]:
+        return sorted(host.name for host in inventory.groups[group].get_hosts())
+
+    assert names("locked") == ["Locked-p-4", "region_r1", "web-p-3"]
+    assert names("region_r1") == ["innocent"]
+    assert names("web") == ["www1"]
+    assert inventory.groups["web"].vars == {}
+    assert [inventory.hosts[name].vars["seen"] for name in names("clouddb_projects")] == [True] * 4
 
 
 HOSTILE = "{{ lookup('ansible.builtin.env', 'HOME') }}"

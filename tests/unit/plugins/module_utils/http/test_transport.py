@@ -20,6 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     RequestFailed,
     ServiceUnreachable,
     StatusError,
+    Unauthorized,
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http import body as body_file
@@ -43,14 +44,15 @@ OK = reply({"done": True})
 TRUNCATED = reply(b'{"done": ', Content_Length="100")
 BROKEN_CHUNKS = Reply(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"don\r\n')
 INVALID_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n{}\r\n0\r\n\r\n")
+NEGATIVE_CHUNK = Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-f\r\n{}\r\n0\r\n\r\n")
 NOT_HTTP = Reply(b"SSH-2.0-OpenSSH_9.2\r\n")
 BROKEN = {
     "hang up": HANG_UP,
     "reset": RESET,
     "truncated body": TRUNCATED,
-    "truncated error": reply(b'{"mess', 500, Content_Length="100"),
     "chunks that end early": BROKEN_CHUNKS,
     "a chunk without a size": INVALID_CHUNK,
+    "a chunk of a negative size": NEGATIVE_CHUNK,
     "no http": NOT_HTTP,
 }
 each_broken = in_one_test("broken", BROKEN.values())
@@ -236,6 +238,30 @@ def test_a_response_that_is_too_large_is_rejected(serve: Serve, method: str, mon
         "request_id": served.requests[0].headers["X-Request-ID"],
     }
     assert (error.attempts, len(served.requests)) == (1, 1)
+
+
+@in_one_test(
+    "headers, body",
+    [
+        ({"Content_Length": "100"}, b'{"mess'),
+        ({"Content_Encoding": "br"}, b"{}"),
+        ({"Content_Encoding": "gzip"}, b"not gzip"),
+        ({}, b" " * (2**20 + 1)),
+    ],
+)
+def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
+    serve: Serve, headers: dict[str, str], body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in (body_file, failures):
+        monkeypatch.setattr(user, "MAX_RESPONSE_SIZE", 2**20)
+    refused, denied, failed = (reply(body, status, **headers) for status in (503, 401, 500))
+
+    assert serve(refused, OK).client.post("api_keys", body={"key_name": "x"}).attempts == 2
+    assert isinstance(fails(serve(denied), "POST"), Unauthorized)
+    error = fails(serve(failed), "POST")
+    assert isinstance(error, StatusError)
+    assert (error.status, error.attempts) == (500, 1)
+    assert serve(failed, OK).client.get("projects").attempts == 2
 
 
 # Number of attempts

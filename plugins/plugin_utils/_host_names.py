@@ -1,0 +1,75 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host names of projects in the inventory.
+
+Ansible reads the variables of a host from files of this name in C(host_vars), may render it as a template, and takes the
+name of a group for the group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+# Names that Ansible already uses for something else.
+RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1", "::1")
+# With an id of the maximum length, the name still fits into the name of a file.
+MAX_NAME_LENGTH = 100
+
+
+def host_names(
+    projects: Sequence[dict[str, Any]], preferences: Sequence[str], groups: Collection[str] = ()
+) -> dict[str, str]:
+    """A host name for each project id: the first of the preferred fields that can be a name, or the id.
+
+    No two names are the same, regardless of case, because file systems may not distinguish it, and none is reserved or
+    that of a group.
+    """
+    unavailable = {name.lower() for name in (*RESERVED_NAMES, *groups)}
+    candidates = {project["id"]: list(_candidates(project, preferences)) for project in projects}
+    # Each round uses up candidates, of which the last ones are unique.
+    while conflicts := list(_conflicts(candidates, unavailable)):
+        for project_id in conflicts:
+            del candidates[project_id][0]
+    return {project_id: names[0] for project_id, names in candidates.items()}
+
+
+def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator[str]:
+    values = [*map(project.get, preferences), project["id"]]
+    name, unique = next(_host_name(value) for value in values if _has_name(value)), _host_name(project["id"])
+    yield name
+    yield f"{name}-{unique}"
+    yield unique
+    # Different ids can be the same host name.
+    yield f"{unique}-{hashlib.sha256(project['id'].encode()).hexdigest()[:16]}"
+
+
+def _conflicts(candidates: dict[str, list[str]], unavailable: Collection[str]) -> Iterator[str]:
+    """The ids of the projects whose first candidates cannot be their names.
+
+    If several projects have the same one, it belongs to the one that has the fewest others left: the name of a project
+    does not change the name that another project got from its id.
+    """
+    same = defaultdict(list)
+    for project_id, names in candidates.items():
+        same[names[0].lower()].append(project_id)
+    for name, ids in same.items():
+        if len(ids) == 1 and name not in unavailable:
+            continue
+        left = [len(candidates[project_id]) for project_id in ids]
+        owners = [] if name in unavailable or left.count(min(left)) > 1 else [ids[left.index(min(left))]]
+        yield from (project_id for project_id in ids if project_id not in owners and len(candidates[project_id]) > 1)
+
+
+def _has_name(value: Any) -> bool:
+    return isinstance(value, str) and re.search("[A-Za-z0-9]", value) is not None
+
+
+def _host_name(text: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_.-]|^[.-]", "_", text[:MAX_NAME_LENGTH])
+    # In host_vars, Ansible appends these endings to the name of a host.
+    return re.sub(r"\.(?=(?:ya?ml|json)$)", "_", name, flags=re.IGNORECASE)

@@ -1,0 +1,45 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each project has a host name of its own, whatever names and ids the service returns."""
+
+from __future__ import annotations
+
+from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import host_names
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+
+@in_one_test(
+    "projects, names",
+    [
+        ([("a", "x"), ("b", "y")], ["x", "y"]),
+        ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
+        ([("a", ""), ("b", None)], ["a", "b"]),
+        ([("a", "x"), ("b", "x"), ("c", "x-a")], ["x-a", "x-b", "x-a-c"]),
+        ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["x-a", "x-b", "x-a-c", "a"]),
+        ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
+        ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
+        ([("a", ".."), ("b", "."), ("c", "日本"), ("d", ["x"])], ["a", "b", "c", "d"]),
+        ([("a", "../web"), ("b", "-oX=y"), ("c", ".web")], ["_._web", "_oX_y", "_web"]),
+        ([("a", "web.yml"), ("b", "db.JSON"), ("c", "x.yaml.yaml")], ["web_yml", "db_JSON", "x.yaml_yaml"]),
+        ([("a", "Ünï"), ("b", "U\u0308ni\u0308"), ("c", "x\n")], ["_n_", "U_ni_", "x_"]),
+        ([("a", "Shop"), ("b", "shop")], ["Shop-a", "shop-b"]),
+        ([("a", "x" * 5000), ("b", "x" * 4000)], ["x" * 100 + "-a", "x" * 100 + "-b"]),
+        ([("a", "x"), ("b", "x"), ("c", "X-A")], ["x-a", "x-b", "X-A-c"]),
+        ([("localhost", "x"), ("b", "x"), ("c", "x-localhost")], ["x-localhost", "x-b", "x-localhost-c"]),
+        ([("a", "web"), ("b", "Web"), ("c", "GROUP")], ["web-a", "Web-b", "GROUP-c"]),
+        ([("group", "x"), ("b", "x"), ("c", "x-group")], ["x-group", "x-b", "x-group-c"]),
+    ],
+)
+def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
+    result = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"], ["group"])
+
+    assert list(result.values()) == names
+
+
+@in_one_test("ids", [("-a", "_a"), ("y" * 120, "y" * 121), ("group", "Group"), ("localhost", "LOCALHOST")])
+def test_ids_that_are_the_same_host_name(ids: tuple[str, str]) -> None:
+    names = list(host_names([{"id": project_id} for project_id in ids], ["id"], ["group"]).values())
+
+    assert len({name.lower() for name in names}) == 2
+    assert not {"group", "localhost"} & {name.lower() for name in names}
