@@ -58,6 +58,8 @@ options:
   status_code:
     description:
       - HTTP statuses of a successful response. If not set, any status from 200 to 299.
+      - For methods other than GET, statuses such as 500 and 504 are refused, because they do not tell whether the service has carried out the
+        request.
     type: list
     elements: int
   find:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
-from .._errors import InvalidOption
+from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
 from .compare import contains, fields_of, has_values
@@ -72,6 +72,13 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     statuses = params["status_code"]
     if statuses == []:
         raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
+    unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED_STATUSES, REJECTED_STATUSES))
+    if unclear and method != "GET":
+        # Such a response would hide that something was created or changed.
+        raise InvalidOption(
+            "status_code",
+            f"{unclear[0]} does not tell whether the service has carried out a {method} request. Remove it.",
+        )
     return Plan(
         method,
         segments,

@@ -403,6 +403,20 @@ def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client, status:
     assert (result["changed"], result["status"], result["json"]) == (False, status, {"message": "no"})
 
 
+@in_one_test("method, status", [("POST", 504), ("PATCH", 500), ("DELETE", 302), ("PUT", 408)])
+def test_a_status_that_hides_a_change_is_refused(client: Client, method: str, status: int) -> None:
+    options = {"path": f"{BRANCHES}/br-1", "body": None if method == "DELETE" else {"branch": {"name": "x"}}}
+    result = failing(client, method, status_code=[200, status], **options)
+    assert result["msg"] == (
+        f"status_code: {status} does not tell whether the service has carried out a {method} request. Remove it."
+    )
+
+
+def test_a_get_may_accept_any_status(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=500, method="GET", body={"message": "no"}, times=9)
+    assert task(client, "GET", path=BRANCHES, status_code=[500])["status"] == 500
+
+
 def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) -> None:
     result = failing(client, "POST", path=BRANCHES, body=PREVIEW["body"], status_code=[200])
     assert result["failure"]["status"] == 201
