@@ -15,6 +15,7 @@ description:
   - Runs one step of the deployment of an API key on a host that uses it (a consumer). The role P(clouddb.control.api_key_rotation#role) uses
     this module.
   - Each step returns evidence of what the host holds. M(clouddb.control.api_key_rotation) revokes no key without it.
+  - The task must not be delegated, because a host can only show what it holds itself.
   - The module writes a secret only to a file that still has the content that this run has found or written there, and only a secret that the
     service accepts at that moment. Several rotations can therefore run at the same time, and the host has a valid key at any time.
 author:
@@ -37,7 +38,8 @@ attributes:
 options:
   step:
     description:
-      - V(inspect) returns evidence of what the host holds, and changes nothing.
+      - V(inspect) returns evidence of what the host holds, and changes nothing. It fails if O(dest) can't be written with O(owner), O(group) and
+        O(mode).
       - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
       - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
         deploy the key.
@@ -200,6 +202,11 @@ evidence:
       description: The value of O(tasks_rolled_back).
       type: bool
       returned: success
+    record_of:
+      description: Name of the other consumer that O(record) belongs to. V(null) if it belongs to O(consumer) or there is none.
+      type: str
+      returned: success
+      version_added: 1.1.0
   sample:
     consumer: web1
     run: "20261121T091507Z-503112"
@@ -220,6 +227,7 @@ evidence:
     fingerprint: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9
     withdrawn: null
     tasks_rolled_back: false
+    record_of: null
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
   returned: success with O(step=deploy)
@@ -227,8 +235,9 @@ previous:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
-    - C(kind) is V(deployment_refused) when the host has changed in the meantime or the service does not accept the key, and V(secret_file) when
-      O(dest) or O(record) can't be read or written. Other kinds are those of all modules.
+    - C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not accept the key, the record belongs to
+      another consumer, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written. Other kinds are those
+      of all modules.
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
@@ -246,7 +255,7 @@ from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
 from ..module_utils._keys.record import keys_from_json
-from ..module_utils._keys.secret_file import SecretFile, dest_from
+from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 
@@ -259,6 +268,7 @@ def run(
         not_blank(params, option)
     if params.get("attributes") is not None:
         raise InvalidOption("attributes", "is not supported. Omit it.")
+    require_readable_mode(params.get("mode"))
     dest, record, step = params["dest"], params["record"], params["step"]
     consumer = Consumer(
         params["consumer"],

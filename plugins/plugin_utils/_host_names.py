@@ -39,13 +39,17 @@ def host_names(
 
 
 def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator[str]:
-    values = [*map(project.get, preferences), project["id"]]
-    name, unique = next(_host_name(value) for value in values if _has_name(value)), _host_name(project["id"])
+    name, unique = _preferred_name(project, preferences), _host_name(project["id"])
     yield name
     yield f"{name}-{unique}"
     yield unique
     # Different ids can be the same host name.
     yield f"{unique}-{hashlib.sha256(project['id'].encode()).hexdigest()[:16]}"
+
+
+def _preferred_name(project: dict[str, Any], preferences: Sequence[str]) -> str:
+    values = [*map(project.get, preferences), project["id"]]
+    return next(_host_name(value) for value in values if _has_name(value))
 
 
 def _conflicts(candidates: dict[str, list[str]], unavailable: Collection[str]) -> Iterator[str]:

@@ -78,6 +78,8 @@ SCENARIOS = (
     Scenario("rescue", block=RESCUE),
     Scenario("run_once on include_role", task={"run_once": True}),
     Scenario("run_once by apply", apply={"run_once": True}),
+    Scenario("delegate_to by apply", apply={"delegate_to": "web1"}),
+    Scenario("delegate_to on a block", role="import_role", block={"delegate_to": "web1"}),
     Scenario("when excludes a host", task={"when": "inventory_hostname != 'web3'"}),
     Scenario("--limit web1", arguments=("--limit", "web1"), has_all_cells=True),
     Scenario("--limit without web1", arguments=("--limit", "all:!web1")),

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from account import CONSUMERS, FOLDER, Account, Run
 from invariants import observe, secret_files
-from scenarios import PLAIN, Scenario
+from scenarios import PLAIN, SCENARIOS, Scenario
 
 CHECK = Scenario("--check", arguments=("--check",))
 REJECT = str(FOLDER / "hooks" / "reject.yml")
@@ -227,3 +228,79 @@ def test_own_key(account: Account) -> None:
     run = succeeded(account.run(authenticated_with(secret), api_key_rotation_max_age="30d"))
     assert ids(account) == [run.result()["api_key"]["id"]] == [newest]
     assert file.read_text() == secret
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in SCENARIOS if "delegate_to" in scenario.name],
+    ids=lambda scenario: scenario.name,
+)
+def test_delegated_role(account: Account, scenario: Scenario) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    failed(account.run(scenario), "The task is delegated to web1, which can't show what web2 holds.")
+
+    assert observe(account) == before
+
+
+def test_name_that_leads_to_another_host(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    host = "{{ 'web1' if inventory_hostname == 'web2' else inventory_hostname }}"
+
+    run = account.run(api_key_rotation_dest=f"{account.consumers}/{host}.key")
+
+    failed(run, "web2 has the record of web1: both names lead to the same host")
+    assert observe(account) == before
+
+
+def test_names_that_lead_to_one_host_from_the_start(account: Account) -> None:
+    account.restore("empty", tasks=False)
+
+    run = account.run(api_key_rotation_dest=f"{account.consumers}/shared.key")
+
+    failed(run, "both names lead to the same host")
+    assert secret_files(account.files()) == {}
+
+
+@pytest.mark.parametrize("meta", ["clear_host_errors", "end_role"])
+def test_task_files_that_hide_errors(account: Account, tmp_path: Path, meta: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    tasks = tmp_path / "tasks.yml"
+    tasks.write_text(f"- name: Fail\n  ansible.builtin.fail:\n- name: Go on\n  ansible.builtin.meta: {meta}\n")
+
+    run = account.run(api_key_rotation_hand_over_tasks=[str(tasks)])
+
+    failed(run, f"Remove it from {tasks}.")
+    assert observe(account) == before
+
+
+def test_extra_variable_instead_of_the_secret(account: Account) -> None:
+    account.restore("rotated", tasks=True)
+    before = observe(account)
+
+    run = account.run(PLAIN, "--extra-vars", "api_key_rotation_key=not-a-key", tasks=True)
+
+    failed(run, "api_key_rotation_key: set by the role for the task files.")
+    assert observe(account) == before
+
+
+@pytest.mark.parametrize(
+    "age, name, value, problem",
+    [
+        ("30d", "mode", 640, "The owner could not read a file with mode 1200"),
+        ("0", "mode", "u=", "The owner could not read a file with mode 0000"),
+        ("30d", "owner", "no such user", "failed to look up user no such user"),
+    ],
+)
+def test_attributes_that_cannot_be_set(account: Account, age: str, name: str, value: Any, problem: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = account.run(api_key_rotation_max_age=age, **{f"api_key_rotation_{name}": value})
+
+    failed(run, problem)
+    assert observe(account) == before
+    assert mode(account.consumers / "web1.key") == 0o600

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .api import is_valid_secret
-from .evidence import Evidence
+from .evidence import Evidence, same_host
 from .record import (
     COMMITTED,
     DEPLOYED,
@@ -67,7 +67,10 @@ class Found(NamedTuple):
 
     def holds(self, key: NewKey, consumer: Consumer) -> bool:
         """Whether this run, and no later one, has written the key."""
-        is_recorded = self.record.key_id == key.id if self.record else consumer.record is None
+        if self.record:
+            is_recorded = self.record.key_id == key.id and self.record.belongs_to(consumer.name)
+        else:
+            is_recorded = consumer.record is None
         return is_recorded and (consumer.file is None or self.secret == key.secret)
 
     @property
@@ -134,7 +137,9 @@ class Consumer(NamedTuple):
         record = found.record
         secret = found.secret if self.file or deployed is None else deployed.secret
         own_client = client.with_api_key(secret) if secret else None
-        key_id = record.key_id if record and record.sha256 == checksum_of(found.secret) else None
+        record_of = record.consumer if record and not record.belongs_to(self.name) else None
+        is_current = record is not None and record.sha256 == checksum_of(found.secret) and record_of is None
+        key_id = record.key_id if record and is_current else None
         state = record.state if record else None
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
@@ -154,17 +159,20 @@ class Consumer(NamedTuple):
             keys=record.keys if record else {},
             fingerprint=found.fingerprint,
             withdrawn=record.withdrawn if record else None,
+            record_of=record_of,
         )
 
 
 def inspect(client: Client, consumer: Consumer) -> Evidence:
-    """What the consumer holds, after a check that its files can be replaced; changes nothing.
+    """What the consumer holds, after a check that its files can be replaced, with owner, group and mode; changes nothing.
 
     Raises what a Consumer and a Client raise.
     """
     with consumer.held():
         for file in filter(None, (consumer.file, consumer.record)):
             file.check_replaceable()
+            with nullcontext() if consumer.check_mode else file.replacement():
+                pass
         return consumer.evidence(client, "inspect")
 
 
@@ -177,8 +185,10 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
     if consumer.name not in key.consumers:
         raise DeploymentRefused(f"{consumer.name} is none of the consumers that this run was planned for.")
     with consumer.held() as found:
+        if found.record and not found.record.belongs_to(consumer.name):
+            raise DeploymentRefused(same_host(consumer.name, found.record.consumer))
         if found.holds(key, consumer) and found.record:
-            # The host has another name, under which it already got the key.
+            # The connection was lost, and Ansible has run the task again.
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
             raise DeploymentRefused(
@@ -187,7 +197,10 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
             )
         _require_accepted(client, consumer, key)
         sha256 = checksum(key.secret) if consumer.file else None
-        consumer.write_record(Record(key.id, sha256, DEPLOYING, None, _previous(consumer, found), key.known_keys()))
+        previous = _previous(consumer, found)
+        consumer.write_record(
+            Record(key.id, sha256, DEPLOYING, None, previous, key.known_keys(), consumer=consumer.name)
+        )
         consumer.write_secret(key.secret)
         return {"changed": True, "previous": found.secret}
 
@@ -219,7 +232,7 @@ def commit(client: Client, consumer: Consumer, key_id: int, key: NewKey | None) 
         if not evidence.has_deployed(key_id):
             return evidence
         if found.record:
-            consumer.write_record(found.record._replace(state=COMMITTED, previous=None))
+            consumer.write_record(found.record._replace(state=COMMITTED, previous=None, consumer=consumer.name))
         return evidence._replace(state=COMMITTED, return_sha256=None)
 
 
@@ -248,7 +261,7 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
             is_held = not _restore_file(client, consumer, key, record.previous, previous)
             record = record if is_held else _record_before(record)
         if record is None:
-            record = Record(key.id, None, DEPLOYING, None, None, {})
+            record = Record(key.id, None, DEPLOYING, None, None, {}, consumer=consumer.name)
         if consumer.record and not is_held:
             # This also changes the fingerprint, by which this run could deploy the key later.
             consumer.write_record(record._replace(withdrawn=key.id))

@@ -31,7 +31,8 @@ class Evidence(NamedTuple):
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record.
     C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
-    and can't be deployed to the consumer any more.
+    and can't be deployed to the consumer any more. C(record_of) is the name of the other consumer that the record belongs
+    to, if it does: both names lead to the same host then.
     """
 
     consumer: str
@@ -50,6 +51,7 @@ class Evidence(NamedTuple):
     fingerprint: str
     withdrawn: int | None
     tasks_rolled_back: bool = False
+    record_of: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "keys": keys_as_json(self.keys)}
@@ -58,6 +60,15 @@ class Evidence(NamedTuple):
         """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
         is_accepted = self.accepted is True if self.has_file else self.accepted is not False
         return self.key_id == key_id and is_accepted and self.state in (DEPLOYED, COMMITTED)
+
+
+def same_host(consumer: str, other: str | None) -> str:
+    """The message about a consumer that has the record of another one."""
+    return (
+        f"{consumer} has the record of {other}: both names lead to the same host, or to the same file. Correct the address "
+        "of the wrong one. If they are the same host, leave one of them out of the play, and name it in "
+        "api_key_rotation_former_consumers."
+    )
 
 
 def run_name(run: str, check_mode: bool) -> str:

@@ -48,7 +48,7 @@ class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
     C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
-    must not be deployed any more.
+    must not be deployed any more. C(consumer) is the name of the host that it was written for (None: by version 1.0.0).
     """
 
     key_id: int
@@ -58,6 +58,15 @@ class Record(NamedTuple):
     previous: Previous | None
     keys: dict[int, KnownKey]
     withdrawn: int | None = None
+    consumer: str | None = None
+
+    def belongs_to(self, consumer: str) -> bool:
+        """Whether this is the record of that consumer, and not of another one that had the key at the same time.
+
+        A host that was renamed has the record of its former name.
+        """
+        others = {name for key in self.keys.values() for name in key.consumers}
+        return self.consumer in (None, consumer) or consumer not in others
 
     def as_text(self) -> str:
         """The record as the JSON that its file has."""
@@ -109,6 +118,7 @@ def _parse(data: Any) -> Record:
         _previous(data["previous"]) if data["previous"] else None,
         keys_from_json(data["keys"]),
         data["withdrawn"],
+        data.get("consumer"),
     )
     if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
         raise ValueError(record.state)

@@ -125,6 +125,8 @@ def _reason_to_refuse(evidence: Evidence | None, key_id: int) -> str:
     """Why this evidence does not show that the consumer holds the key; empty if it does."""
     if evidence is None:
         return "has given no evidence in this run"
+    if evidence.record_of:
+        return f"has the record of {evidence.record_of}, as if both were the same host"
     if evidence.key_id != key_id:
         return f"holds {f'key {evidence.key_id}' if evidence.key_id else 'another secret or none'}"
     if evidence.accepted is not True:

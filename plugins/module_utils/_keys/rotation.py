@@ -15,7 +15,7 @@ from .._http.client import Client
 from .._timestamps import parse_timestamp
 from .api import Key, numbered, time_of
 from .ensure import Result
-from .evidence import Evidence, RotationRefused, recorded_keys
+from .evidence import Evidence, RotationRefused, recorded_keys, same_host
 from .in_use import keys_in_use
 from .record import KnownKey, checksum, keys_as_json
 
@@ -136,6 +136,12 @@ def surplus(older: Sequence[Key], keep: int) -> list[Key]:
 
 
 def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
+    shared = [same_host(name, evidence.record_of) for name, evidence in rotation.evidence.items() if evidence.record_of]
+    if shared:
+        raise RotationRefused(
+            f"No key was created or revoked. {' '.join(shared)}",
+            {"consumers": sorted(name for name, evidence in rotation.evidence.items() if evidence.record_of)},
+        )
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
         raise RotationRefused(

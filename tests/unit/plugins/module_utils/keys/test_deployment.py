@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -50,20 +51,21 @@ def account() -> SimulatedAccount:
 class Host:
     """A consumer with a file and a record in a folder, and the steps of one run on it."""
 
-    def __init__(self, account: SimulatedAccount, folder: Path, run: str = "run", **options: Any):
+    def __init__(self, account: SimulatedAccount, folder: Path, run: str = "run", name: str = "web1", **options: Any):
         self.account = account
+        self.name = name
         self.path, self.record = folder / "key", folder / ".key.rotation"
         self.file = SecretFile(str(self.path), lambda path: False)
         self.consumer = Consumer(
-            "web1", run, self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
+            name, run, self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
         )
         self.client = account.client("unused")
         self.inspected = inspect(self.client, self.consumer)
         self.previous: str | None = None
 
-    def create(self) -> NewKey:
+    def create(self, *others: str) -> NewKey:
         key_id, secret = self.account.create("deploy-20261121T091507Z")
-        return NewKey(key_id, secret, ["web1"], {})
+        return NewKey(key_id, secret, [self.name, *others], {})
 
     def deploy(self, key: NewKey) -> dict[str, Any]:
         result = deploy(self.client, self.consumer, key, self.inspected.fingerprint)
@@ -73,9 +75,9 @@ class Host:
     def roll_back(self, key: NewKey) -> Any:
         return roll_back(self.client, self.consumer, key, self.previous)
 
-    def rotate(self) -> NewKey:
+    def rotate(self, *others: str) -> NewKey:
         """Deploy a new key, confirm it and commit to it."""
-        key = self.create()
+        key = self.create(*others)
         self.deploy(key)
         confirm(self.client, self.consumer, key)
         commit(self.client, self.consumer, key.id, key)
@@ -182,11 +184,68 @@ def test_does_not_deploy_to_a_host_that_was_not_planned(host: Host) -> None:
     assert host.secret is None
 
 
-def test_host_with_two_names_gets_the_key_once(host: Host) -> None:
+def test_a_task_that_runs_again_after_a_lost_connection_changes_nothing(host: Host) -> None:
     key = host.create()
     host.deploy(key)
     assert host.deploy(key) == {"changed": False, "previous": None}
     assert host.secret == key.secret
+
+
+def test_two_names_that_lead_to_one_host_are_refused(host: Host, account: SimulatedAccount, tmp_path: Path) -> None:
+    same = Host(account, tmp_path, name="web2")
+    key = host.create("web2")
+    host.deploy(key)
+    with pytest.raises(DeploymentRefused, match="web2 has the record of web1: both names lead to the same host"):
+        same.deploy(key)
+    with pytest.raises(DeploymentRefused, match=f"web2 does not hold the new key {key.id}"):
+        confirm(same.client, same.consumer, key)
+    confirm(host.client, host.consumer, key)
+    is_restored, evidence = same.roll_back(key)
+    assert (is_restored, host.secret, evidence.record_of) == (False, key.secret, "web1")
+
+
+def test_a_name_that_leads_to_another_host_later_shows_it(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    redirected = Host(account, tmp_path, "run 2", name="web2")
+    for evidence in (redirected.inspected, commit(redirected.client, redirected.consumer, key.id, None)):
+        assert (evidence.record_of, evidence.key_id, evidence.has_deployed(key.id)) == ("web1", None, False)
+    assert commit(host.client, host.consumer, key.id, None).record_of is None
+
+
+def test_a_record_without_a_name_is_that_of_the_first_host_that_commits(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    content = json.loads(host.record.read_text(encoding="utf-8"))
+    del content["consumer"]
+    host.record.write_text(json.dumps(content), encoding="utf-8")
+    same = Host(account, tmp_path, "run 2", name="web2")
+    assert same.inspected.has_deployed(key.id)
+    assert commit(host.client, host.consumer, key.id, None).has_deployed(key.id)
+    assert commit(same.client, same.consumer, key.id, None).record_of == "web1"
+
+
+def test_a_renamed_host_keeps_its_record(host: Host, account: SimulatedAccount, tmp_path: Path) -> None:
+    old = host.rotate("web2")
+    renamed = Host(account, tmp_path, "run 2", name="app1")
+    assert (renamed.inspected.key_id, renamed.inspected.record_of) == (old.id, None)
+    new = renamed.rotate("web2")
+    assert renamed.secret == new.secret
+    assert json.loads(host.record.read_text(encoding="utf-8"))["consumer"] == "app1"
+
+
+@pytest.mark.parametrize("error", [InvalidOption("mode", "no"), SecretFileError("owner")])
+def test_attributes_that_cannot_be_set_are_noticed_at_the_inspection(host: Host, error: ClouddbError) -> None:
+    def refuse(path: str) -> bool:
+        raise error
+
+    host.rotate()
+    before = sorted(host.path.parent.iterdir())
+    with pytest.raises(type(error)):
+        inspect(host.client, host.consumer._replace(file=host.file._replace(set_attributes=refuse)))
+    assert sorted(host.path.parent.iterdir()) == before
 
 
 def test_does_not_confirm_what_the_file_does_not_hold(host: Host) -> None:

@@ -182,6 +182,14 @@ def test_consumers_that_the_user_names_are_expected(keys: Keys) -> None:
     assert refusal(account, "plan", *inspected(account, ids[-1]), consumers=["db1"]).details == {"consumers": ["db1"]}
 
 
+def test_two_names_of_one_host_are_refused(keys: Keys) -> None:
+    account, ids = keys
+    one, other = inspected(account, ids[-1])
+    refused = refusal(account, "plan", one, other._replace(key_id=None, record_of="web1"))
+    assert "web2 has the record of web1" in str(refused)
+    assert refused.details == {"consumers": ["web2"]}
+
+
 def test_former_consumers_are_not_expected(keys: Keys) -> None:
     account, ids = keys
     one, _other = inspected(account, ids[-1])
@@ -263,6 +271,7 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
         ({"checked_at": "2026-11-21T08:00:00Z"}, "has given no evidence in this run"),
         ({"key_id": 3}, "holds key 3"),
         ({"key_id": None}, "holds another secret or none"),
+        ({"key_id": None, "record_of": "web1"}, "has the record of web1, as if both were the same host"),
         ({"accepted": False}, "holds a secret that the service does not accept"),
         ({"accepted": None}, "holds a secret that the service does not accept"),
         ({"state": "deployed"}, "may still be rolled back"),

@@ -1,0 +1,35 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin with a fake module. The suite of disturbed rotations delegates the real one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.action.api_key_deployment import ActionModule
+
+
+def run(monkeypatch: pytest.MonkeyPatch, delegate_to: str | None) -> dict[str, Any]:
+    """The result of a task of host web2 that is delegated."""
+    task = SimpleNamespace(args={}, async_val=0, check_mode=False, delegate_to=delegate_to)
+    plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
+    monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": True})
+    return dict(plugin.run(task_vars={"inventory_hostname": "web2"}))
+
+
+@pytest.mark.parametrize("delegate_to", [None, "", "web2"])
+def test_a_task_on_its_own_host_runs_the_module(monkeypatch: pytest.MonkeyPatch, delegate_to: str | None) -> None:
+    assert run(monkeypatch, delegate_to) == {"changed": True}
+
+
+@pytest.mark.parametrize("delegate_to", ["web1", "localhost"])
+def test_delegation_is_refused(monkeypatch: pytest.MonkeyPatch, delegate_to: str) -> None:
+    result = run(monkeypatch, delegate_to)
+    assert result["failed"]
+    assert result["failure"] == {"kind": "deployment_refused"}
+    assert f"delegated to {delegate_to}, which can't show what web2 holds" in result["msg"]
