@@ -260,7 +260,8 @@ def test_names_that_lead_to_one_host_from_the_start(account: Account) -> None:
 
     run = account.run(api_key_rotation_dest=f"{account.consumers}/shared.key")
 
-    failed(run, "both names lead to the same host")
+    failed(run, "both names lead to the same host", "was revoked")
+    assert ids(account) == []
     assert secret_files(account.files()) == {}
 
 

@@ -134,12 +134,14 @@ class Consumer(NamedTuple):
         C(deployed) is the key that this run has deployed; a consumer without a file can't show it otherwise.
         """
         found = self.find()
+        fingerprint, keys, record_of = found.fingerprint, found.record.keys if found.record else {}, None
+        if found.record and not found.record.belongs_to(self.name):
+            # The file of another consumer shows nothing about this one.
+            found, record_of = Found(None, None), found.record.consumer
         record = found.record
         secret = found.secret if self.file or deployed is None else deployed.secret
         own_client = client.with_api_key(secret) if secret else None
-        record_of = record.consumer if record and not record.belongs_to(self.name) else None
-        is_current = record is not None and record.sha256 == checksum_of(found.secret) and record_of is None
-        key_id = record.key_id if record and is_current else None
+        key_id = record.key_id if record and record.sha256 == checksum_of(found.secret) else None
         state = record.state if record else None
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
@@ -156,8 +158,8 @@ class Consumer(NamedTuple):
             state=state,
             deployed_at=record.deployed_at if record else None,
             return_sha256=record.previous.sha256 if record and record.previous else None,
-            keys=record.keys if record else {},
-            fingerprint=found.fingerprint,
+            keys=keys,
+            fingerprint=fingerprint,
             withdrawn=record.withdrawn if record else None,
             record_of=record_of,
         )
@@ -256,6 +258,9 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
     """
     with consumer.held() as found:
         record = found.record
+        if record and not record.belongs_to(consumer.name):
+            # deploy() has written nothing to the file of another consumer.
+            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
         is_held = found.holds(key, consumer)
         if record and is_held and record.state != COMMITTED:
             is_held = not _restore_file(client, consumer, key, record.previous, previous)
