@@ -47,7 +47,8 @@ def log_file(name: str) -> Path:
 
 def show_summary(name: str, run: SuiteRun) -> None:
     """Print the results of one job in a line."""
-    print(f"=== {name}: {run.passed} passed, {len(run.failures)} failed in {run.seconds:.0f} s", end="")
+    seconds = f"{run.seconds:.0f} s ({run.processor_seconds:.0f} s of processor time)"
+    print(f"=== {name}: {run.passed} passed, {len(run.failures)} failed in {seconds}", end="")
     print(f" (no files for {', '.join(run.not_applicable)})" if run.not_applicable else "", flush=True)
 
 

@@ -14,6 +14,7 @@ checkout contains spaces; tox-ansible downloads ansible-core from GitHub; pytest
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -71,6 +72,7 @@ class SuiteRun:
     failures: list[Failure] = field(default_factory=list)
     not_applicable: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    processor_seconds: float = 0.0
 
     def write(self, line: str) -> None:
         """Add a line to the log, without colors; show it if the run is verbose."""
@@ -85,6 +87,9 @@ class SuiteRun:
             for line in process.stdout or ():
                 self.write(line.rstrip("\n"))
                 lines.append(COLOR.sub("", line.rstrip()))
+            _pid, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.processor_seconds += usage.ru_utime + usage.ru_stime
         return process.returncode, lines
 
     def fail(self, name: str, lines: list[str]) -> None:
