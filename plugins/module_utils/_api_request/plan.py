@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     query: Mapping[str, Any]
     body: Mapping[str, Any] | None
     find: Find | None
-    accept: Container[int]
+    accept: Collection[int]
     all_pages: bool
     wait: bool
 

@@ -88,12 +88,14 @@ class Client:
     ) -> Response:
         """Send any request. A status that C(accept) lacks is raised as a StatusError.
 
+        So is any error status after an earlier attempt that may have been carried out, which it would hide.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), query, body, str(uuid.uuid4()))
         response = self._transport.send(request, self._deadline, retry_locked)
         self._learn_service_time(response.headers.get("Date"))
-        if response.status not in accept:
+        hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
+        if response.status not in accept or hides_change:
             from .failures import status_error  # most tasks meet no error
 
             raise status_error(response, self.connection, request, self.clock)

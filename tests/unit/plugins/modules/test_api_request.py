@@ -412,6 +412,19 @@ def test_a_status_that_hides_a_change_is_refused(client: Client, method: str, st
     )
 
 
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_an_accepted_status_does_not_hide_what_an_earlier_attempt_did(
+    sandbox: Sandbox, client: Client, is_locked: bool
+) -> None:
+    sandbox.fault("lost_answer", method="DELETE")
+    if is_locked:
+        sandbox.fault("status", status=423, method="DELETE")
+    options: dict[str, Any] = {"path": f"projects/{BLOG}", "status_code": [200, 404]}
+    first, second = task(client, "DELETE", **options), task(client, "DELETE", **options)
+    assert (first["changed"], first["status"]) == (True, None)
+    assert (second["changed"], second["status"]) == (False, 404)
+
+
 def test_a_get_may_accept_any_status(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=500, method="GET", body={"message": "no"}, times=9)
     assert task(client, "GET", path=BRANCHES, status_code=[500])["status"] == 500
