@@ -128,7 +128,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import Connection, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
-from ..module_utils._module import connection_argument_spec
+from ..module_utils._module import connection_argument_spec, require_plain_numbers
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
@@ -139,6 +139,8 @@ from ..plugin_utils._host_names import host_names
 
 GROUP = "clouddb_projects"
 CONNECTION_OPTIONS = connection_argument_spec()
+# The options whose values Ansible would convert to numbers.
+NUMERIC_OPTIONS = {**CONNECTION_OPTIONS, "page_size": {"type": "int"}, "workers": {"type": "int"}}
 REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
 
 
@@ -156,8 +158,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         if REQUESTS_IMPORT_ERROR:
             raise AnsibleParserError(missing_required_lib("requests"))
-        self._read_config_data(path)
+        given = self._read_config_data(path)
         try:
+            require_plain_numbers(given, NUMERIC_OPTIONS)
             account = self._account(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error

@@ -19,11 +19,13 @@ from ansible.module_utils.basic import (
     missing_required_lib,
 )
 from ansible.module_utils.common.parameters import remove_values
+from ansible.module_utils.common.validation import check_type_dict, check_type_list
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
+from ._options import NUMBERS, plain_number
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
@@ -57,7 +59,7 @@ class ControlModule(AnsibleModule):
         super().__init__(**arguments)
 
     def fail_json(self, msg: str, **result: Any) -> None:
-        """End the task as failed; an option that is null, which Ansible has its own words for, comes first.
+        """End the task as failed; an option that is null or no plain number, which Ansible has its own words for, comes first.
 
         Raises SecretFileError for what Ansible says about the owner, the group or the mode of a file.
         """
@@ -68,9 +70,11 @@ class ControlModule(AnsibleModule):
             result["failure"] = {"kind": "invalid_option"}
             msg = without_internal_options(msg)
             try:
-                _refuse_null(self)
+                _check_given(self)
             except InvalidOption as error:
                 msg, result["failure"] = str(error), error.as_result()["failure"]
+            except (TypeError, ValueError):
+                pass  # of a dictionary or a list that Ansible could not convert either
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
         super().fail_json(msg=msg, **result)
@@ -112,7 +116,7 @@ def run_module(module: ControlModule, run: Run) -> None:
         missing = {"kind": "missing_library"}
         module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
     try:
-        _refuse_null(module)
+        _check_given(module)
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
         if connection.api_key:
@@ -132,21 +136,49 @@ def run_module(module: ControlModule, run: Run) -> None:
         _exit(module, module.exit_json, result)
 
 
-def _refuse_null(module: ControlModule) -> None:
+def _check_given(module: ControlModule) -> None:
+    """Raise InvalidOption for an option whose value Ansible would convert to another one."""
+    # The arguments as Ansible has sent them: in module.params, they are converted, and omitted options are null.
+    given = _load_params()
+    _refuse_null(given, module.argument_spec)
+    require_plain_numbers(given, module.argument_spec)
+
+
+def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InvalidOption for an option that is given as null, or as a list with a null.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
     """
-    # The arguments as Ansible has sent them: in module.params, omitted options are null, too.
-    given = _load_params()
-    for option, spec in module.argument_spec.items():
+    for option, spec in specs.items():
         may_be_null = option in FILE_COMMON_ARGUMENTS or (option in CONNECTION_OPTIONS and not spec.get("required"))
         value = given.get(option, "")
         if value is None and not may_be_null:
             raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
         if isinstance(value, list) and None in value:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
+
+
+def require_plain_numbers(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]], within: str = "") -> None:
+    """Raise InvalidOption for a number that is a boolean or a text that only Python reads as a number, also in suboptions.
+
+    C(within) is the option that these are suboptions of.
+    """
+    for option, spec in specs.items():
+        for name in (option, *spec.get("aliases", ())):
+            values, type_name = _values(given.get(name), spec)
+            for value in values:
+                if type_name in NUMBERS:
+                    plain_number(within or name, value, type_name, name if within else "")
+                elif "options" in spec:
+                    require_plain_numbers(check_type_dict(value), spec["options"], within or name)
+
+
+def _values(value: Any, spec: Mapping[str, Any]) -> tuple[list[Any], str]:
+    """The option's values that are set, those of a list or the only one, and their type."""
+    is_list = spec.get("type") == "list"
+    values = check_type_list(value) if is_list and value is not None else [value]
+    return [each for each in values if each is not None], spec.get("elements" if is_list else "type", "str")
 
 
 def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any]) -> None:

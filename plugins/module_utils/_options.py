@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,26 @@ AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
 # As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
 MAX_BARE_AGE = 9_999_999
 MAX_SIMILAR = 5
+# Python and Ansible take more for numbers: booleans, digits of other scripts, and underscores between digits.
+NUMBERS = {
+    "int": r"\s*[+-]?[0-9]{1,1000}\s*",
+    "float": r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf)\s*",
+}
+
+
+def plain_number(option: str, value: object, type_name: str, part: str = "") -> None:
+    """Raise InvalidOption unless the value is a number or its text; C(type_name) is C(int) or C(float).
+
+    C(part) is the name of a suboption.
+    """
+    if isinstance(value, str):
+        is_plain = re.fullmatch(NUMBERS[type_name], value, re.ASCII | re.IGNORECASE) is not None
+    else:
+        is_plain = isinstance(value, (int, float) if type_name == "float" else int) and not isinstance(value, bool)
+    if not is_plain:
+        wanted = "an integer of the digits 0 to 9, such as 12" if type_name == "int" else "a number such as 12 or 2.5"
+        given = "a boolean" if isinstance(value, bool) else f"'{displayable(str(value), 100)}'"
+        raise InvalidOption(option, f"{part and part + ' '}must be {wanted}, not {given}")
 
 
 def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:

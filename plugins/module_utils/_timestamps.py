@@ -40,9 +40,10 @@ def parse_age(value: object) -> timedelta | None:
     try:
         if match:
             return timedelta(**{_UNITS[match.group(2)]: float(match.group(1))})
-        # Python takes a boolean for a number.
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).isascii():
-            return timedelta(seconds=float(value))
+        # Python takes a boolean for a number, and underscores between digits.
+        is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        if is_number and str(value).isascii() and "_" not in str(value):
+            return timedelta(seconds=float(str(value)))
     except (ValueError, OverflowError):
         pass
     return None

@@ -37,7 +37,8 @@ options:
   state:
     description:
       - V(present) creates the key unless a key of that O(name) exists.
-      - V(absent) revokes the key. This takes effect immediately and can't be undone.
+      - V(absent) revokes the key. This takes effect immediately and can't be undone. The key that the task authenticates with can be
+        revoked as well. If the response to its revocation is lost, the task succeeds if the service then rejects that key.
     type: str
     choices: [present, absent]
     default: present
@@ -85,6 +86,8 @@ options:
   allow_multiple:
     description:
       - Allows O(state=absent) to revoke several keys of the same O(name). If it is V(false), the task fails when there are several.
+      - The key that the task authenticates with is revoked last, because no other key could be revoked after it. The service does not show
+        which key that is, but when each key was last used. The module lists the keys three times within two seconds to find it.
     type: bool
     default: false
   mode:

@@ -158,8 +158,12 @@ def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: 
     return min([*new, ours], key=_creation_order)
 
 
-def revoke_key(client: Client, key: Key) -> Key | None:
-    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
+def revoke_key(client: Client, key: Key, is_own: bool = False) -> Key | None:
+    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone.
+
+    C(is_own) says that it is surely the key that this client authenticates with: if the response is lost, the service shows
+    that it is revoked by rejecting it.
+    """
     try:
         response = client.delete("api_keys", key["id"])
         revocation = response.require(response.object(), id=int, revoked=bool)
@@ -172,15 +176,23 @@ def revoke_key(client: Client, key: Key) -> Key | None:
         # An earlier attempt has acted, and its response was lost.
         return {**key, "revoked": True} if error.may_have_acted else None
     except RequestFailed as error:
-        if error.may_have_acted and _is_gone(client, key):
+        if error.may_have_acted and _is_gone(client, key, is_own, error):
             return {**key, "revoked": True}
         raise
 
 
-def _is_gone(client: Client, key: Key) -> bool:
-    """Whether the service lists its keys, and this one is not among them."""
+def _is_gone(client: Client, key: Key, is_own: bool, cause: RequestFailed) -> bool:
+    """Whether the service lists its keys, and this one is not among them, or rejects it.
+
+    Raises Unauthorized if the service rejects the key of this client, which may be another one.
+    """
     try:
         return all(other["id"] != key["id"] for other in list_keys(client))
+    except Unauthorized as error:
+        if is_own or isinstance(cause, Unauthorized):
+            return is_own
+        error.may_have_acted = True
+        raise error from cause
     except RequestFailed:
         return False
 
@@ -202,14 +214,17 @@ def not_revoked(key_ids: Sequence[int], error: ClouddbError) -> str:
     """The sentences about keys that are left after revoking the first of them has failed."""
     if not (isinstance(error, RequestFailed) and error.may_have_acted):
         return f"{numbered(key_ids)} could not be revoked."
-    if not isinstance(error, Unauthorized):
-        return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
-    first, *others = key_ids
-    text = (
-        f"Key {first} was probably revoked and is the one that this task authenticates with: "
-        "after an attempt without a usable response, the service rejects that key."
-    )
-    return f"{text} {numbered(others)} could not be revoked." if others else text
+    return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
+
+
+def retry_advice(error: ClouddbError) -> str:
+    """The sentences that say how to repeat a task whose revocation has failed."""
+    if isinstance(error, Unauthorized):
+        return (
+            "The service no longer accepts the key that this task authenticates with. "
+            "Set api_key to another key and run the task again."
+        )
+    return "Run the task again."
 
 
 def is_valid_secret(client: Client) -> bool:

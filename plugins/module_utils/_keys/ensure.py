@@ -12,19 +12,22 @@ from typing import Any
 from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
 from .._http.client import Client
 from .api import (
+    EARLIEST,
     CreatedKey,
     Key,
     OrphanedKey,
     create_key,
     earliest_new_key,
     is_valid_secret,
-    keys_named,
     list_keys,
     not_revoked,
     require_accepted,
+    retry_advice,
     revoke_key,
     roll_back,
+    time_of,
 )
+from .in_use import own_key_candidates
 from .secret_file import SecretFile
 
 Result = dict[str, Any]
@@ -103,15 +106,23 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
 
     Returns the result of the module api_key. Raises MultipleKeys, OrphanedKey and what Client raises.
     """
-    keys = [key for key in list_keys(client) if key["id"] == key_id] if name is None else keys_named(client, name)
+    listed = list_keys(client)
+    keys = [key for key in listed if (key["id"] == key_id if name is None else key.get("name") == name)]
     if len(keys) > 1 and not allow_multiple:
         raise MultipleKeys(
             f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}). "
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = [{**key, "revoked": True} for key in keys] if check_mode else revoke_all(client, keys, {})
+    revoked = [{**key, "revoked": True} for key in keys] if check_mode else _revoke_own_last(client, listed, keys)
     return _result(bool(revoked), keys, [], None, revoked)
+
+
+def _revoke_own_last(client: Client, listed: Sequence[Key], keys: Sequence[Key]) -> list[Key]:
+    """The revocation results of the keys: without the key that this task authenticates with, no other could be revoked."""
+    candidates = own_key_candidates(client, listed, keys)
+    in_order = sorted(keys, key=lambda key: (key["id"] in candidates, time_of(key, "last_used_at") or EARLIEST))
+    return revoke_all(client, in_order, {}, own_id=min(candidates) if len(candidates) == 1 else None)
 
 
 def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
@@ -223,15 +234,17 @@ def _roll_back_later_key(
     return {**_result(False, existing, existing, earlier, []), "warnings": [warning]}
 
 
-def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
-    """The revocation results; C(new_id) is the id of the key that replaces these.
+def revoke_all(
+    client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None, own_id: int | None = None
+) -> list[Key]:
+    """The revocation results. C(new_id) is the id of the key that replaces these, C(own_id) that of the client's own key.
 
     Raises OrphanedKey with the task's result so far, which may hold the secret of the new key.
     """
     revoked: list[Key] = []
     for position, key in enumerate(keys):
         try:
-            revocation = revoke_key(client, key)
+            revocation = revoke_key(client, key, is_own=key["id"] == own_id)
         except RequestFailed as error:
             remaining = [other["id"] for other in keys[position:]]
             result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
@@ -244,7 +257,7 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
 def _revocation_failed(remaining: Sequence[int], new_id: int | None, error: RequestFailed) -> str:
     problem = not_revoked(remaining, error)
     if new_id is None:
-        return f"{problem} Run the task again."
+        return f"{problem} {retry_advice(error)}"
     which = "it" if len(remaining) == 1 else "them"
     return f"The new key {new_id} is in use. {problem} Revoke {which} with state=absent and id."
 

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from datetime import timedelta
 
 from .._http.client import Client
-from .api import list_keys
+from .api import Key, list_keys, time_of
 
 # The interval between the lists of keys that show which keys are in use, in seconds.
 LIST_INTERVAL = 1.0
+# A key whose last use was longer before that of another key is not the one that requested the list.
+RECENTLY = timedelta(minutes=1)
 
 
 def keys_in_use(client: Client, own: Collection[int] = ()) -> tuple[set[int], bool]:
@@ -21,6 +24,33 @@ def keys_in_use(client: Client, own: Collection[int] = ()) -> tuple[set[int], bo
     which key a request was sent with, but when each key was last used: if C(own) is empty, a key whose last use changes
     with every list is this task's own, unless the service records uses late.
     """
+    first, then = _uses(client)
+    return {*first, *then, *own}, bool(first & then) or bool(own)
+
+
+def own_key_candidates(client: Client, listed: Sequence[Key], keys: Sequence[Key]) -> set[int]:
+    """The ids of the keys that this task may authenticate with; empty if it is surely none of C(keys), or unknown.
+
+    C(listed) are all keys of the account. A single id is that of this task's own key, unless the service records uses late.
+    """
+    if len(listed) == 1:
+        return {listed[0]["id"]}
+    # A single key mostly needs no further list.
+    if not keys or (len(keys) == 1 and not _was_used_recently(listed, keys[0])):
+        return set()
+    first, then = _uses(client)
+    return first & then
+
+
+def _was_used_recently(listed: Sequence[Key], key: Key) -> bool:
+    """Whether the key may be the one that this list was requested with."""
+    used = time_of(key, "last_used_at")
+    uses = [other for other in (time_of(each, "last_used_at") for each in listed) if other]
+    return used is not None and max(uses) - used <= RECENTLY
+
+
+def _uses(client: Client) -> tuple[set[int], set[int]]:
+    """The ids of keys that are used between a first and a second list of keys, and between the second and a third."""
     lists = []
     for position in range(3):
         if position:
@@ -30,4 +60,4 @@ def keys_in_use(client: Client, own: Collection[int] = ()) -> tuple[set[int], bo
         {key_id for key_id, used_at in later.items() if earlier.get(key_id) != used_at}
         for earlier, later in zip(lists, lists[1:])
     )
-    return {*first, *then, *own}, bool(first & then) or bool(own)
+    return first, then

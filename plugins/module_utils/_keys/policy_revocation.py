@@ -16,7 +16,7 @@ from .._clock import Deadline
 from .._errors import RequestFailed
 from .._http.backoff import pause_before_retry
 from .._http.client import Client
-from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, revoke_key, time_of_list
+from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, retry_advice, revoke_key, time_of_list
 from .ensure import Result
 from .in_use import keys_in_use
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
@@ -124,7 +124,7 @@ def _revoke(
             _revoke_if_due(client, policy, revocation, keys, key, progress)
         except RequestFailed as error:
             ids = [other["id"] for other in remaining]
-            raise OrphanedKey(f"{not_revoked(ids, error)} Run the task again.", ids, error, result()) from error
+            raise OrphanedKey(f"{not_revoked(ids, error)} {retry_advice(error)}", ids, error, result()) from error
 
 
 def _revoke_if_due(

@@ -16,7 +16,16 @@ from typing import Any, Callable, NamedTuple
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ...module_utils._operations.status import ACTIONS, STATUSES
-from ...module_utils._options import MAX_AGE, duration, identifier, integer, not_blank, unknown_values
+from ...module_utils._options import (
+    MAX_AGE,
+    NUMBERS,
+    duration,
+    identifier,
+    integer,
+    not_blank,
+    plain_number,
+    unknown_values,
+)
 
 # If it is not given, and interval is not larger.
 MAX_INTERVAL = 30.0
@@ -45,26 +54,8 @@ def _boolean(value: Any) -> bool:
     return text in TRUE
 
 
-def _number(value: Any) -> float:
-    try:
-        # Python takes a boolean for a number.
-        if isinstance(value, bool):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError("must be a number") from None
-
-
 def _raw(value: Any) -> Any:
     return value
-
-
-def _integer(value: Any) -> int:
-    try:
-        # As text, for int() would cut off the fraction of a number.
-        return int(str(value))
-    except ValueError:
-        raise ValueError("must be an integer") from None
 
 
 class Argument(NamedTuple):
@@ -77,8 +68,8 @@ class Argument(NamedTuple):
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "bool": _boolean,
-    "float": _number,
-    "int": _integer,
+    "float": float,
+    "int": int,
     "list": _strings,
     "path": _string,
     "raw": _raw,
@@ -168,9 +159,11 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
     if value == []:
         # A template can be empty by mistake.
         raise InvalidOption(name, "is empty. Specify at least one value, or omit it to select all.")
+    if argument.type in NUMBERS:
+        plain_number(name, value, argument.type)
     try:
         return CONVERTERS[argument.type](value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InvalidOption(name, str(error)) from None
 
 

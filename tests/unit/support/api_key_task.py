@@ -19,6 +19,7 @@ from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
+OTHER_SECRET = "other-secret-0123456789abcdef0123456789abcdef0123456789abcdef012"
 REVOKED_SECRET = "revoked-secret-0123456789abcdef0123456789abcdef0123456789abcdef0"
 
 one_key = pytest.mark.parametrize(

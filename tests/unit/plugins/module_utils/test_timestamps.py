@@ -134,7 +134,7 @@ def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> 
             "0x10",
         ),
         *("nan", "inf", float("nan"), float("inf"), 10**400, "9" * 400, "9" * 400 + "s", "1000000000d"),
-        *(True, None, [5], {}, b"5"),
+        *(True, None, [5], {}, b"5", "1_0", "1_0.5"),
     ],
 )
 def test_parse_age_returns_none_for_anything_else(value: object) -> None:

@@ -13,10 +13,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import Unauthorized, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import MultipleKeys, SecretUnavailable
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
+    OTHER_SECRET,
     REVOKED_SECRET,
     before,
     ids,
@@ -320,3 +322,90 @@ def test_unconfirmed_revocation_succeeds_when_the_key_is_gone(sandbox: Sandbox, 
     result = task(client, name="deploy", state="absent")
     assert (result["changed"], result["revoked"]) == (True, [{**key, "revoked": True}])
     assert not sandbox.keys("deploy")
+
+
+three_keys = pytest.mark.parametrize(
+    "seed",
+    [
+        {
+            "api_keys": [
+                {"name": "deploy", "key": OLD_SECRET, "age": "3d"},
+                {"name": "deploy", "age": "2d", "last_used": "1h"},
+                {"name": "deploy", "key": OTHER_SECRET, "age": "1d"},
+            ]
+        }
+    ],
+    ids=["three keys"],
+)
+
+
+@pytest.fixture
+def own_client(sandbox: Sandbox) -> Client:
+    """A client that authenticates with a key of the name; its pauses do not use another key."""
+    return Client(Connection(sandbox.base_url, OLD_SECRET), FakeClock().clock)
+
+
+@three_keys
+@pytest.mark.parametrize("is_lost", [False, True], ids=["", "response lost"])
+def test_own_key_is_revoked_last(sandbox: Sandbox, own_client: Client, is_lost: bool) -> None:
+    own, *others = sorted(ids(sandbox.keys("deploy")))
+    if is_lost:
+        sandbox.fault("lost_answer", method="DELETE", skip=2)
+    result = task(own_client, state="absent", name="deploy", allow_multiple=True)
+    assert (result["changed"], sorted(ids(result["revoked"]))) == (True, [own, *others])
+    assert writes(sandbox)[2:] == [f"DELETE /api_keys/{own}"] * (1 + is_lost)
+    assert sandbox.keys("deploy") == []
+
+
+def assert_accepted(sandbox: Sandbox, secret: str) -> None:
+    assert sandbox.accepts(secret)
+
+
+@three_keys
+def test_own_key_is_revoked_after_keys_that_others_use_all_the_time(sandbox: Sandbox, own_client: Client) -> None:
+    own, unused, used = sorted(ids(sandbox.keys("deploy")))
+    own_client.clock = FakeClock(on_sleep=lambda seconds: assert_accepted(sandbox, OTHER_SECRET)).clock
+    result = task(own_client, state="absent", name="deploy", allow_multiple=True)
+    assert ids(result["revoked"]) == [unused, used, own]
+
+
+@one_key
+@pytest.mark.parametrize("by", ["id", "name"])
+@pytest.mark.parametrize("api_retries", [0, 5])
+def test_revocation_of_the_own_key_succeeds_when_its_response_is_lost(
+    sandbox: Sandbox, own_client: Client, api_retries: int, by: str
+) -> None:
+    [key] = sandbox.keys("deploy")
+    sandbox.fault("lost_answer", method="DELETE")
+    connection = own_client.connection._replace(api_retries=api_retries)
+    result = task(Client(connection, own_client.clock), state="absent", **{by: key[by]})
+    assert (result["changed"], ids(result["revoked"])) == (True, [key["id"]])
+    assert result["revoked"][0]["revoked"] is True
+    assert sandbox.keys("deploy") == []
+
+
+@one_key
+def test_unknown_own_key_requires_another_one_when_its_response_is_lost(
+    sandbox: Sandbox, own_client: Client, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensure, "own_key_candidates", lambda *args: set())
+    [key] = sandbox.keys("deploy")
+    sandbox.fault("lost_answer", method="DELETE")
+    with pytest.raises(
+        OrphanedKey,
+        match=rf"^Key {key['id']} may still be valid, because the service did not confirm the revocation\. The service no longer "
+        r"accepts the key that this task authenticates with\. Set api_key to another key and run the task again\. Error: DELETE",
+    ) as error:
+        task(own_client, state="absent", name="deploy")
+    assert error.value.details["key_ids"] == [key["id"]]
+    assert not task(client, state="absent", name="deploy")["changed"]
+
+
+@pytest.mark.parametrize(
+    "seed", [{"api_keys": [{"name": "deploy", "age": "1d", "last_used": "2m"}]}], ids=["used two minutes ago"]
+)
+def test_key_that_was_not_used_lately_is_revoked_at_once(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    [key] = sandbox.keys("deploy")
+    task(client, state="absent", name="deploy")
+    assert sandbox.sent() == ["GET /api_keys", f"DELETE /api_keys/{key['id']}"]
+    assert clock.pauses == []

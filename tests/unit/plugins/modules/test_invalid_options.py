@@ -277,6 +277,98 @@ def test_null_is_named(module: ModuleType, options: dict[str, Any], option: str,
     )
 
 
+# What Python, or some version of Ansible, takes for a number.
+NOT_NUMBERS: dict[str, list[Any]] = {
+    "float": [True, False, "１２", "1_0", "", "many", "1.2.3", {"a": 1}],
+    "int": [True, False, "１２", "1_0", "", "many", 1.0, 1.5, "1.0", "1e1", "0x1", "- 1", {"a": 1}],
+    "raw": [True, False, "１２", "1_0", "１２s", "1_0s", "", "soon", {"a": 1}],
+}
+
+
+def with_other_numbers(spec: dict[str, Any]) -> list[Any]:
+    """Values of the option that have one of NOT_NUMBERS in place of a number."""
+    is_list = spec["type"] == "list"
+    values = list(NOT_NUMBERS.get(spec.get("elements", "str") if is_list else spec["type"], ()))
+    for name, suboption in spec.get("options", {}).items():
+        values += [{"name": "ci", name: value} for value in with_other_numbers(suboption)]
+    return [[value] for value in values] if is_list else values
+
+
+NUMBERS = [
+    (module, options, option, value)
+    for module, options in REQUIRED_OPTIONS
+    for option, spec in specs(module).items()
+    for value in with_other_numbers(spec)
+]
+
+
+@in_one_test("module, options, option, value", NUMBERS)
+def test_only_plain_numbers_are_numbers(module: ModuleType, options: dict[str, Any], option: str, value: Any) -> None:
+    given = {**VALID, **options, **FURTHER_OPTIONS.get(option, {}), option: value}
+    outcome = run_main(module, {name: value for name, value in given.items() if value is not OMITTED})
+    assert outcome.failure == {"kind": "invalid_option", "option": option}
+    assert outcome.result["msg"].startswith(f"{option}: ")
+
+
+def test_every_number_is_tested() -> None:
+    assert {
+        (api_key, "id"),
+        (api_key, "api_timeout"),
+        (api_key_policy, "allowed"),
+        (api_key_policy, "max_age"),
+        (api_request, "status_code"),
+    } <= {(module, option) for module, _options, option, _value in NUMBERS}
+
+
+@in_one_test(
+    "module, options, problem",
+    [
+        (
+            api_key,
+            {"state": "absent", "id": True},
+            "id: must be an integer of the digits 0 to 9, such as 12, not a boolean.",
+        ),
+        (
+            api_key_policy,
+            {"allowed": [{"name": "ci", "max_keys": "1_0"}]},
+            "allowed: max_keys must be an integer of the digits 0 to 9, such as 12, not '1_0'.",
+        ),
+        (
+            api_request,
+            {"path": "projects", "status_code": "200,1_0"},
+            "status_code: must be an integer of the digits 0 to 9, such as 12, not '1_0'.",
+        ),
+        (api_key_info, {"api_timeout": True}, "api_timeout: must be a number such as 12 or 2.5, not a boolean."),
+    ],
+)
+def test_message_about_a_number(module: ModuleType, options: dict[str, Any], problem: str) -> None:
+    assert run_main(module, {**VALID, **options}).result["msg"] == problem
+
+
+@in_one_test(
+    "module, options, option, value, expected",
+    [
+        *((api_key, {"state": "absent"}, "id", value, 12) for value in (12, "12", "+12", " 12\n", "0012")),
+        *((api_key_info, {}, "api_timeout", value, 2.5) for value in (2.5, "2.5", "+2.5", " 2.5\n", "25e-1")),
+        (api_key_info, {}, "api_timeout", 2, 2.0),
+        (api_request, {"path": "projects"}, "status_code", "200, 404", [200, 404]),
+        (api_request, {"path": "projects"}, "status_code", 404, [404]),
+    ],
+)
+def test_numbers_and_their_texts_are_numbers(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], option: str, value: Any, expected: Any
+) -> None:
+    passed: list[Any] = []
+
+    def run(params: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        passed.append(params[option])
+        return {"changed": False}
+
+    monkeypatch.setattr(module, "run", run)
+    assert not run_main(module, {**VALID, **options, option: value}).failed
+    assert passed == [expected]
+
+
 @of_every_module
 def test_null_of_an_optional_connection_option_is_an_omitted_one(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
@@ -305,11 +397,11 @@ def test_message_about_an_unsupported_option_omits_internal_options(
         (api_key, {"id": 7}, ["state is present", "name"]),
         (api_key, {"state": "gone", "name": "deploy"}, ["state must be one of: present, absent"]),
         (api_key, {"name": "deploy", "regenerate": "sometimes"}, ["regenerate must be one of: never, if_lost, always"]),
-        (api_key, {"state": "absent", "id": "seven"}, ["'id'", "int"]),
+        (api_key, {"state": "absent", "id": "seven"}, ["id: must be an integer", "not 'seven'"]),
         (api_key_policy, {"revoke_kinds": ["missing"]}, ["revoke_kinds", "unknown, expired, idle, never_used"]),
         (api_key_policy, {"allowed": ["deploy"]}, ["dictionary requested"]),
         (api_key_policy, {"allowed": [{"owner": "Ann"}]}, ["name", "allowed"]),
-        (project_info, {"page_size": "many"}, ["'page_size'", "int"]),
+        (project_info, {"page_size": "many"}, ["page_size: must be an integer", "not 'many'"]),
         (project_info, {"query": "a word"}, ["'query'", "dict"]),
         (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
         (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),

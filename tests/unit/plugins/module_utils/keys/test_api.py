@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     RequestFailed,
     StatusError,
+    Unauthorized,
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -24,6 +25,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     keys_named,
     list_keys,
     not_revoked,
+    retry_advice,
     revoke_key,
 )
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
@@ -136,30 +138,61 @@ def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve)
     assert revoke_key(serve(reply({}, 503), reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
+UNCONFIRMED_TEXT = "Key 7 may still be valid, because the service did not confirm the revocation."
+OTHER_KEY = "The service no longer accepts the key that this task authenticates with. Set api_key to another key and run the task again."
+
+
 @in_one_test(
-    "refusals, problem",
+    "refusals, advice",
     [
-        ([reply({}, 429)] * 2, "Key 7 may still be valid, because the service did not confirm the revocation."),
-        (
-            [reply({}, 401)],
-            "Key 7 was probably revoked and is the one that this task authenticates with: "
-            "after an attempt without a usable response, the service rejects that key.",
-        ),
+        ([reply({}, 429)] * 2 + [reply({}, 503)] * 3, "Run the task again."),
+        ([reply({}, 401)] * 2, OTHER_KEY),
     ],
 )
 def test_a_refused_retry_is_not_reported_as_a_refused_revocation(
-    serve: Serve, refusals: list[Reply], problem: str
+    serve: Serve, refusals: list[Reply], advice: str
 ) -> None:
     with pytest.raises(RequestFailed) as error:
-        revoke_key(serve(HANG_UP, *refusals, reply({}, 401), api_retries=2).client, key(7))
-    assert not_revoked([7], error.value) == problem
+        revoke_key(serve(HANG_UP, *refusals, api_retries=2).client, key(7))
+    assert (not_revoked([7], error.value), retry_advice(error.value)) == (UNCONFIRMED_TEXT, advice)
     assert "An earlier attempt may have been carried out." in str(error.value)
 
 
-def test_keys_after_the_one_that_this_task_authenticates_with_could_not_be_revoked(serve: Serve) -> None:
-    with pytest.raises(RequestFailed) as error:
-        revoke_key(serve(HANG_UP, reply({}, 401), reply({}, 401)).client, key(7))
-    assert not_revoked([7, 8, 9], error.value).endswith("rejects that key. Keys 8 and 9 could not be revoked.")
+# The end of a revocation with a response that was lost, with api_retries=1 and with 0.
+REJECTED = [
+    (1, [HANG_UP, reply({}, 401), reply({}, 401)]),
+    (1, [HANG_UP, HANG_UP, reply({}, 401)]),
+    (1, [reply({}, 500), reply({}, 500), reply({}, 401)]),
+    (1, [reply([]), reply({}, 401)]),
+    (0, [HANG_UP, reply({}, 401)]),
+]
+
+
+@in_one_test("api_retries, replies", REJECTED)
+def test_own_key_that_the_service_rejects_is_revoked(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
+    client = serve(*replies, api_retries=api_retries).client
+    assert revoke_key(client, key(7), is_own=True) == {**key(7), "revoked": True}
+
+
+@in_one_test("api_retries, replies", REJECTED)
+def test_rejected_client_says_nothing_about_another_key(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
+    with pytest.raises(Unauthorized) as error:
+        revoke_key(serve(*replies, api_retries=api_retries).client, key(7))
+    assert (not_revoked([7], error.value), retry_advice(error.value)) == (UNCONFIRMED_TEXT, OTHER_KEY)
+
+
+@in_one_test(
+    "replies",
+    [
+        [reply({}, 401)],
+        [HANG_UP, reply({}, 401), reply([key(7)])],
+        [HANG_UP, reply({}, 401), reply({}, 403)],
+    ],
+)
+def test_own_key_may_still_be_valid(serve: Serve, replies: list[Reply]) -> None:
+    """The request was not sent before, or the service still accepts the key."""
+    with pytest.raises(Unauthorized, match="DELETE /api_keys/7 returned 401"):
+        revoke_key(serve(*replies).client, key(7), is_own=True)
 
 
 def test_a_refused_revocation_could_not_be_made(serve: Serve) -> None:
