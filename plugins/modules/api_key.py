@@ -38,7 +38,7 @@ options:
     description:
       - V(present) creates the key unless a key of that O(name) exists.
       - V(absent) revokes the key. This takes effect immediately and can't be undone. The key that the task authenticates with can be
-        revoked as well. If the response to its revocation is lost, the task succeeds if the service then rejects that key.
+        revoked as well.
     type: str
     choices: [present, absent]
     default: present

@@ -86,9 +86,9 @@ def _is_excluded(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Annotation | cst.Decorator | cst.Import | cst.ImportFrom):
         return True
     if isinstance(node, cst.Assign):
-        return any(isinstance(target.target, cst.Name) and target.target.value in DOCUMENTATION for target in node.targets) or (
-            isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS)
-        )
+        return any(
+            isinstance(target.target, cst.Name) and target.target.value in DOCUMENTATION for target in node.targets
+        ) or (isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS))
     if isinstance(node, cst.Call):
         return _is_call(node, {"len", "isinstance"} | DECLARATIONS)
     if isinstance(node, cst.If):

@@ -110,12 +110,13 @@ class MutantRunner:
         data, self.coverage = self.coverage.get_data(), None
         collected = [Test(item, self.seconds[item.nodeid]) for item in session.items]
         quick = [
-            test
-            for test in collected
-            if test.item.nodeid not in self.failed and test.seconds < MAX_SECONDS_PER_TEST
+            test for test in collected if test.item.nodeid not in self.failed and test.seconds < MAX_SECONDS_PER_TEST
         ]
         tests = {test.item.nodeid: test for test in forked_tests.reliable(quick)}
-        print(f"{time.process_time():.0f} s; {len(collected)} tests, {len(self.failed)} fail, {len(quick)} quick, {len(tests)} used", flush=True)
+        print(
+            f"{time.process_time():.0f} s; {len(collected)} tests, {len(self.failed)} fail, {len(quick)} quick, {len(tests)} used",
+            flush=True,
+        )
         print(sorted({t.item.nodeid for t in quick} - set(tests))[:40], flush=True)
         lines = {path: data.contexts_by_lineno(str(Path(path).resolve())) for path in self.paths}
         size: dict[str, int] = defaultdict(int)

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
 
 from .._http.client import Client
-from .api import Key, list_keys, time_of
+from .api import Key, list_keys
 
 # The interval between the lists of keys that show which keys are in use, in seconds.
 LIST_INTERVAL = 1.0
-# A key whose last use was longer before that of another key is not the one that requested the list.
-RECENTLY = timedelta(minutes=1)
 
 
 def keys_in_use(client: Client, own: Collection[int] = ()) -> tuple[set[int], bool]:
@@ -35,18 +32,11 @@ def own_key_candidates(client: Client, listed: Sequence[Key], keys: Sequence[Key
     """
     if len(listed) == 1:
         return {listed[0]["id"]}
-    # A single key mostly needs no further list.
-    if not keys or (len(keys) == 1 and not _was_used_recently(listed, keys[0])):
+    # The order of one key needs no further lists, which take seconds.
+    if len(keys) < 2:
         return set()
     first, then = _uses(client)
     return first & then
-
-
-def _was_used_recently(listed: Sequence[Key], key: Key) -> bool:
-    """Whether the key may be the one that this list was requested with."""
-    used = time_of(key, "last_used_at")
-    uses = [other for other in (time_of(each, "last_used_at") for each in listed) if other]
-    return used is not None and max(uses) - used <= RECENTLY
 
 
 def _uses(client: Client) -> tuple[set[int], set[int]]:

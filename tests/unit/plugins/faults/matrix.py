@@ -234,8 +234,8 @@ of a gateway. The message names the key that may have been created, and how to r
 succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
 
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
-the key. After the revocation of the key that the task authenticates with, the service rejects it: if the response is lost, and then 401
-is returned, the task succeeds if that key is known to be this one, and otherwise fails with ``orphaned_key``.
+the key. If the response to the revocation of the key that the task authenticates with is lost, the service rejects that key with 401. The
+task then fails with ``orphaned_key``, and has to be run again with another key.
 
 The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
