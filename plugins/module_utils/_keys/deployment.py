@@ -137,7 +137,7 @@ class Consumer(NamedTuple):
         fingerprint, keys, record_of = found.fingerprint, found.record.keys if found.record else {}, None
         if found.record and not found.record.belongs_to(self.name):
             # The file of another consumer shows nothing about this one.
-            found, record_of = Found(None, None), found.record.consumer
+            record_of, found = found.record.consumer, Found(None, None)
         record = found.record
         secret = found.secret if self.file or deployed is None else deployed.secret
         own_client = client.with_api_key(secret) if secret else None
