@@ -19,6 +19,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,8 @@ class MutantRunner:
         report = Path(f"reports-{process}")
         test = report.read_text(encoding="utf-8") if report.exists() else ""
         report.unlink(missing_ok=True)
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         code = os.waitstatus_to_exitcode(status)
         if code == forked_tests.SURVIVED:
             self.results.add(mutant, "survived", "")
