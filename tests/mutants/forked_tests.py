@@ -26,10 +26,10 @@ import pytest
 from mutations import Mutant
 
 COLLECTION = "ansible_collections.clouddb"
-NOTICED, SURVIVED, BROKEN = 10, 11, 12
+DETECTED, SURVIVED, BROKEN = 10, 11, 12
 # A test fails that takes much longer than without the mutant: seconds of processor time, and seconds.
 PROCESSOR_LIMIT = (2.0, 5.0)
-TIME_LIMIT = (30.0, 10.0)
+TIME_LIMIT = (10.0, 10.0)
 
 
 class Loaded(NamedTuple):
@@ -63,8 +63,8 @@ def loaded(folder: str) -> Loaded:
 def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
     """Start a process that runs the tests with the mutant until one fails; returns its id.
 
-    Its exit status is NOTICED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
-    that failed last to the file C(reports/PID).
+    Its exit status is DETECTED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
+    that failed last to the file C(report-PID).
     """
     process = os.fork()
     if process:
@@ -112,7 +112,7 @@ def _run(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
     for cache in code.caches:
         cache.cache_clear()
     failed = _run_tests(tests, stop=True)
-    return _noticed(failed[0]) if failed else SURVIVED
+    return _detected(failed[0]) if failed else SURVIVED
 
 
 def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
@@ -142,9 +142,9 @@ class _Failures:
             self.tests.append(report.nodeid)
 
 
-def _noticed(test: str) -> int:
-    Path(f"reports-{os.getpid()}").write_text(test, encoding="utf-8")
-    return NOTICED
+def _detected(test: str) -> int:
+    Path(f"report-{os.getpid()}").write_text(test, encoding="utf-8")
+    return DETECTED
 
 
 def _replace(file: str, line: int, source: bytes, code: Loaded) -> bool:
@@ -205,8 +205,8 @@ def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
     sys.meta_path.insert(0, _ChangedFile(file, source))
     failures = _Failures()
     config = tests[0].item.config
-    arguments = [*config.invocation_params.args[:9], "-x"]
+    arguments = [*config.invocation_params.args[:-1], "-x"]
     status = pytest.main([*arguments, *(test.item.nodeid for test in tests)], plugins=[failures])
     if status == pytest.ExitCode.OK:
         return SURVIVED
-    return _noticed(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")
+    return _detected(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")

@@ -1,117 +1,108 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs mutmut on the modules, module_utils and the event source: ``mutants.py [PATH...]``.
+"""Changes the code in small ways and checks that a unit test fails: C(mutants.py [PATH...]).
 
-A path, or a part of one such as ``_http/client`` or ``_keys``, limits the run to these files. Mutants that no unit test
-detects are written to .build/mutants.diff. The settings are in tests/mutants/mutmut.toml.
+A path, or a part of one such as C(_http/client) or C(_keys), limits the run to these files. The results are kept in
+.build/mutants.jsonl, so that an interrupted run can be continued. The changes that no test detects are written to
+.build/mutants.diff, except for those in tests/mutants/equivalent.toml, which no test could detect.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
+import difflib
+import os
 import sys
-from collections import Counter
-from typing import NamedTuple
+import tomllib
+from pathlib import Path
 
-from workspace import CHECKOUT, Workspace, exit_on_signals, temporary_workspace
+from workspace import CHECKOUT, exit_on_signals, temporary_workspace
 
-SETTINGS = CHECKOUT / "tests" / "mutants" / "mutmut.toml"
+FOLDER = CHECKOUT / "tests" / "mutants"
+sys.path.insert(0, str(FOLDER))
+
+from mutations import Mutant, mutants_of  # noqa: E402
+from results import DETECTED, SURVIVED, Results  # noqa: E402
+
+RESULTS = CHECKOUT / ".build" / "mutants.jsonl"
 SURVIVORS = CHECKOUT / ".build" / "mutants.diff"
-COLLECTION = "ansible_collections/clouddb/control"
-REQUIRED_SCORE = 90
-DETECTED = {"killed", "timeout", "segfault"}
-UNDETECTED = {"survived", "no tests", "suspicious"}
+FOLDERS = ("plugins", "extensions/eda/plugins")
+# The documentation of an option group has no code.
+EXCLUDED = "plugins/doc_fragments/"
+REQUIRED_SCORE = 95
 
 
-class Part(NamedTuple):
-    """Files to change, as glob patterns, and the tests to run, as paths below tests/unit."""
-
-    files: tuple[str, ...]
-    tests: tuple[str, ...]
-
-
-# The client and what all files share need tests of their own: nearly every test executes them, which would take hours.
-PARTS = (
-    Part(
-        ("plugins/module_utils/_http/*.py", "plugins/module_utils/*.py"),
-        ("plugins/module_utils", "plugins/security/test_tls.py"),
-    ),
-    Part(
-        ("plugins/plugin_utils/_events/*.py", "extensions/eda/plugins/event_source/*.py"),
-        ("plugins/plugin_utils", "extensions"),
-    ),
-    Part(
-        ("plugins/modules/*.py", "plugins/module_utils/_[!h]*/*.py"),
-        ("plugins/modules", "plugins/module_utils", "test_consistency.py"),
-    ),
-)
-
-
-def files_of(part: Part, names: list[str]) -> list[str]:
-    """The files of a part that define functions, without suffix; with names, those whose path contains one."""
-    found = [path for pattern in part.files for path in CHECKOUT.glob(pattern)]
-    paths = [
-        str(path.relative_to(CHECKOUT).with_suffix("")) for path in found if "def " in path.read_text(encoding="utf-8")
+def files_of(names: list[str]) -> list[str]:
+    """The files to change; with names, those whose path contains one. Exits for a name that is in no path."""
+    every = [
+        str(path.relative_to(CHECKOUT))
+        for folder in FOLDERS
+        for path in sorted((CHECKOUT / folder).rglob("*.py"))
+        if path.name != "__init__.py"
     ]
-    return sorted(path for path in paths if not names or any(f"/{name}/" in f"/{path}/" for name in names))
+    every = [path for path in every if not path.startswith(EXCLUDED)]
+    names = [name.removesuffix(".py") for name in names]
+    if unknown := [name for name in names if not any(f"/{name}/" in f"/{path[:-3]}/" for path in every)]:
+        sys.exit(f"No file matches {', '.join(unknown)}. The files are:\n" + "\n".join(every))
+    return [path for path in every if not names or any(f"/{name}/" in f"/{path[:-3]}/" for name in names)]
 
 
-def mutmut(workspace: Workspace, *arguments: str) -> list[str]:
-    """Run a command of mutmut and return the lines that it prints."""
-    command = [str(workspace.bin / "python"), "-m", "mutmut", *arguments]
-    return subprocess.run(
-        command, cwd=workspace.root, env=workspace.env, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout.splitlines()
+def change(mutant: Mutant) -> str:
+    """The changed lines of a file, as in a diff."""
+    source = Path(mutant.path).read_bytes()
+    before, after = source.decode().splitlines(), mutant.apply(source).decode().splitlines()
+    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[3:]
+    return "\n".join(line[0] + line[1:].strip() for line in lines)
 
 
-def mutate(files: list[str], tests: tuple[str, ...]) -> tuple[Counter[str], list[str]]:
-    """Count the mutants of the files by status, and return the diffs of the undetected ones."""
-    lists = {
-        "only_mutate": [f"{COLLECTION}/{path}.py" for path in files],
-        "pytest_add_cli_args_test_selection": [f"{COLLECTION}/tests/unit/{test}" for test in tests],
-    }
-    with temporary_workspace() as workspace:
-        settings = [
-            SETTINGS.read_text(encoding="utf-8"),
-            *(f"{name} = {json.dumps(paths)}\n" for name, paths in lists.items()),
-        ]
-        (workspace.root / "pyproject.toml").write_text("".join(settings), encoding="utf-8")
-        run = [str(workspace.bin / "python"), "-m", "mutmut", "run"]
-        subprocess.run(run, cwd=workspace.root, env=workspace.env, check=True)
-        results = dict(
-            line.strip().rsplit(": ", 1) for line in mutmut(workspace, "results", "--all", "true") if ": " in line
-        )
-        undetected = [mutant for mutant, status in results.items() if status in UNDETECTED]
-        diffs = [line for mutant in undetected for line in mutmut(workspace, "show", mutant)]
-        return Counter(results.values()), diffs
+def show(paths: list[str], results: Results) -> bool:
+    """Print the score, write the survivors, and return whether everything is as it should be."""
+    reasons = tomllib.loads((FOLDER / "equivalent.toml").read_text(encoding="utf-8")).get("equivalent", [])
+    equivalent = {(entry["path"], entry["change"].strip()) for entry in reasons if entry["path"] in paths}
+    found: set[tuple[str, str]] = set()
+    survivors: list[str] = []
+    other: list[str] = []
+    number = 0
+    for path in paths:
+        left = total = 0
+        for mutant in mutants_of(path):
+            result = results.known[mutant]
+            if result.status == SURVIVED and (path, change(mutant)) in equivalent:
+                found.add((path, change(mutant)))
+                continue
+            total += 1
+            if result.status == SURVIVED:
+                left += 1
+                survivors.append(f"# {path}:{mutant.line}\n{change(mutant)}\n")
+            elif result.status != DETECTED:
+                other.append(f"{path}:{mutant.line}: {result.status}")
+        number += total
+        if left:
+            print(f"{path}: {left} of {total} not detected")
+    SURVIVORS.write_text("\n".join(survivors), encoding="utf-8")
+    for problem in [*other, *(f"equivalent.toml: no mutant of {path} is\n{text}" for path, text in equivalent - found)]:
+        print(problem)
+    score = 100 * (number - len(survivors)) / max(1, number)
+    print(
+        f"{score:.1f} % of {number} mutants detected, {REQUIRED_SCORE} % required; "
+        f"{len(found)} more can't be detected. The others are in {SURVIVORS.relative_to(CHECKOUT)}."
+    )
+    return score >= REQUIRED_SCORE and not other and equivalent <= found
 
 
 def main() -> int:
-    """Run mutmut on each part and print the score."""
-    names = [name.removesuffix(".py") for name in sys.argv[1:]]
-    parts = [(files, part.tests) for part in PARTS if (files := files_of(part, names))]
-    every_file = [f"/{path}/" for part in PARTS for path in files_of(part, [])]
-    if unknown := [name for name in names if not any(f"/{name}/" in path for path in every_file)]:
-        sys.exit(
-            f"No file matches {', '.join(unknown)}. The files are:\n" + "\n".join(p.strip("/") for p in every_file)
-        )
+    """Run the mutants and show the score."""
+    paths = files_of(sys.argv[1:])
     exit_on_signals()
-    counts: Counter[str] = Counter()
-    diffs: list[str] = []
-    for files, tests in parts:
-        statuses, undetected = mutate(files, tests)
-        counts += statuses
-        diffs += undetected
-    SURVIVORS.parent.mkdir(exist_ok=True)
-    SURVIVORS.write_text("\n".join(diffs), encoding="utf-8")
-    score = 100 * sum(counts[status] for status in DETECTED) / counts.total()
-    print(f"{counts.total()} mutants: {', '.join(f'{count} {status}' for status, count in counts.most_common())}")
-    print(
-        f"{score:.1f} % detected, {REQUIRED_SCORE} % required; diffs of the others: {SURVIVORS.relative_to(CHECKOUT)}"
-    )
-    return score < REQUIRED_SCORE or bool(set(counts) - DETECTED - UNDETECTED)
+    RESULTS.parent.mkdir(exist_ok=True)
+    with (
+        temporary_workspace() as workspace,
+        workspace.start("python", "tests/mutants/run.py", str(RESULTS), *paths) as process,
+    ):
+        if process.wait():
+            return 1
+    os.chdir(CHECKOUT)
+    return 0 if show(paths, Results(RESULTS)) else 1
 
 
 if __name__ == "__main__":

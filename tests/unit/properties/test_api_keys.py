@@ -67,6 +67,8 @@ class Tasks(RuleBasedStateMachine):
         for host in HOSTS:
             (self.folder / host).mkdir()
         self.account = SimulatedAccount()
+        # The secret of a key with another name.
+        _id, self.foreign_secret = self.account.create("tools")
         # The ids of keys that somebody knows about: from a result, a message, or because they were not created by a task.
         self.reported: set[int] = set()
 
@@ -85,7 +87,10 @@ class Tasks(RuleBasedStateMachine):
         return path.read_text(encoding="utf-8") if path.exists() else None
 
     def holds_valid_secret(self, file: str | None) -> bool:
-        return file is not None and self.account.is_active(self.secret_in(file))
+        return file is not None and not self.holds_foreign_secret(file) and self.account.is_active(self.secret_in(file))
+
+    def holds_foreign_secret(self, file: str | None) -> bool:
+        return file is not None and self.secret_in(file) == self.foreign_secret
 
     def own_secret(self) -> str:
         """What tasks authenticate with: the key that they replace or revoke, if its secret is known."""
@@ -146,9 +151,12 @@ class Tasks(RuleBasedStateMachine):
     @rule(file=st.sampled_from(FILES), when_exists=regenerate)
     def present(self, file: str | None, when_exists: str) -> None:
         before = self.active()
-        was_valid = self.holds_valid_secret(file)
+        was_valid, was_foreign = self.holds_valid_secret(file), self.holds_foreign_secret(file)
         result = self.run("present", file, when_exists)
         after = self.active()
+        if was_foreign:
+            assert "msg" in result and after == before and self.holds_foreign_secret(file)
+            return
         if "msg" in result:
             assert result["failure"]["kind"] == "secret_unavailable"
             assert before and file and when_exists == "never" and not was_valid
@@ -184,17 +192,19 @@ class Tasks(RuleBasedStateMachine):
     def run_with_faults(self, state: str, file: str | None, when_exists: str, planned: list[str | None]) -> None:
         before = self.active()
         content = self.secret_in(file) if file else None
-        was_valid = self.holds_valid_secret(file)
+        was_valid, was_foreign = self.holds_valid_secret(file), self.holds_foreign_secret(file)
         own = self.own_secret()
         result = self.run_disturbed(state, file, when_exists, planned, [])
         if state == "present":
-            if "msg" not in result:
+            if was_foreign:
+                assert "msg" in result and self.holds_foreign_secret(file)
+            elif "msg" not in result:
                 assert self.active()
                 if file:
                     assert self.holds_valid_secret(file)
             if was_valid:
                 assert self.holds_valid_secret(file)
-            if file and self.secret_in(file) != content:
+            elif file and self.secret_in(file) != content:
                 assert self.holds_valid_secret(file)
             if file is None and result.get("key"):
                 assert self.account.is_active(result["key"])
@@ -238,11 +248,13 @@ class Tasks(RuleBasedStateMachine):
         for key_id in self.active()[number : number + 1]:
             del self.account.keys[key_id]
 
-    @rule(file=st.sampled_from(HOSTS), content=st.sampled_from(["", "garbage", None]))
+    @rule(file=st.sampled_from(HOSTS), content=st.sampled_from(["", "garbage", "foreign", None]))
     def edit(self, file: str, content: str | None) -> None:
         path = self.path(file)
         if content is None:
             path.unlink(missing_ok=True)
+        elif content == "foreign":
+            path.write_text(self.foreign_secret, encoding="utf-8")
         else:
             path.write_text(content, encoding="utf-8")
 
@@ -256,7 +268,7 @@ class Tasks(RuleBasedStateMachine):
 
     @invariant()
     def other_keys_are_unchanged(self) -> None:
-        assert self.account.is_active(ADMIN_SECRET)
+        assert self.account.is_active(ADMIN_SECRET) and self.account.is_active(self.foreign_secret)
 
     @invariant()
     def nothing_else_is_in_the_folder(self) -> None:
