@@ -7,24 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ..plugin_utils._guarded_action import GuardedAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(GuardedAction):
     """Runs the module on the host of the task."""
 
-    _requires_connection = True
-    _supports_check_mode = True
-    _supports_async = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The module's result."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        host = str((task_vars or {}).get("inventory_hostname"))
-        if self._task.delegate_to not in (None, "", host):
-            message = (
-                f"The task is delegated to {self._task.delegate_to}, which can't show what {host} holds. Nothing was changed. "
-                "Remove delegate_to from the task, the role and the blocks around them."
-            )
-            return {**result, "failed": True, "msg": message, "failure": {"kind": "deployment_refused"}}
-        return {**result, **self._execute_module(task_vars=task_vars)}
+    def refusal(self, task_vars: dict[str, Any]) -> dict[str, Any] | None:
+        """The failure of a delegated task."""
+        host = str(task_vars.get("inventory_hostname"))
+        if self._task.delegate_to in (None, "", host):
+            return None
+        message = (
+            f"The task is delegated to {self._task.delegate_to}, which can't show what {host} holds. Nothing was changed. "
+            "Remove delegate_to from the task, the role and the blocks around them."
+        )
+        return {"msg": message, "failure": {"kind": "deployment_refused"}}

@@ -7,32 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ..plugin_utils._guarded_action import GuardedAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(GuardedAction):
     """Runs the module, with a strategy for which the evidence of all hosts belongs to one run."""
 
-    _requires_connection = True
-    _supports_check_mode = True
-    _supports_async = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The module's result."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        task_vars = task_vars or {}
+    def refusal(self, task_vars: dict[str, Any]) -> dict[str, Any] | None:
+        """The failure in a play with another strategy."""
         strategy = str(self._task.get_play().strategy)
         # The strategy debug is linear as well, and so are those of other collections that are named so.
-        if strategy.rpartition(".")[2] != "debug" and not strategy.endswith("linear"):
-            hosts = list(task_vars.get("ansible_play_hosts_all", []))
-            message = (
-                f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked "
-                f"for {', '.join(hosts)}. Set strategy: linear in the play."
-            )
-            return {
-                **result,
-                "failed": True,
-                "msg": message,
-                "failure": {"kind": "rotation_refused", "consumers": hosts},
-            }
-        return {**result, **self._execute_module(task_vars=task_vars)}
+        if strategy.rpartition(".")[2] == "debug" or strategy.endswith("linear"):
+            return None
+        hosts = list(task_vars.get("ansible_play_hosts_all", []))
+        message = (
+            f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked "
+            f"for {', '.join(hosts)}. Set strategy: linear in the play."
+        )
+        return {"msg": message, "failure": {"kind": "rotation_refused", "consumers": hosts}}
