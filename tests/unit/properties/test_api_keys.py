@@ -67,7 +67,7 @@ class Tasks(RuleBasedStateMachine):
         for host in HOSTS:
             (self.folder / host).mkdir()
         self.account = SimulatedAccount()
-        # The secret of a key with another name.
+        # The secret of a key with another name. While keys of the name exist, nothing shows that it is not one of theirs.
         _id, self.foreign_secret = self.account.create("tools")
         # The ids of keys that somebody knows about: from a result, a message, or because they were not created by a task.
         self.reported: set[int] = set()
@@ -87,10 +87,11 @@ class Tasks(RuleBasedStateMachine):
         return path.read_text(encoding="utf-8") if path.exists() else None
 
     def holds_valid_secret(self, file: str | None) -> bool:
-        return file is not None and not self.holds_foreign_secret(file) and self.account.is_active(self.secret_in(file))
+        return file is not None and self.account.is_active(self.secret_in(file))
 
     def holds_foreign_secret(self, file: str | None) -> bool:
-        return file is not None and self.secret_in(file) == self.foreign_secret
+        """Whether the file surely holds the secret of a key with another name."""
+        return file is not None and not self.active() and self.secret_in(file) == self.foreign_secret
 
     def own_secret(self) -> str:
         """What tasks authenticate with: the key that they replace or revoke, if its secret is known."""
@@ -197,14 +198,14 @@ class Tasks(RuleBasedStateMachine):
         result = self.run_disturbed(state, file, when_exists, planned, [])
         if state == "present":
             if was_foreign:
-                assert "msg" in result and self.holds_foreign_secret(file)
+                assert "msg" in result and self.secret_in(file) == self.foreign_secret
             elif "msg" not in result:
                 assert self.active()
                 if file:
                     assert self.holds_valid_secret(file)
             if was_valid:
                 assert self.holds_valid_secret(file)
-            elif file and self.secret_in(file) != content:
+            if file and self.secret_in(file) != content:
                 assert self.holds_valid_secret(file)
             if file is None and result.get("key"):
                 assert self.account.is_active(result["key"])
@@ -220,7 +221,12 @@ class Tasks(RuleBasedStateMachine):
     def race(self, file: str | None, position: int, other_file: str | None) -> None:
         """Two tasks create the key at the same time."""
         others = [Other(position, "present", other_file, "never")]
+        refused = [name for name in (file, other_file) if name and self.holds_foreign_secret(name)]
         result = self.run_disturbed("present", file, "never", [], others)
+        if refused:
+            assert len(self.active()) <= 1
+            assert all(self.secret_in(name) == self.foreign_secret for name in refused)
+            return
         assert len(self.active()) == 1
         assert result["failure"]["kind"] == "secret_unavailable" if "msg" in result else result["api_key"]
 
