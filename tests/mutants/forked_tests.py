@@ -1,0 +1,212 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs tests with a mutant, each mutant in a process of its own.
+
+A process in which the tests are collected and have run once is forked for each mutant, so that nothing is imported or
+collected again. In a function, the mutant replaces the code of the function. Elsewhere, the collection is imported again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import importlib.abc
+import importlib.machinery
+import os
+import signal
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from mutations import Mutant
+
+COLLECTION = "ansible_collections.clouddb"
+NOTICED, SURVIVED, BROKEN = 10, 11, 12
+# A test fails that takes much longer than without the mutant: seconds of processor time, and seconds.
+PROCESSOR_LIMIT = (2.0, 5.0)
+TIME_LIMIT = (30.0, 10.0)
+
+
+class Loaded(NamedTuple):
+    """What exists of the collection in this process: its functions, by path and first line, and the caches of functions."""
+
+    functions: dict[tuple[str, int], list[types.FunctionType]]
+    caches: list[functools._lru_cache_wrapper[object]]
+
+
+class Test(NamedTuple):
+    """A collected test and how long it takes, in seconds."""
+
+    item: pytest.Item
+    seconds: float
+
+
+def loaded(folder: str) -> Loaded:
+    """The functions and caches of the files in a folder that exist in this process."""
+    found = Loaded({}, [])
+    # Frozen objects are not listed, and the modules freeze what they import.
+    gc.unfreeze()
+    for thing in gc.get_objects():
+        if isinstance(thing, types.FunctionType) and thing.__code__.co_filename.startswith(folder):
+            code = thing.__code__
+            found.functions.setdefault((code.co_filename, code.co_firstlineno), []).append(thing)
+        elif isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith(COLLECTION):
+            found.caches.append(thing)
+    return found
+
+
+def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
+    """Start a process that runs the tests with the mutant until one fails; returns its id.
+
+    Its exit status is NOTICED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
+    that failed last to the file C(reports/PID).
+    """
+    process = os.fork()
+    if process:
+        return process
+    status = BROKEN
+    try:
+        _end_with_parent()
+        os.setpgid(0, 0)
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+        status = _run(mutant, file, tests, code)
+    finally:
+        os._exit(status)
+    return 0
+
+
+def reliable(tests: Sequence[Test]) -> list[Test]:
+    """The tests that pass in a forked process when nothing is changed."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        try:
+            _end_with_parent()
+            failed = _run_tests(tests, stop=False)
+            os.write(writing, "\n".join(failed).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as pipe:
+        failed = pipe.read().splitlines()
+    os.waitpid(process, 0)
+    return [test for test in tests if test.item.nodeid not in failed]
+
+
+def _end_with_parent() -> None:
+    death_signal = 1
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+
+
+def _run(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
+    source = mutant.apply(Path(file).read_bytes())
+    if not (mutant.function and _replace(file, mutant.function, source, code)):
+        return _run_imported_again(file, source, tests)
+    for cache in code.caches:
+        cache.cache_clear()
+    failed = _run_tests(tests, stop=True)
+    return _noticed(failed[0]) if failed else SURVIVED
+
+
+def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
+    """Run the tests, if C(stop) until the first one fails; returns the ids of those that failed."""
+    failures = _Failures()
+    tests[0].item.config.pluginmanager.register(failures)
+    for test, following in zip(tests, [*(test.item for test in tests[1:]), None], strict=True):
+        _limit(test.seconds)
+        test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
+        if failures.tests and stop:
+            break
+    return failures.tests
+
+
+class _Failures:
+    """A plugin that collects the ids of failed tests and files."""
+
+    def __init__(self) -> None:
+        self.tests: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.tests.append(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.tests.append(report.nodeid)
+
+
+def _noticed(test: str) -> int:
+    Path(f"reports-{os.getpid()}").write_text(test, encoding="utf-8")
+    return NOTICED
+
+
+def _replace(file: str, line: int, source: bytes, code: Loaded) -> bool:
+    """Give the functions that begin at a line the code that they have in the source; whether that is possible."""
+    changed = next(_function_codes(compile(source, file, "exec", dont_inherit=True), line), None)
+    functions = code.functions.get((file, line), [])
+    if not (changed and functions) or any(each.__code__.co_freevars != changed.co_freevars for each in functions):
+        return False
+    for function in functions:
+        function.__code__ = changed
+    return True
+
+
+def _function_codes(code: types.CodeType, line: int) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_firstlineno == line and constant.co_flags & 2:  # CO_NEWLOCALS: not a class
+                yield constant
+            yield from _function_codes(constant, line)
+
+
+def _limit(seconds: float) -> None:
+    """Let a signal end this process if the next test takes much longer than C(seconds)."""
+    signal.setitimer(signal.ITIMER_PROF, PROCESSOR_LIMIT[0] + PROCESSOR_LIMIT[1] * seconds)
+    signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT[0] + TIME_LIMIT[1] * seconds)
+
+
+class _ChangedFile(importlib.abc.MetaPathFinder):
+    """Imports a module from a source instead of its file."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        self.file, self.source = file, source
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec and spec.origin == self.file:
+            spec.loader = _ChangedLoader(name, self.file, self.source)
+            return spec
+        return None
+
+
+class _ChangedLoader(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, file: str, source: bytes) -> None:
+        super().__init__(name, file)
+        self.source = source
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return compile(self.source, self.path, "exec", dont_inherit=True)
+
+
+def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
+    _limit(5.0 + sum(test.seconds for test in tests))
+    for name in list(sys.modules):
+        if name.startswith((COLLECTION, "conftest", "test_")):
+            del sys.modules[name]
+    sys.meta_path.insert(0, _ChangedFile(file, source))
+    failures = _Failures()
+    config = tests[0].item.config
+    arguments = [*config.invocation_params.args[:9], "-x"]
+    status = pytest.main([*arguments, *(test.item.nodeid for test in tests)], plugins=[failures])
+    if status == pytest.ExitCode.OK:
+        return SURVIVED
+    return _noticed(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")
