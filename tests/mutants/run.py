@@ -1,100 +1,70 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the unit tests with each mutant of files: ``run.py RESULTS PATH...``, in a workspace.
+"""Runs the unit tests with each mutant of files, in a workspace: ``run.py RESULTS DIFFS SCORE PATH...``.
 
-All tests run once, while coverage.py records which lines each of them executes. Then every mutant is run with tests that
-execute its line, those that execute little else first. Results are appended to the file C(RESULTS) as lines of JSON, with
-what they depend on, and are not determined again as long as that is the same.
+All tests run once, while coverage.py records which lines each of them executes. Then each mutant is run with tests that
+execute its line. Those that noticed other mutants of the function come first, then those that execute little else.
+A result is kept in the file C(RESULTS) as long as the mutated file and the test that noticed the mutant stay the same.
+Exits with 1 if less than C(SCORE) percent are detected, and writes the diffs of the others to the file C(DIFFS).
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
-import hashlib
-import json
 import os
 import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 import coverage
 import forked_tests
 import pytest
 from ansible.plugins.loader import init_plugin_loader
-from forked_tests import Test
+from forked_tests import PYTEST, Test
+from hypothesis import HealthCheck, Phase, settings
 from mutations import Mutant, mutants_of
+from results import BROKEN, DETECTED, SURVIVED, Results, read_equivalent, report
 
-FOLDERS = ("plugins/module_utils", "plugins/modules")
+# Tests of the sandbox, the benchmark and the tools do not execute plugins.
+TESTS = ("tests/unit/extensions", "tests/unit/plugins", "tests/unit/properties", "tests/unit/test_consistency.py")
+# Their processes do not get the mutant, and they take minutes.
+LEFT_OUT = ("test_hostile_network.py", "test_killed.py", "test_mounted_file.py")
 # The tests with a mutant take no longer than this without it. Others are not run: if a mutant is not noticed by the many
 # tests that this allows, it counts as undetected.
-SECONDS_PER_MUTANT = 6.0
-# Tests of subprocesses, which do not get the mutant, and of real time.
+SECONDS_PER_MUTANT = 4.0
 MAX_SECONDS_PER_TEST = 3.0
-PYTEST = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", f"pythonpath={Path.cwd().parents[2]}", "-W", "ignore")
-
-
-def digest(*paths: Path) -> str:
-    """A hash of the content of files and folders."""
-    files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-
-
-class Results:
-    """The file of results."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.tests = digest(Path("tests/unit"))
-        self.known: dict[str, dict[str, Any]] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                result = json.loads(line)
-                self.known[result["key"]] = result
-
-    def key(self, mutant: Mutant) -> str:
-        change = json.dumps([mutant, digest(Path(mutant.path))])
-        return hashlib.sha256(change.encode()).hexdigest()[:24]
-
-    def is_known(self, mutant: Mutant) -> bool:
-        result = self.known.get(self.key(mutant))
-        if not result:
-            return False
-        if result["status"] == "survived":
-            return bool(result["tests"] == self.tests)
-        file = Path(result["test"].partition("::")[0])
-        return not file.is_file() or bool(result["tests"] == digest(file))
-
-    def add(self, mutant: Mutant, status: str, test: str) -> None:
-        file = Path(test.partition("::")[0])
-        tests = digest(file) if status == "detected" and file.is_file() else self.tests
-        result = {"key": self.key(mutant), "status": status, "test": test, "tests": tests, "mutant": mutant._asdict()}
-        with self.path.open("a", encoding="utf-8") as results:
-            results.write(json.dumps(result) + "\n")
+# What pytest itself needs for a test.
+SECONDS_OF_PYTEST = 0.005
+# A process that takes longer is probably waiting, so another one is started.
+SECONDS_OF_A_WAIT = 3.0
 
 
 class MutantRunner:
     """A plugin of pytest that runs the collected tests with mutants instead of running them once."""
 
-    def __init__(self, paths: list[str], results: Results) -> None:
-        self.paths, self.results = paths, results
-        self.coverage = coverage.Coverage(data_file=None, include=[*({str(Path(path).resolve()) for path in paths})])
-        self.seconds: dict[str, float] = {}
+    def __init__(self, paths: list[str], results: Results, measured: coverage.Coverage) -> None:
+        self.paths, self.results, self.coverage = paths, results, measured
+        self.mutants: list[Mutant] = []
+        self.times: dict[str, tuple[float, float]] = {}
         self.failed: set[str] = set()
         self.running: dict[int, tuple[Mutant, float]] = {}
+        self.noticed: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if self.coverage is None:
+        if item.nodeid in self.times:
             return (yield)
         self.coverage.switch_context(item.nodeid)
-        started = time.monotonic()
+        started = time.monotonic(), time.process_time()
         result = yield
-        self.seconds[item.nodeid] = time.monotonic() - started
+        self.times[item.nodeid] = time.monotonic() - started[0], time.process_time() - started[1]
+        # The modules freeze what exists when they start, which is then never freed.
+        gc.unfreeze()
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -103,20 +73,22 @@ class MutantRunner:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self.coverage.start()
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         self.coverage.stop()
-        data, self.coverage = self.coverage.get_data(), None
-        collected = [Test(item, self.seconds[item.nodeid]) for item in session.items]
-        quick = [
-            test
-            for test in collected
-            if test.item.nodeid not in self.failed and test.seconds < MAX_SECONDS_PER_TEST
-        ]
+        _free_memory()
+        collected = [Test(item, *self.times[item.nodeid]) for item in session.items]
+        passed = [test for test in collected if test.item.nodeid not in self.failed]
+        quick = [test for test in passed if test.processor < MAX_SECONDS_PER_TEST and test.seconds < 3 * MAX_SECONDS_PER_TEST]
         tests = {test.item.nodeid: test for test in forked_tests.reliable(quick)}
-        print(f"{time.process_time():.0f} s; {len(collected)} tests, {len(self.failed)} fail, {len(quick)} quick, {len(tests)} used", flush=True)
-        print(sorted({t.item.nodeid for t in quick} - set(tests))[:40], flush=True)
+        unused = sorted({test.item.nodeid for test in collected} - set(tests))
+        print(f"\n{len(tests)} of {len(collected)} tests are used. Not used, because they fail or take long:", *unused, sep="\n  ")
+        print(f"{time.process_time():.0f} seconds of processor time", flush=True)
+        self._run_all(tests)
+        return True
+
+    def _run_all(self, tests: dict[str, Test]) -> None:
+        data = self.coverage.get_data()
         lines = {path: data.contexts_by_lineno(str(Path(path).resolve())) for path in self.paths}
         size: dict[str, int] = defaultdict(int)
         for contexts in lines.values():
@@ -127,40 +99,67 @@ class MutantRunner:
         gc.collect()
         gc.freeze()
         for path in self.paths:
-            executed = {name for names in lines[path].values() for name in names}
+            started, number = time.monotonic(), 0
+            executed = {name for names in lines[path].values() for name in names} & set(tests)
             for mutant in mutants_of(path):
-                if self.results.is_known(mutant):
+                self.mutants.append(mutant)
+                if result := self.results.get(mutant):
+                    self._remember(mutant, result.test)
                     continue
-                names = set(lines[path].get(mutant.line, ())) if mutant.function else executed
-                if not names & set(tests):
-                    names = executed
-                self.run(mutant, self.chosen([tests[name] for name in names if name in tests], size), code)
-            print(path, flush=True)
+                contexts = lines[path].get(mutant.line, [])
+                # What is executed while the tests are imported is imported again.
+                if not mutant.function or "" in contexts:
+                    mutant_run, names = mutant._replace(function=0), executed
+                else:
+                    mutant_run, names = mutant, set(contexts) & set(tests)
+                number += 1
+                self._start(mutant, mutant_run, self._chosen(mutant, names or executed, tests, size), code)
+            print(f"{path}: {number} mutants in {time.monotonic() - started:.0f} s", flush=True)
         while self.running:
-            self.wait()
-        return True
+            self._wait()
 
-    def chosen(self, tests: list[Test], size: dict[str, int]) -> list[Test]:
-        """The first tests in order of the lines that they execute and of their time, up to SECONDS_PER_MUTANT."""
+    def _chosen(
+        self, mutant: Mutant, names: Collection[str], tests: dict[str, Test], size: dict[str, int]
+    ) -> list[Test]:
+        """The first tests of the order described above, up to SECONDS_PER_MUTANT."""
+        before = [name for name in reversed(self.noticed[mutant.path, mutant.scope]) if name in names]
+        others = sorted(
+            set(names).difference(before), key=lambda name: size[name] * (0.02 + tests[name].processor)
+        )
         chosen, seconds = [], 0.0
-        for test in sorted(tests, key=lambda test: size[test.item.nodeid] * (0.02 + test.seconds)):
-            seconds += 0.005 + test.seconds
+        for name in [*before, *others]:
+            seconds += SECONDS_OF_PYTEST + tests[name].processor
             if chosen and seconds > SECONDS_PER_MUTANT:
                 break
-            chosen.append(test)
+            chosen.append(tests[name])
         return chosen
 
-    def run(self, mutant: Mutant, tests: list[Test], code: forked_tests.Loaded) -> None:
+    def _remember(self, mutant: Mutant, test: str) -> None:
+        """Let the test that noticed a mutant be the first one for the next mutant of the same function."""
+        noticed = self.noticed[mutant.path, mutant.scope]
+        noticed.pop(test, None)
+        noticed[test] = None
+
+    def _start(self, mutant: Mutant, mutant_run: Mutant, tests: list[Test], code: forked_tests.Loaded) -> None:
         if not tests:
-            self.results.add(mutant, "survived", "")
+            self.results.add(mutant, SURVIVED, "")
             return
-        while len(self.running) >= int(os.environ.get("JOBS", os.cpu_count() or 1)):
-            self.wait()
-        process = forked_tests.start(mutant, str(Path(mutant.path).resolve()), tests, code)
+        cores = os.cpu_count() or 1
+        while len(self.running) >= 4 * cores or self._busy() >= cores:
+            self._wait()
+        process = forked_tests.start(mutant_run, str(Path(mutant.path).resolve()), tests, code)
         self.running[process] = (mutant, time.monotonic())
 
-    def wait(self) -> None:
-        process, status = os.wait()
+    def _busy(self) -> int:
+        now = time.monotonic()
+        return sum(now - started < SECONDS_OF_A_WAIT for _mutant, started in self.running.values())
+
+    def _wait(self) -> None:
+        """Wait a moment for the end of a process, and add its result."""
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if not process:
+            time.sleep(0.002)
+            return
         if process not in self.running:
             return
         mutant, _started = self.running.pop(process)
@@ -173,21 +172,48 @@ class MutantRunner:
             pass
         code = os.waitstatus_to_exitcode(status)
         if code == forked_tests.SURVIVED:
-            self.results.add(mutant, "survived", "")
+            self.results.add(mutant, SURVIVED, "")
         elif code == forked_tests.NOTICED:
-            self.results.add(mutant, "detected", test)
+            self.results.add(mutant, DETECTED, test)
+            self._remember(mutant, test)
         elif code in (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGSEGV):
-            self.results.add(mutant, "detected", signal.Signals(-code).name)
+            self.results.add(mutant, DETECTED, signal.Signals(-code).name)
         else:
-            self.results.add(mutant, "broken", str(code))
+            self.results.add(mutant, BROKEN, str(code))
+
+
+def _free_memory() -> None:
+    """Give the memory back that large responses needed: the smaller a process, the faster it is forked."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def main() -> int:
-    results, *paths = sys.argv[1:]
+    results_file, diffs_file, required, *paths = sys.argv[1:]
+    settings.register_profile(
+        "mutants",
+        max_examples=30,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        # Without Phase.shrink: the first failing example is enough.
+        phases=(Phase.explicit, Phase.generate),
+    )
+    results = Results(Path(results_file), Path("tests/unit"))
+    measured = coverage.Coverage(data_file=None, include=[str(Path(path).resolve()) for path in paths])
+    measured.start()
     # Tests of the inventory load it by name.
     init_plugin_loader()
-    runner = MutantRunner(paths, Results(Path(results)))
-    return int(pytest.main([*PYTEST, *os.environ.get("TESTS", "tests/unit").split()], plugins=[runner]))
+    runner = MutantRunner(paths, results, measured)
+    left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
+    if status := pytest.main([*PYTEST, *left_out, *os.environ.get("TESTS", " ".join(TESTS)).split()], plugins=[runner]):
+        print(f"pytest exits with {int(status)}")
+    score, diffs, errors = report(runner.mutants, results, read_equivalent(Path(__file__).with_name("equivalent.yml")))
+    Path(diffs_file).write_text("".join(diffs), encoding="utf-8")
+    print(*errors, sep="\n")
+    print(f"{score:.1f} % detected, {required} % required")
+    return score < float(required) or bool(errors)
 
 
 if __name__ == "__main__":
