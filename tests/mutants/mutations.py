@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
             del before[0], after[0]
         while before and after and before[-1] == after[-1]:
             del before[-1], after[-1]
-        return tuple("\n".join(line.strip() for line in lines) for lines in (before, after))
+        return "\n".join(line.strip() for line in before), "\n".join(line.strip() for line in after)
 
     def apply(self, source: bytes) -> bytes:
         """The content of the file with the change."""
@@ -99,9 +99,9 @@ def _is_excluded(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Annotation | cst.Decorator | cst.Import | cst.ImportFrom):
         return True
     if isinstance(node, cst.Assign):
-        return any(isinstance(target.target, cst.Name) and target.target.value in DOCUMENTATION for target in node.targets) or (
-            isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS)
-        )
+        return any(
+            isinstance(target.target, cst.Name) and target.target.value in DOCUMENTATION for target in node.targets
+        ) or (isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS))
     if isinstance(node, cst.Call):
         return _is_call(node, {"len", "isinstance"} | DECLARATIONS)
     if isinstance(node, cst.If):

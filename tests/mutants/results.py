@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,12 +84,12 @@ def change_of(mutant: Mutant) -> Change:
 def read_equivalent(path: Path) -> dict[Change, str]:
     """The mutants that no test can notice, with the reasons."""
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    return {
-        Change(*(entry[field].strip() for field in Change._fields)): entry["reason"].strip() for entry in entries
-    }
+    return {Change(*(entry[field].strip() for field in Change._fields)): entry["reason"].strip() for entry in entries}
 
 
-def report(mutants: Iterable[Mutant], results: Results, equivalent: dict[Change, str]) -> tuple[float, list[str], list[str]]:
+def report(
+    mutants: Iterable[Mutant], results: Results, equivalent: dict[Change, str]
+) -> tuple[float, list[str], list[str]]:
     """Print the score of each file; returns the score, the diffs of undetected mutants, and errors in C(equivalent)."""
     counts: dict[str, Counter[str]] = {}
     diffs, survived = [], set()
@@ -106,9 +106,13 @@ def report(mutants: Iterable[Mutant], results: Results, equivalent: dict[Change,
                 diffs.append(diff(mutant))
         count[status] += 1
     for path, count in counts.items():
-        print(f"{_score(count):6.1f} %  {path}: {', '.join(f'{number} {status}' for status, number in count.most_common())}")
+        print(
+            f"{_score(count):6.1f} %  {path}: {', '.join(f'{number} {status}' for status, number in count.most_common())}"
+        )
     total = sum(counts.values(), Counter[str]())
-    print(f"{_score(total):6.1f} %  of {total.total()}: {', '.join(f'{number} {status}' for status, number in total.most_common())}")
+    print(
+        f"{_score(total):6.1f} %  of {total.total()}: {', '.join(f'{number} {status}' for status, number in total.most_common())}"
+    )
     errors = [
         f"{change.path}, {change.scope}: no mutant survives that changes {change.before!r} to {change.after!r}"
         for change in equivalent
@@ -126,5 +130,4 @@ def diff(mutant: Mutant) -> str:
     """The change as a diff that patch(1) applies."""
     source = Path(mutant.path).read_bytes()
     before, after = (text.decode().splitlines(keepends=True) for text in (source, mutant.apply(source)))
-    header: Sequence[str] = (f"a/{mutant.path}", f"b/{mutant.path}")
-    return "".join(difflib.unified_diff(before, after, *header))
+    return "".join(difflib.unified_diff(before, after, f"a/{mutant.path}", f"b/{mutant.path}"))

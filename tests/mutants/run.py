@@ -19,6 +19,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import coverage
@@ -79,10 +80,16 @@ class MutantRunner:
         _free_memory()
         collected = [Test(item, *self.times[item.nodeid]) for item in session.items]
         passed = [test for test in collected if test.item.nodeid not in self.failed]
-        quick = [test for test in passed if test.processor < MAX_SECONDS_PER_TEST and test.seconds < 3 * MAX_SECONDS_PER_TEST]
+        quick = [
+            test for test in passed if test.processor < MAX_SECONDS_PER_TEST and test.seconds < 3 * MAX_SECONDS_PER_TEST
+        ]
         tests = {test.item.nodeid: test for test in forked_tests.reliable(quick)}
         unused = sorted({test.item.nodeid for test in collected} - set(tests))
-        print(f"\n{len(tests)} of {len(collected)} tests are used. Not used, because they fail or take long:", *unused, sep="\n  ")
+        print(
+            f"\n{len(tests)} of {len(collected)} tests are used. Not used, because they fail or take long:",
+            *unused,
+            sep="\n  ",
+        )
         print(f"{time.process_time():.0f} seconds of processor time", flush=True)
         self._run_all(tests)
         return True
@@ -123,10 +130,9 @@ class MutantRunner:
     ) -> list[Test]:
         """The first tests of the order described above, up to SECONDS_PER_MUTANT."""
         before = [name for name in reversed(self.noticed[mutant.path, mutant.scope]) if name in names]
-        others = sorted(
-            set(names).difference(before), key=lambda name: size[name] * (0.02 + tests[name].processor)
-        )
-        chosen, seconds = [], 0.0
+        others = sorted(set(names).difference(before), key=lambda name: size[name] * (0.02 + tests[name].processor))
+        chosen: list[Test] = []
+        seconds = 0.0
         for name in [*before, *others]:
             seconds += SECONDS_OF_PYTEST + tests[name].processor
             if chosen and seconds > SECONDS_PER_MUTANT:
@@ -166,10 +172,8 @@ class MutantRunner:
         report = Path(f"reports-{process}")
         test = report.read_text(encoding="utf-8") if report.exists() else ""
         report.unlink(missing_ok=True)
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         code = os.waitstatus_to_exitcode(status)
         if code == forked_tests.SURVIVED:
             self.results.add(mutant, SURVIVED, "")
