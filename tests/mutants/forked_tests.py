@@ -30,7 +30,7 @@ from mutations import Mutant
 
 COLLECTION = "ansible_collections.clouddb"
 PYTEST = (
-    *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--hypothesis-profile=mutants"),
+    *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--hypothesis-profile=mutants"),
     *("-o", f"pythonpath={Path.cwd().parents[2]}"),
 )
 NOTICED, SURVIVED, BROKEN = 10, 11, 12
@@ -126,7 +126,9 @@ def _run(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
 def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
     """Run the tests, if C(stop) until the first one fails; returns the ids of those that failed."""
     failures = _Failures()
-    tests[0].item.config.pluginmanager.register(failures)
+    plugins = tests[0].item.config.pluginmanager
+    plugins.register(failures)
+    plugins.unregister(name="terminalreporter")
     for test, following in zip(tests, [*(test.item for test in tests[1:]), None], strict=True):
         _limit(test.seconds)
         test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
@@ -223,7 +225,7 @@ def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
     except Exception as error:
         return _noticed(f"import: {type(error).__name__}")
     failures = _Failures()
-    arguments = [*PYTEST, "-x", *(test.item.nodeid for test in tests)]
+    arguments = [*PYTEST, "-p", "no:terminal", "--maxfail=1", *(test.item.nodeid for test in tests)]
     status = pytest.main(arguments, plugins=[failures])
     if status == pytest.ExitCode.OK:
         return SURVIVED

@@ -12,6 +12,7 @@ Exits with 1 if less than C(SCORE) percent are detected, and writes the diffs of
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import os
 import signal
@@ -41,6 +42,8 @@ SECONDS_PER_MUTANT = 4.0
 MAX_SECONDS_PER_TEST = 3.0
 # What pytest itself needs for a test.
 SECONDS_OF_PYTEST = 0.005
+# A test that does not execute a file, but may import it, comes after most others.
+MANY_LINES = 200
 # A process that takes longer is probably waiting, so another one is started.
 SECONDS_OF_A_WAIT = 3.0
 
@@ -108,6 +111,7 @@ class MutantRunner:
         for path in self.paths:
             started, number = time.monotonic(), 0
             executed = {name for names in lines[path].values() for name in names} & set(tests)
+            imported = executed | {name for name, test in tests.items() if _mentions(test, Path(path).stem)}
             for mutant in mutants_of(path):
                 self.mutants.append(mutant)
                 if result := self.results.get(mutant):
@@ -116,11 +120,11 @@ class MutantRunner:
                 contexts = lines[path].get(mutant.line, [])
                 # What is executed while the tests are imported is imported again.
                 if not mutant.function or "" in contexts:
-                    mutant_run, names = mutant._replace(function=0), executed
+                    mutant_run, names = mutant._replace(function=0), imported
                 else:
                     mutant_run, names = mutant, set(contexts) & set(tests)
                 number += 1
-                self._start(mutant, mutant_run, self._chosen(mutant, names or executed, tests, size), code)
+                self._start(mutant, mutant_run, self._chosen(mutant, names or imported, tests, size), code)
             print(f"{path}: {number} mutants in {time.monotonic() - started:.0f} s", flush=True)
         while self.running:
             self._wait()
@@ -130,7 +134,9 @@ class MutantRunner:
     ) -> list[Test]:
         """The first tests of the order described above, up to SECONDS_PER_MUTANT."""
         before = [name for name in reversed(self.noticed[mutant.path, mutant.scope]) if name in names]
-        others = sorted(set(names).difference(before), key=lambda name: size[name] * (0.02 + tests[name].processor))
+        others = sorted(
+            set(names).difference(before), key=lambda name: size.get(name, MANY_LINES) * (0.02 + tests[name].processor)
+        )
         chosen: list[Test] = []
         seconds = 0.0
         for name in [*before, *others]:
@@ -186,6 +192,16 @@ class MutantRunner:
             self.results.add(mutant, BROKEN, str(code))
 
 
+@functools.cache
+def _content(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _mentions(test: Test, name: str) -> bool:
+    """Whether the file of a test contains a name."""
+    return name in _content(test.item.path)
+
+
 def _free_memory() -> None:
     """Give the memory back that large responses needed: the smaller a process, the faster it is forked."""
     gc.collect()
@@ -211,7 +227,9 @@ def main() -> int:
     init_plugin_loader()
     runner = MutantRunner(paths, results, measured)
     left_out = [f"--ignore-glob=*/{name}" for name in LEFT_OUT]
-    if status := pytest.main([*PYTEST, *left_out, *os.environ.get("TESTS", " ".join(TESTS)).split()], plugins=[runner]):
+    if status := pytest.main(
+        ["-q", *PYTEST, *left_out, *os.environ.get("TESTS", " ".join(TESTS)).split()], plugins=[runner]
+    ):
         print(f"pytest exits with {int(status)}")
     score, diffs, errors = report(runner.mutants, results, read_equivalent(Path(__file__).with_name("equivalent.yml")))
     Path(diffs_file).write_text("".join(diffs), encoding="utf-8")
