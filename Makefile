@@ -67,7 +67,7 @@ test-properties: $(READY) ## Run the property and crash tests with many more exa
 		$(or $(ARGS),tests/unit/properties tests/unit/sandbox \
 			tests/unit/plugins/faults/test_killed.py tests/unit/plugins/faults/test_error_matrix.py)
 
-test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours; ARGS="_http/client _keys" selects files
+test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours at first; ARGS="_http/client _keys" selects files
 	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
 test-browser: $(READY) docs ## Test the account report and the documentation site in Chromium, which must be installed

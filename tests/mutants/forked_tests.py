@@ -12,8 +12,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import importlib
 import importlib.abc
 import importlib.machinery
+import inspect
 import os
 import signal
 import sys
@@ -23,27 +25,33 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from ansible.plugins.loader import inventory_loader
 from mutations import Mutant
 
 COLLECTION = "ansible_collections.clouddb"
-DETECTED, SURVIVED, BROKEN = 10, 11, 12
+PYTEST = (
+    *("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "--hypothesis-profile=mutants"),
+    *("-o", f"pythonpath={Path.cwd().parents[2]}"),
+)
+NOTICED, SURVIVED, BROKEN = 10, 11, 12
 # A test fails that takes much longer than without the mutant: seconds of processor time, and seconds.
 PROCESSOR_LIMIT = (2.0, 5.0)
 TIME_LIMIT = (10.0, 10.0)
 
 
 class Loaded(NamedTuple):
-    """What exists of the collection in this process: its functions, by path and first line, and the caches of functions."""
+    """What exists of the collection in this process: its functions, by path, first line and name, and their caches."""
 
-    functions: dict[tuple[str, int], list[types.FunctionType]]
+    functions: dict[tuple[str, int, str], list[types.FunctionType]]
     caches: list[functools._lru_cache_wrapper[object]]
 
 
 class Test(NamedTuple):
-    """A collected test and how long it takes, in seconds."""
+    """A collected test and how long it takes, in seconds, and in seconds of processor time."""
 
     item: pytest.Item
     seconds: float
+    processor: float
 
 
 def loaded(folder: str) -> Loaded:
@@ -54,7 +62,7 @@ def loaded(folder: str) -> Loaded:
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename.startswith(folder):
             code = thing.__code__
-            found.functions.setdefault((code.co_filename, code.co_firstlineno), []).append(thing)
+            found.functions.setdefault((code.co_filename, code.co_firstlineno, code.co_name), []).append(thing)
         elif isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith(COLLECTION):
             found.caches.append(thing)
     return found
@@ -63,8 +71,8 @@ def loaded(folder: str) -> Loaded:
 def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
     """Start a process that runs the tests with the mutant until one fails; returns its id.
 
-    Its exit status is DETECTED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
-    that failed last to the file C(report-PID).
+    Its exit status is NOTICED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
+    that failed last to the file C(reports/PID).
     """
     process = os.fork()
     if process:
@@ -107,18 +115,20 @@ def _end_with_parent() -> None:
 
 def _run(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
     source = mutant.apply(Path(file).read_bytes())
-    if not (mutant.function and _replace(file, mutant.function, source, code)):
+    if not (mutant.function and _replace(file, mutant, source, code)):
         return _run_imported_again(file, source, tests)
     for cache in code.caches:
         cache.cache_clear()
     failed = _run_tests(tests, stop=True)
-    return _detected(failed[0]) if failed else SURVIVED
+    return _noticed(failed[0]) if failed else SURVIVED
 
 
 def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
     """Run the tests, if C(stop) until the first one fails; returns the ids of those that failed."""
     failures = _Failures()
-    tests[0].item.config.pluginmanager.register(failures)
+    plugins = tests[0].item.config.pluginmanager
+    plugins.register(failures)
+    plugins.unregister(name="terminalreporter")
     for test, following in zip(tests, [*(test.item for test in tests[1:]), None], strict=True):
         _limit(test.seconds)
         test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
@@ -142,15 +152,17 @@ class _Failures:
             self.tests.append(report.nodeid)
 
 
-def _detected(test: str) -> int:
-    Path(f"report-{os.getpid()}").write_text(test, encoding="utf-8")
-    return DETECTED
+def _noticed(test: str) -> int:
+    Path(f"reports-{os.getpid()}").write_text(test, encoding="utf-8")
+    return NOTICED
 
 
-def _replace(file: str, line: int, source: bytes, code: Loaded) -> bool:
-    """Give the functions that begin at a line the code that they have in the source; whether that is possible."""
-    changed = next(_function_codes(compile(source, file, "exec", dont_inherit=True), line), None)
-    functions = code.functions.get((file, line), [])
+def _replace(file: str, mutant: Mutant, source: bytes, code: Loaded) -> bool:
+    """Give the functions that contain the mutant the code that they have in the source; whether that is possible."""
+    compiled = compile(source, file, "exec", dont_inherit=True)
+    names = mutant.scope.split(".")
+    changed = next((each for each in _codes(compiled, mutant.function) if each.co_name in names), None)
+    functions = code.functions.get((file, mutant.function, changed.co_name), []) if changed else []
     if not (changed and functions) or any(each.__code__.co_freevars != changed.co_freevars for each in functions):
         return False
     for function in functions:
@@ -158,12 +170,13 @@ def _replace(file: str, line: int, source: bytes, code: Loaded) -> bool:
     return True
 
 
-def _function_codes(code: types.CodeType, line: int) -> Iterator[types.CodeType]:
+def _codes(code: types.CodeType, line: int) -> Iterator[types.CodeType]:
+    """The code of the functions that begin at a line."""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            if constant.co_firstlineno == line and constant.co_flags & 2:  # CO_NEWLOCALS: not a class
+            if constant.co_firstlineno == line and constant.co_flags & inspect.CO_NEWLOCALS:
                 yield constant
-            yield from _function_codes(constant, line)
+            yield from _codes(constant, line)
 
 
 def _limit(seconds: float) -> None:
@@ -199,14 +212,21 @@ class _ChangedLoader(importlib.machinery.SourceFileLoader):
 
 def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
     _limit(5.0 + sum(test.seconds for test in tests))
-    for name in list(sys.modules):
-        if name.startswith((COLLECTION, "conftest", "test_")):
+    folder = os.getcwd()
+    for name, module in list(sys.modules.items()):
+        if name.startswith(COLLECTION) or (getattr(module, "__file__", None) or "").startswith(f"{folder}/tests/unit/"):
             del sys.modules[name]
+    inventory_loader._module_cache.clear()
     sys.meta_path.insert(0, _ChangedFile(file, source))
+    # The plugin loader reads a file itself, unless its module exists already.
+    name = ".".join(Path(file).relative_to(Path(folder).parents[2]).with_suffix("").parts)
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        return _noticed(f"import: {type(error).__name__}")
     failures = _Failures()
-    config = tests[0].item.config
-    arguments = [*config.invocation_params.args[:-1], "-x"]
-    status = pytest.main([*arguments, *(test.item.nodeid for test in tests)], plugins=[failures])
+    arguments = [*PYTEST, "-p", "no:terminal", "--maxfail=1", *(test.item.nodeid for test in tests)]
+    status = pytest.main(arguments, plugins=[failures])
     if status == pytest.ExitCode.OK:
         return SURVIVED
-    return _detected(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")
+    return _noticed(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")

@@ -26,6 +26,7 @@ class Mutant(NamedTuple):
     """A change of a file: the bytes from C(start) to C(end) become C(replacement).
 
     C(function) is the line at which the outermost function that contains the change begins, with its decorators, or 0.
+    C(scope) names the classes and functions that contain the change.
     """
 
     path: str
@@ -34,6 +35,16 @@ class Mutant(NamedTuple):
     end: int
     replacement: str
     function: int
+    scope: str
+
+    def change(self, source: bytes) -> tuple[str, str]:
+        """The lines that change, before and after, without indentation."""
+        before, after = source.decode().splitlines(), self.apply(source).decode().splitlines()
+        while before and after and before[0] == after[0]:
+            del before[0], after[0]
+        while before and after and before[-1] == after[-1]:
+            del before[-1], after[-1]
+        return "\n".join(line.strip() for line in before), "\n".join(line.strip() for line in after)
 
     def apply(self, source: bytes) -> bytes:
         """The content of the file with the change."""
@@ -65,21 +76,23 @@ class _Visitor(cst.CSTVisitor):
         replacement = self.module.code_for_node(changed)
         # The span of an expression includes its parentheses; the code that is generated for it does as well.
         mutant = Mutant(
-            self.path, position.start.line, span.start, span.start + span.length, replacement, self._function(node)
+            self.path, position.start.line, span.start, span.start + span.length, replacement, *self._place(node)
         )
         if mutant.apply(self.source) != self.source:
             self.mutants[mutant] = None
 
-    def _function(self, node: cst.CSTNode) -> int:
-        line = 0
+    def _place(self, node: cst.CSTNode) -> tuple[int, str]:
+        line, names = 0, []
         child, parent = node, self.get_metadata(ParentNodeProvider, node, None)
         while parent is not None:
             # Default values and decorators are evaluated when the function is defined.
             if isinstance(parent, cst.FunctionDef) and child is parent.body:
                 first = parent.decorators[0] if parent.decorators else parent
                 line = self.get_metadata(PositionProvider, first).start.line
+            if isinstance(parent, cst.FunctionDef | cst.ClassDef):
+                names.append(parent.name.value)
             child, parent = parent, self.get_metadata(ParentNodeProvider, parent, None)
-        return line
+        return line, ".".join(reversed(names))
 
 
 def _is_excluded(node: cst.CSTNode) -> bool:
