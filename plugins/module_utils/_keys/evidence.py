@@ -67,7 +67,8 @@ def same_host(consumer: str, other: str | None) -> str:
     return (
         f"{consumer} has the record of {other}: both names lead to the same host, or to the same file. Correct the address "
         "of the wrong one. If they are the same host, leave one of them out of the play, and name it in "
-        "api_key_rotation_former_consumers."
+        f"api_key_rotation_former_consumers. If {consumer} is a clone of {other}, or they have exchanged their names, remove "
+        "the record there."
     )
 
 
