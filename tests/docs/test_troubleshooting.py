@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from blocks import blocks_of
@@ -20,6 +23,8 @@ from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import COMMITTED, KnownKey, Record
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_deployment,
@@ -39,7 +44,7 @@ ROTATION = {"name": "deploy-{timestamp}", "run": "run", "evidence": []}
 DEPLOYMENT = {
     "run": "run",
     "consumer": "web1",
-    "consumers": ["web1"],
+    "consumers": ["web1", "web2"],
     "key": "the-secret",
     "key_id": 1,
     "fingerprint": "none",
@@ -50,8 +55,9 @@ FIND_BRANCH = {"find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_PROJECT = {"method": "PATCH", "path": "projects/{id}", "body": {"project": {"name": "other"}}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 SANDBOX = CHECKOUT / "roles" / "sandbox" / "files"
-ROLE_FILES = [
+CONTROLLER_FILES = [
     *CHECKOUT.glob("roles/*/tasks/*.yml"),
+    *CHECKOUT.glob("plugins/action/*.py"),
     SANDBOX / "background.py",
     SANDBOX / "clouddb_sandbox" / "server.py",
 ]
@@ -90,14 +96,18 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "deploy", "regenerate": "always"}, {"kind": "lost_answer", "method": "POST"}),
     (api_key, {"name": "deploy", "state": "absent", "second_key": True}, None),
     (api_key, {"name": "deploy", "second_key": True}, None),
+    (api_key, {"name": "deploy", "state": "absent", "own_key": True}, {"kind": "lost_answer", "method": "DELETE"}),
     (api_key, {"name": "deploy", "dest": "no/folder/deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "link.key"}, None),
+    (api_key, {"name": "other", "dest": "deploy's.key"}, None),
+    (api_key, {"name": "other", "dest": "foreign.key"}, None),
     (api_key, {"name": "deploy", "regenerate": "if_lost"}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web1"]}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
     (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
     (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
+    (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "consumer": "web2", "record": "web1.rotation"}, None),
     (project_info, {"name": "shpo", "required": True}, None),
     (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
     (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
@@ -121,7 +131,10 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
 
 def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None) -> str:
     """The message and the warnings of a module in this situation."""
-    sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    created = sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    Path("deploy's.key").write_text(created["key"])
+    if options.pop("own_key", False):
+        options["api_key"] = created["key"]
     if options.pop("second_key", False):
         sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
     name = "deploy-20261121T080000Z"
@@ -155,6 +168,14 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (folder / "refused.key").write_text("revoked")
         (folder / "link.key").symlink_to("refused.key")
+        (folder / "foreign.key").write_text("revoked")
+        patched.setattr(
+            secret_file, "replaced_owner", lambda path, _: (1, 1) if path.endswith("/foreign.key") else None
+        )
+        patched.setattr(os, "fchown", Mock(side_effect=PermissionError))
+        known = {1: KnownKey(["web1", "web2"], "0" * 64)}
+        record = Record(1, None, COMMITTED, None, None, known, consumer="web1").as_text()
+        (folder / "web1.rotation").write_text(record)
 
         def message_of(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
             with running_sandbox(tmp_path_factory.mktemp("sandbox"), projects=PROJECTS) as sandbox:
@@ -169,5 +190,5 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.parametrize("message", shown_messages())
 def test_message_exists(message: str, messages: list[str]) -> None:
-    in_roles = (" ".join(path.read_text(encoding="utf-8").split()) for path in ROLE_FILES)
-    assert any(pattern(message).search(text) for text in chain(messages, in_roles)), "\n".join(messages)
+    on_controller = (" ".join(path.read_text(encoding="utf-8").split()) for path in CONTROLLER_FILES)
+    assert any(pattern(message).search(text) for text in chain(messages, on_controller)), "\n".join(messages)
