@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import yaml
 
 from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS
 
 COLLECTION = Path(__file__).parents[3]
@@ -37,6 +40,24 @@ def test_main_checks_its_arguments() -> None:
         InvalidOption, match="^base_url, api_key: no value is given.* CLOUDDB_BASE_URL and CLOUDDB_API_KEY"
     ):
         asyncio.run(operations.main(asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
+
+
+def test_main_follows_operations_until_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Mock(return_value=Mock(run=AsyncMock(side_effect=asyncio.CancelledError)))
+    monkeypatch.setattr(operations, "Follower", follower)
+    queue, feedback = asyncio.Queue[dict[str, Any]](), asyncio.Queue[dict[str, Any]]()
+    args = {"base_url": "https://control.example.com/api/v2", "api_key": "the-secret", "interval": 7}
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(operations.main(queue, {**args, "eda_feedback_queue": feedback}))
+    [(options, *queues)] = [call.args for call in follower.call_args_list]
+    assert (options.connection.api_key, options.interval) == ("the-secret", 7)
+    assert queues == [queue, feedback]
+
+
+def test_main_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "REQUESTS_IMPORT_ERROR", "Traceback")
+    with pytest.raises(ClouddbError, match=f"requests is missing. Install it for {re.escape(sys.executable)}"):
+        asyncio.run(operations.main(asyncio.Queue(), {}))
 
 
 def test_documentation_matches_the_arguments() -> None:
