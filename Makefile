@@ -34,8 +34,8 @@ setup: $(READY) ## Create the virtual environment of the tests
 quickstart: $(QUICKSTART_READY) ## Show what the modules do against a local sandbox, in a minute
 	@.venv-quickstart/bin/python tests/tools/workspace.py ansible-playbook clouddb.control.quickstart $(ARGS)
 
-test: $(READY) ## Run sanity, units, integration, disturbed rotations and lint in parallel
-	@$(CHECK) sanity units integration rotation lint
+test: $(READY) ## Run sanity, units, integration and disturbed rotations in parallel
+	@$(CHECK) sanity units integration rotation
 
 sanity: $(READY) ## Run ansible-test sanity; ARGS="--test pep8" or paths select tests
 	@$(CHECK) $@ -- $(ARGS)
@@ -59,8 +59,8 @@ coverage: $(READY) ## Measure the line and branch coverage of plugins/ by the un
 test-soak: $(READY) ## Run the integration tests including the parts that take minutes and the less frequent variants; ARGS=api_key selects targets
 	@$(CHECK) soak -- $(ARGS)
 
-test-rotation: $(READY) ## Disturb rotations of a key at each step; ARGS="--cells 600" disturbs more, 0 all, for hours
-	@$(CHECK) rotation -- $(ARGS)
+test-rotation: $(READY) ## Test the role's variables and errors, and disturb rotations; ARGS="--cells 600" disturbs more, 0 all, for hours
+	@$(CHECK) rotation -- tests/rotation $(ARGS)
 
 test-properties: $(READY) ## Run the property and crash tests with many more examples, for an hour; ARGS=tests/unit/properties selects tests
 	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \

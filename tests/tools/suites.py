@@ -223,10 +223,10 @@ def target_output(name: str, lines: list[str]) -> list[str]:
 
 
 def rotation(run: SuiteRun, arguments: list[str]) -> int:
-    """Rotations of a key, each disturbed at a step."""
+    """Rotations of a key, each disturbed at a step, or the tests in the arguments."""
     report = junit_folder(run) / "rotation.xml"
     options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
-    status, _lines = run.execute("pytest", *options, "tests/rotation", *arguments)
+    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py"]))
     read_junit(run, report.name)
     return status
 
