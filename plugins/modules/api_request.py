@@ -65,10 +65,11 @@ options:
   find:
     description:
       - How to find the object that the request creates, changes or deletes. It is looked up before anything is sent, on all pages of its list.
-      - For POST, nothing is sent if one object matches.
+      - For POST, nothing is sent if one object matches. The task fails if O(find.match) has a field that neither O(body) nor any object of
+        the list has, because each run would create an object.
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. The field around them, such as C(branch),
         is not compared. If the list shows too few fields, the object itself is fetched. The task fails if no object matches.
-      - For DELETE, nothing is sent if no object matches.
+      - For DELETE, nothing is sent if no object matches. If no object of the list has a field in O(find.match), there is a warning.
       - For GET, the object is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this object, and the task
         fails if no object matches. Otherwise RV(json) is the list.
       - The task fails if several objects match.

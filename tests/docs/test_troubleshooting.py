@@ -117,6 +117,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_request, {"path": "projects//branches"}, None),
     (api_request, {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "previw"}}}, None),
     (api_request, {**CREATE_PROJECT, "find": {"list": "projects", "match": {"name": "new"}}}, None),
+    (api_request, {**CREATE_PROJECT, "find": {"list": "projects", "match": {"title": "new"}}}, None),
     (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]]}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, StatusError
 from .._http.client import Client, path_of
@@ -27,7 +27,7 @@ class AmbiguousMatch(ClouddbError):
 
 
 class NoMatch(ClouddbError):
-    """No object matches C(find), and the request needs one."""
+    """No object matches C(find), and the request needs one, or would create one that does not match either."""
 
     kind = "no_match"
 
@@ -38,25 +38,33 @@ class IncompleteList(ClouddbError):
     kind = "incomplete_list"
 
 
+class Lookup(NamedTuple):
+    """What was found, and the fields of C(find.match) that no object of the list has. They may be misspelled."""
+
+    found: Object | None
+    unknown: list[str]
+
+
 def no_match(plan: Plan) -> NoMatch:
     """The error for a request that needs an object."""
     return NoMatch(f"No object matches find, so {plan.name} was not sent. Check find.match and find.path.")
 
 
-def find_objects(client: Client, find: Find, match: Mapping[str, Any] | None = None) -> list[Object]:
-    """All objects of the list that match, on any page. Raises what Client raises.
+def find_objects(client: Client, find: Find, match: Mapping[str, Any]) -> tuple[list[Object], set[str]]:
+    """All objects of the list that match, on any page, and the fields that its objects have. Raises what Client raises.
 
     Raises IncompleteList if none matches and the service says that objects are missing.
     """
-    wanted = find.match if match is None else match
     found: list[Object] = []
+    fields: set[str] = set()
     unavailable: list[Any] = []
     for page in pages(client, *find.segments, field=find.field, query=find.query):
-        found += [item for item in page.items if contains(item, wanted)]
+        found += [item for item in page.items if contains(item, match)]
+        fields.update(*page.items)
         unavailable += unavailable_in(page.response)
     if unavailable and not found:
         raise incomplete(find, unavailable)
-    return found
+    return found, fields
 
 
 def unavailable_in(response: Response) -> list[Any]:
@@ -73,26 +81,46 @@ def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
     )
 
 
-def find_object(client: Client, plan: Plan) -> Object | None:
-    """The object that the task is about; None without one, or without C(find). Raises AmbiguousMatch.
+def look_up(client: Client, plan: Plan) -> Lookup:
+    """Find the object that the task is about, if there is one and a C(find). Raises AmbiguousMatch.
 
     Also finds an object that has been changed already, because the change may be one of the fields it is found by.
     """
     if plan.find is None:
-        return None
-    found = find_objects(client, plan.find)
+        return Lookup(None, [])
+    found, listed = find_objects(client, plan.find, plan.find.match)
     if not found and plan.method in ("PATCH", "PUT"):
         fields = fields_of(plan.body, {})
         changed = {field: fields[field] for field in plan.find.match if field in fields}
         if changed:
-            found = find_objects(client, plan.find, {**plan.find.match, **changed})
-    return _detailed(client, plan, single_object(found, plan))
+            found, listed = find_objects(client, plan.find, {**plan.find.match, **changed})
+    unknown = [field for field in plan.find.match if listed and field not in listed]
+    return Lookup(_detailed(client, plan, single_object(found, plan)), unknown)
+
+
+def find_object(client: Client, plan: Plan) -> Object | None:
+    """What look_up() found."""
+    return look_up(client, plan).found
+
+
+def check_unknown(plan: Plan, lookup: Lookup) -> list[str]:
+    """Warnings if an object that is to be deleted lacks fields that no object has. Raises NoMatch for one that is to be created."""
+    fields = [field for field in lookup.unknown if field not in fields_of(plan.body, {})]
+    if lookup.found or not (plan.find and fields):
+        return []
+    problem = f"No object of the list {path_of(plan.find.segments)} has the field {' or '.join(fields)} of find.match"
+    if plan.method == "POST":
+        raise NoMatch(
+            f"{problem}, and body does not set it, so each run would create an object. Check the field's name."
+        )
+    return [f"{problem}, so {plan.name} was not sent. Check the field's name."] if plan.method == "DELETE" else []
 
 
 def find_again(client: Client, plan: Plan, found: Object | None) -> Object | None:
     """The object after the request; by its id if it is known, because the request may have changed what it is found by."""
     if plan.find and found and found.get("id") is not None:
-        return _detailed(client, plan, single_object(find_objects(client, plan.find, {"id": found["id"]}), plan))
+        objects, _fields = find_objects(client, plan.find, {"id": found["id"]})
+        return _detailed(client, plan, single_object(objects, plan))
     return find_object(client, plan)
 
 

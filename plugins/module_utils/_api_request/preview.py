@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._http.client import Client
 from .compare import fields_of, has_values
 from .fetch import fetch
-from .lookup import NoMatch, find_object, is_fulfilled
+from .lookup import Lookup, NoMatch, check_unknown, is_fulfilled, look_up
 from .outcome import Outcome
 from .path import is_complete
 from .plan import Find, Plan
@@ -20,13 +20,13 @@ def preview(client: Client, plan: Plan) -> Outcome:
         return _preview_of_get(client, plan)
     # Without its id, which an earlier task would have created, there is nothing to look up.
     can_look_up = plan.find is not None and _has_values(plan.find)
-    found = find_object(client, plan) if can_look_up else None
+    lookup = look_up(client, plan) if can_look_up else Lookup(None, [])
+    found, warnings = lookup.found, check_unknown(plan, lookup)
     if can_look_up and is_fulfilled(plan, found):
-        return Outcome(False, object=found, before=found)
+        return Outcome(False, object=found, before=found, warnings=warnings)
     fields = fields_of(plan.body, found or {})
     if plan.method == "DELETE":
         return Outcome(True, before=found)
-    warnings = []
     if plan.method != "POST" and can_look_up and found is None:
         warnings.append(_will_fail(plan))
     planned = {"id": None, **fields} if found is None else {**found, **fields}

@@ -18,7 +18,7 @@ from .._operations.poll import unfinished_operations
 from .._untrusted import displayable
 from .compare import contains
 from .fetch import fetch
-from .lookup import find_again, find_object, is_fulfilled, no_match, object_in
+from .lookup import check_unknown, find_again, find_object, is_fulfilled, look_up, no_match, object_in
 from .outcome import Outcome
 from .path import fill, project_of
 from .plan import Object, Plan
@@ -52,13 +52,14 @@ def carry_out(client: Client, plan: Plan, acted_since: datetime | None = None) -
     if acted_since:
         # An accepted error would hide what the earlier attempt has done.
         plan = plan._replace(accept=[status for status in plan.accept if status in SUCCESS])
-    found = find_object(client, plan)
+    lookup = look_up(client, plan)
+    found, warnings = lookup.found, check_unknown(plan, lookup)
     # After the lookup, whose response has the service's time in whole seconds, so that no operation is later than it seems.
     started = acted_since or client.service_now()
     if is_fulfilled(plan, found):
         if acted_since:
             return _after_lost_response(client, plan, found, None, started)
-        return _unchanged(client, plan, found)
+        return _unchanged(client, plan, found)._replace(warnings=warnings)
     if found is None and plan.find and plan.method in ("PATCH", "PUT"):
         raise no_match(plan)
     try:

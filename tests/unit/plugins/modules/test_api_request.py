@@ -88,6 +88,45 @@ def test_sends_nothing_when_the_object_is_there(sandbox: Sandbox, client: Client
     assert {line.split()[0] for line in sandbox.sent()[len(before) :]} == {"GET"}
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_creates_nothing_if_no_object_has_a_field_of_find(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
+    find = {"list": "branches", "match": {"name": "preview", "kind": "branch"}}
+    with pytest.raises(ClouddbError) as error:
+        task(client, "POST", check_mode, **{**PREVIEW, "find": find})
+    assert error.value.as_result()["failure"]["kind"] == "no_match"
+    assert str(error.value) == (
+        f"No object of the list /{BRANCHES} has the field kind of find.match, and body does not set it, so each run would create "
+        "an object. Check the field's name."
+    )
+    assert branches(sandbox) == ["main"]
+
+
+def test_creates_an_object_if_the_body_sets_a_field_of_find(sandbox: Sandbox, client: Client) -> None:
+    # The default branch has no parent.
+    main = sandbox.api("GET", f"/{BRANCHES}")["branches"][0]
+    fields = {"name": "preview", "parent_id": main["id"]}
+    options = {"path": BRANCHES, "find": {"list": "branches", "match": fields}, "body": {"branch": fields}}
+    assert task(client, "POST", **options)["changed"]
+    assert not task(client, "POST", **options)["changed"]
+    assert branches(sandbox) == ["main", "preview"]
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_deletion_by_a_field_that_no_object_has_is_a_warning(
+    sandbox: Sandbox, client: Client, check_mode: bool
+) -> None:
+    options = {"path": f"{BRANCHES}/{{id}}", "find": {"list": "branches", "match": {"title": "main"}}}
+    result = task(client, "DELETE", check_mode, **options)
+    assert not result["changed"]
+    assert result["warnings"] == [
+        f"No object of the list /{BRANCHES} has the field title of find.match, so DELETE /{BRANCHES}/{{id}} was not sent. "
+        "Check the field's name."
+    ]
+    options["find"]["match"] = {"name": "other"}
+    assert task(client, "DELETE", check_mode, **options)["warnings"] == []
+    assert branches(sandbox) == ["main"]
+
+
 def test_waits_for_what_an_interrupted_run_has_started(sandbox: Sandbox, client: Client) -> None:
     sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
     result = task(client, "POST", **PREVIEW)
@@ -166,7 +205,7 @@ def test_what_find_would_never_match_is_not_created(sandbox: Sandbox, client: Cl
 
 
 def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: Client) -> None:
-    find = {"list": "projects", "match": {"name": "new", "owner": "me"}}
+    find = {"list": "projects", "match": {"name": "new", "region_id": "elsewhere"}}
     result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
     created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")
     assert result["failure"]["kind"] == "unknown_outcome"
