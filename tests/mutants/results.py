@@ -21,7 +21,7 @@ DETECTED, SURVIVED, BROKEN = "detected", "survived", "broken"
 
 
 class Result(NamedTuple):
-    """What became of a mutant: C(test) noticed it; C(depends) is a hash of the tests that this depends on."""
+    """What became of a mutant: C(test) noticed it, or how many tests did not; C(depends) is a hash of the tests that this depends on."""
 
     status: str
     test: str

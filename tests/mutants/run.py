@@ -36,10 +36,10 @@ from results import BROKEN, DETECTED, SURVIVED, Results, read_equivalent, report
 TESTS = ("tests/unit/extensions", "tests/unit/plugins", "tests/unit/properties", "tests/unit/test_consistency.py")
 # Their processes do not get the mutant, and they take minutes.
 LEFT_OUT = ("test_hostile_network.py", "test_killed.py", "test_mounted_file.py")
-# The tests with a mutant take no longer than this without it. Others are not run: if a mutant is not noticed by the many
-# tests that this allows, it counts as undetected.
-SECONDS_PER_MUTANT = 4.0
-MAX_SECONDS_PER_TEST = 3.0
+# The tests with a mutant take no longer than this without it, except for the first one. Others are not run: if a mutant is not
+# noticed by the many tests that this allows, it counts as undetected.
+SECONDS_PER_MUTANT = 6.0
+MAX_SECONDS_PER_TEST = 12.0
 # What pytest itself needs for a test.
 SECONDS_OF_PYTEST = 0.005
 # A test that does not execute a file, but may import it, comes after most others.
@@ -57,6 +57,7 @@ class MutantRunner:
         self.times: dict[str, tuple[float, float]] = {}
         self.failed: set[str] = set()
         self.running: dict[int, tuple[Mutant, float]] = {}
+        self.shares: dict[Mutant, str] = {}
         self.noticed: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
 
     @pytest.hookimpl(wrapper=True)
@@ -84,7 +85,7 @@ class MutantRunner:
         collected = [Test(item, *self.times[item.nodeid]) for item in session.items]
         passed = [test for test in collected if test.item.nodeid not in self.failed]
         quick = [
-            test for test in passed if test.processor < MAX_SECONDS_PER_TEST and test.seconds < 3 * MAX_SECONDS_PER_TEST
+            test for test in passed if test.processor < MAX_SECONDS_PER_TEST and test.seconds < 4 * MAX_SECONDS_PER_TEST
         ]
         tests = {test.item.nodeid: test for test in forked_tests.reliable(quick)}
         unused = sorted({test.item.nodeid for test in collected} - set(tests))
@@ -124,7 +125,9 @@ class MutantRunner:
                 else:
                     mutant_run, names = mutant, set(contexts) & set(tests)
                 number += 1
-                self._start(mutant, mutant_run, self._chosen(mutant, names or imported, tests, size), code)
+                chosen = self._chosen(mutant, names or imported, tests, size)
+                self.shares[mutant] = f"{len(chosen)} of {len(names or imported)} tests"
+                self._start(mutant, mutant_run, chosen, code)
             print(f"{path}: {number} mutants in {time.monotonic() - started:.0f} s", flush=True)
         while self.running:
             self._wait()
@@ -182,7 +185,7 @@ class MutantRunner:
             os.killpg(process, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(status)
         if code == forked_tests.SURVIVED:
-            self.results.add(mutant, SURVIVED, "")
+            self.results.add(mutant, SURVIVED, self.shares[mutant])
         elif code == forked_tests.NOTICED:
             self.results.add(mutant, DETECTED, test)
             self._remember(mutant, test)

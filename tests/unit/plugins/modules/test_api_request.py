@@ -11,57 +11,22 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.modules import api_request
+from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
+    BLOG,
+    BRANCHES,
+    PREVIEW,
+    SHOP,
+    failing,
+    task,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-
-SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
-BRANCHES = f"projects/{SHOP}/branches"
-PREVIEW = {
-    "path": BRANCHES,
-    "find": {"list": "branches", "match": {"name": "preview"}},
-    "body": {"branch": {"name": "preview"}},
-}
 
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
-
-
-DEFAULTS: dict[str, Any] = {
-    name: option.get("default")
-    for name, option in {
-        "query": {},
-        "body": {},
-        "status_code": {},
-        "find": {},
-        "all_pages": {"default": False},
-        "wait": {"default": True},
-        "timeout": {"default": 300.0},
-        "interval": {"default": 5.0},
-        "failed_grace": {"default": 0.0},
-        "lock_timeout": {"default": 300.0},
-        "secret_fields": {"default": []},
-        "expose_secrets": {"default": False},
-    }.items()
-}
-
-
-def task(client: Client, method: str = "GET", check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    """The result of the module with these options."""
-    params = {**DEFAULTS, "method": method, **options}
-    if params["find"]:
-        params["find"] = {"path": None, "list": None, "match": None, "query": None, **params["find"]}
-    return api_request.run(params, client, check_mode)
-
-
-def failing(client: Client, method: str = "GET", **options: Any) -> dict[str, Any]:
-    """The result of the module when it fails with these options."""
-    with pytest.raises(ClouddbError) as error:
-        task(client, method, **options)
-    return error.value.as_result()
 
 
 def branches(sandbox: Sandbox) -> list[str]:

@@ -1,0 +1,118 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_request with a service that responds 423: when the request is sent again, and what the failure says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
+    BRANCHES,
+    PREVIEW,
+    SHOP,
+    failing,
+    task,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+CREATE_PROJECT: dict[str, Any] = {
+    "path": "projects",
+    "find": {"list": "projects", "match": {"name": "new"}},
+    "body": {"project": {"name": "new"}},
+}
+RENAME = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_seconds": 3600}}}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}]}
+
+
+def test_without_a_project_the_pauses_grow_up_to_the_interval(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=423, method="POST", times=10)
+    assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
+    assert clock.pauses == pytest.approx([0.2, 0.3, 0.45, 0.675, 1.0125, 1.51875, 2.278125, 3.4171875, 5.0, 5.0])
+
+
+def test_a_longer_retry_after_is_respected(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=423, method="POST", retry_after=7)
+    sandbox.fault("status", status=423, method="POST", retry_after=0)
+    assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
+    assert clock.pauses == pytest.approx([7.0, 0.3])
+
+
+def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=423, method="POST", times=None, retry_after=7)
+    result = failing(client, "POST", lock_timeout=10, **CREATE_PROJECT)
+    assert clock.pauses == [7.0, 3.0]
+    assert result["failure"]["kind"] == "locked"
+    assert result["failure"]["status"] == 423
+    assert (
+        "The project stayed locked for 10 s (lock_timeout), so the request was not carried out. Run the task"
+        in result["msg"]
+    )
+    assert len([line for line in sandbox.sent() if line.startswith("POST")]) == 3
+
+
+def test_without_time_to_wait_the_first_refusal_is_the_last(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=423, method="POST")
+    assert failing(client, "POST", lock_timeout=0, **CREATE_PROJECT)["failure"]["kind"] == "locked"
+    assert clock.pauses == []
+
+
+def test_the_unfinished_operations_are_named(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (1000, "finished"), action="create_branch")
+    operations = sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})["operations"]
+    result = failing(client, "PATCH", lock_timeout=10, **RENAME)
+    # The first one is enough: the others start when it is finished.
+    assert f"Unfinished operations of the project: {operations[0]['id']}" in result["msg"]
+    assert result["msg"].endswith(" Run the task again later, or increase lock_timeout.")
+
+
+def test_a_failed_operation_ends_the_wait_for_the_lock(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (3, "failed"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
+    assert task(client, "PATCH", **RENAME)["status"] == 200
+
+
+def test_a_project_whose_operations_cannot_be_listed_is_tried_again(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=423, method="PATCH", times=2)
+    sandbox.fault("status", status=404, method="GET", path=f"/projects/{SHOP}/operations", times=None)
+    assert task(client, "PATCH", wait=False, **RENAME)["status"] == 200
+    assert clock.pauses == pytest.approx([0.2, 0.3])
+
+
+def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=423, method="PATCH")
+    sandbox.fault("status", status=403, method="GET", path=f"/projects/{SHOP}/operations", times=None)
+    assert failing(client, "PATCH", **RENAME)["failure"]["status"] == 403
+    assert [line.split()[0] for line in sandbox.sent()] == ["PATCH", "GET"]
+
+
+def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
+    sandbox: Sandbox, client: Client
+) -> None:
+    task(client, "POST", **PREVIEW)
+    # The first attempt deletes the branch, whose operation locks the project for the second one.
+    sandbox.plan((0, "running"), (20, "finished"), action="suspend_compute")
+    sandbox.fault("lost_answer", method="DELETE")
+    sandbox.fault("status", status=423, method="DELETE")
+    options = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
+    options["_stop_when"] = {"min_seconds": 0.0, "max_seconds": 0.0}
+    runs = [task(client, "DELETE", **options)]
+    assert runs[0]["_state"]["locked"]
+    while "_state" in runs[-1]:
+        runs.append(task(client, "DELETE", _state=runs[-1]["_state"], **options))
+    changed = [run for run in runs if "status" in run]
+    assert [run["changed"] for run in changed] == [True]
+    assert [operation["action"] for operation in changed[0]["operations"]] == ["suspend_compute"]
+    assert "was lost" in changed[0]["warnings"][0]
