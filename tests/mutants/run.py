@@ -42,8 +42,6 @@ SECONDS_PER_MUTANT = 6.0
 MAX_SECONDS_PER_TEST = 12.0
 # What pytest itself needs for a test.
 SECONDS_OF_PYTEST = 0.005
-# A test that does not execute a file, but may import it, comes after most others.
-MANY_LINES = 200
 # A process that takes longer is probably waiting, so another one is started.
 SECONDS_OF_A_WAIT = 3.0
 
@@ -125,7 +123,7 @@ class MutantRunner:
                 else:
                     mutant_run, names = mutant, set(contexts) & set(tests)
                 number += 1
-                chosen = self._chosen(mutant, names or imported, tests, size)
+                chosen = self._chosen(mutant, names or imported, executed, tests, size)
                 self.shares[mutant] = f"{len(chosen)} of {len(names or imported)} tests"
                 self._start(mutant, mutant_run, chosen, code)
             print(f"{path}: {number} mutants in {time.monotonic() - started:.0f} s", flush=True)
@@ -133,12 +131,18 @@ class MutantRunner:
             self._wait()
 
     def _chosen(
-        self, mutant: Mutant, names: Collection[str], tests: dict[str, Test], size: dict[str, int]
+        self,
+        mutant: Mutant,
+        names: Collection[str],
+        executed: Collection[str],
+        tests: dict[str, Test],
+        size: dict[str, int],
     ) -> list[Test]:
-        """The first tests of the order described above, up to SECONDS_PER_MUTANT."""
+        """The first tests of the order described above, up to SECONDS_PER_MUTANT. Those that do not execute the file come last."""
         before = [name for name in reversed(self.noticed[mutant.path, mutant.scope]) if name in names]
         others = sorted(
-            set(names).difference(before), key=lambda name: size.get(name, MANY_LINES) * (0.02 + tests[name].processor)
+            set(names).difference(before),
+            key=lambda name: (name not in executed, size.get(name, 1) * (0.02 + tests[name].processor)),
         )
         chosen: list[Test] = []
         seconds = 0.0

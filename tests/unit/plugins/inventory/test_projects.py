@@ -109,12 +109,30 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
     assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
 
 
+@pytest.mark.parametrize(
+    "constructed",
+    [
+        {"compose": {"color": "clouddb_no_such_field"}},
+        {"groups": {"colored": "clouddb_no_such_field"}},
+        {"keyed_groups": [{"key": "clouddb_no_such_field"}]},
+    ],
+    ids=str,
+)
+def test_undefined_variables_are_errors_only_if_strict(
+    tmp_path: Path, sandbox: Sandbox, constructed: dict[str, Any]
+) -> None:
+    assert len(parse(tmp_path, sandbox, strict=False, **constructed).hosts) == 3
+    with pytest.raises(AnsibleError, match="clouddb_no_such_field"):
+        parse(tmp_path, sandbox, strict=True, **constructed)
+
+
 def test_filters_and_query(tmp_path: Path, sandbox: Sandbox) -> None:
     by_filter = parse(tmp_path, sandbox, hostnames=["id"], filters={"name": "shop", "region_id": "aws-us-east-2"})
     by_query = parse(tmp_path, sandbox, hostnames=["id"], query={"search": "blog"}, page_size=1)
 
     assert list(by_filter.hosts) == ["p-2"]
     assert list(by_query.hosts) == ["p-3"]
+    assert sandbox.requests()[-1]["query"].startswith("search=blog&limit=1")
 
 
 def test_operations_lists_unfinished_and_failed_ones(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -132,6 +150,19 @@ def test_operations_lists_unfinished_and_failed_ones(tmp_path: Path, sandbox: Sa
     assert [operation["id"] for operation in inventory.hosts["p-1"].vars["clouddb_operations"]] == [failed["id"]]
     assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
     assert [host.name for host in inventory.groups["broken"].hosts] == ["p-1"]
+
+
+def test_operations_older_than_a_day_are_left_out(tmp_path: Path, sandbox: Sandbox) -> None:
+    sandbox.plan((0, "running"), (1, "failed"))
+    sandbox.api("PATCH", "/projects/p-1", {"project": {"history_retention_seconds": 60}})
+
+    def ages() -> int:
+        return len(parse(tmp_path, sandbox, hostnames=["id"], operations=True).hosts["p-1"].vars["clouddb_operations"])
+
+    sandbox.advance(86400 - 60)
+    assert ages() == 1
+    sandbox.advance(120)
+    assert ages() == 0
 
 
 def test_connection_options_are_templates(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +214,8 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         ({"base_url": "http://control.example.com/api/v2"}, "base_url"),
         ({"filters": {"color": "red"}}, r"filters: unknown keys: color\. Use project_id, name, region_id\."),
         ({"query": {"limit": 3}}, "query: must not contain limit"),
+        ({"page_size": 0}, "page_size: must be 1 or more, not 0"),
+        ({"filters": {"color": "red", "age": 1}}, "filters: unknown keys: age, color"),
         ({"workers": 0}, "workers: must be from 1 to 32"),
         ({"workers": True}, "workers: must be an integer of the digits 0 to 9, such as 12, not a boolean"),
         ({"page_size": "1_0"}, "page_size: must be an integer"),
@@ -199,6 +232,8 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         "plain http",
         "unknown filter",
         "limit in query",
+        "empty pages",
+        "two unknown filters",
         "no workers",
         "boolean",
         "underscore",
