@@ -1,0 +1,98 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_request with GET: what it sends, and what it returns of an object or a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.api_request_task import BLOG, SHOP, failing, task
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
+
+
+def queries(sandbox: Sandbox) -> list[str]:
+    return [entry["query"] for entry in sandbox.requests() if entry["user_agent"].startswith("clouddb.control/")]
+
+
+def test_an_object_is_returned_with_its_status(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, path=f"projects/{SHOP}")
+    project = sandbox.api("GET", f"/projects/{SHOP}")
+    assert (result["changed"], result["status"], result["json"]) == (False, 200, project)
+    assert result["object"] == project["project"]
+
+
+@pytest.mark.parametrize("all_pages", [False, True])
+def test_a_query_selects(sandbox: Sandbox, client: Client, all_pages: bool) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    result = task(client, path="projects", query={"search": "o"}, all_pages=all_pages)
+    names = [project["name"] for project in result["json"]["projects"]]
+    assert (names, result["status"]) == (["blog", "shop"] if all_pages else ["blog"], 200)
+    assert all(query.startswith("search=o") for query in queries(sandbox))
+    assert "cursor" not in queries(sandbox)[0]
+
+
+def test_queries_of_the_request_and_of_find_are_combined(sandbox: Sandbox, client: Client) -> None:
+    find = {"list": "projects", "match": {"name": "shop"}, "query": {"search": "sho"}}
+    result = task(client, path="projects", query={"limit": 50}, find=find)
+    assert [project["name"] for project in result["json"]["projects"]] == ["shop"]
+    assert (result["object"]["id"], result["status"]) == (SHOP, 200)
+    assert queries(sandbox)[0] == "limit=50&search=sho"
+
+
+def test_without_a_match_there_is_a_list_and_no_object(sandbox: Sandbox, client: Client) -> None:
+    for find in ({"list": "projects", "match": {"name": "other"}}, {"list": "projects"}):
+        result = task(client, path="projects", find=find)
+        assert [project["name"] for project in result["json"]["projects"]] == ["blog", "shop"]
+        assert result["object"] is None
+
+
+def test_a_response_that_is_a_list(sandbox: Sandbox, client: Client) -> None:
+    keys = sandbox.api("GET", "/api_keys")
+    for options in ({"all_pages": True}, {"find": {"match": {"name": keys[0]["name"]}}}, {}):
+        found = task(client, path="api_keys", **options)["json"]
+        assert [key["id"] for key in found] == [key["id"] for key in keys]
+
+
+def test_an_object_may_be_missing_because_of_any_page(sandbox: Sandbox, client: Client) -> None:
+    """The service names what it could not include with the first page only."""
+    pages = [
+        {"projects": [{"id": BLOG, "name": "blog"}], "unavailable_project_ids": [SHOP], "pagination": {"cursor": "2"}},
+        {"projects": [{"id": "other", "name": "other"}], "pagination": {"cursor": "3"}},
+        {"projects": []},
+    ]
+    find = {"list": "projects", "match": {"name": "shop"}}
+    for method, path in (("GET", "projects"), ("DELETE", "projects/{id}")):
+        for page in pages:
+            sandbox.fault("status", status=200, method="GET", path="/projects", body=page)
+        result = failing(client, method, path=path, find=find)
+        assert result["failure"]["kind"] == "incomplete_list"
+        assert f"The service could not include: {SHOP}. Try again later." in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"name": "shop"}, "a list was expected, but it has no array. Name the list in find.list"),
+        (
+            {"operations": [], "branches": []},
+            "a list was expected, but it has these arrays: operations, branches. Name the list in find.list",
+        ),
+    ],
+    ids=["no array", "two arrays"],
+)
+def test_all_pages_of_something_else(sandbox: Sandbox, client: Client, body: dict[str, Any], problem: str) -> None:
+    sandbox.fault("status", status=200, method="GET", body=body)
+    result = failing(client, path="projects", all_pages=True)
+    assert result["failure"]["kind"] == "unexpected_response"
+    assert problem in result["msg"]
+    sandbox.fault("status", status=200, method="GET", body={**body, "projects": [{"id": SHOP}]})
+    assert task(client, path="projects", all_pages=True)["json"] == {**body, "projects": [{"id": SHOP}]}
