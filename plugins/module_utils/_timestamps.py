@@ -24,10 +24,10 @@ def parse_timestamp(text: str) -> datetime:
     day, time_of_day, seconds, fraction, offset = match.groups()
     microseconds = (fraction or "0")[:6].ljust(6, "0")
     digits = re.sub("[Zz:]", "", offset or "") or "+00"
-    text = f"{day}T{time_of_day or '00:00'}:{seconds or '00'}.{microseconds}{digits[:3]}:{digits[3:] or '00'}"
+    normalized = f"{day}T{time_of_day or '00:00'}:{seconds or '00'}.{microseconds}{digits[:3]}:{digits[3:] or '00'}"
     try:
-        return datetime.fromisoformat(text).astimezone(timezone.utc)
-    except OverflowError as error:
+        return datetime.fromisoformat(normalized).astimezone(timezone.utc)
+    except (OverflowError, ValueError) as error:
         raise ValueError(f"{text!r} is out of range") from error
 
 

@@ -246,17 +246,21 @@ class TestPrevious:
 class TestInvalidInput:
     @in_one_test("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
     def test_account(self, source):
-        with pytest.raises(AnsibleFilterError, match="api_keys, projects and operations"):
+        with pytest.raises(AnsibleFilterError) as error:
             account_report(source, now=stamp(NOW))
+        assert str(error.value) == (
+            "account_report: the input must be a dictionary with api_keys, projects and operations."
+        )
 
-    @in_one_test("options", [{"days": 0}, {"stale_days": -1}])
-    def test_days(self, options):
-        with pytest.raises(AnsibleFilterError, match="1 or more"):
-            report(**options)
+    @in_one_test("option, value", [("days", 0), ("stale_days", -1)])
+    def test_days(self, option, value):
+        assert report(**{option: 1})["generated_at"]
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option} must be 1 or more, not {value}.$"):
+            report(**{option: value})
 
-    @in_one_test("now", ["today", "2026-13-01"])
-    def test_now(self, now):
-        with pytest.raises(AnsibleFilterError):
+    @in_one_test("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
+    def test_now(self, now, problem):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is {problem}"):
             account_report(account(), now=now)
 
     def test_too_many_days(self):

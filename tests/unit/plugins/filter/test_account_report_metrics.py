@@ -257,13 +257,18 @@ class TestErrors:
 
     @in_one_test("facts", [None, {}, [], {"format": 1}, {"format": 1, "days": 7, "api_keys": {}}])
     def test_other_input(self, facts):
-        with pytest.raises(AnsibleFilterError, match=r"the input must be the result of the filter account_report"):
+        expected = r"^account_report_metrics: the input must be the result of the filter account_report: (?!None$)."
+        with pytest.raises(AnsibleFilterError, match=expected):
             account_report_metrics(facts, "a", stamp(NOW))
 
     def test_other_format(self):
         facts = {**account_report(account(), now=stamp(NOW)), "format": 2}
         with pytest.raises(AnsibleFilterError, match=r"the facts have format 2, not 1\. Create the report again\."):
             account_report_metrics(facts, "a", stamp(NOW))
+
+    def test_a_long_format_is_shortened(self):
+        with pytest.raises(AnsibleFilterError, match=r"the facts have format x{49}…, not 1\."):
+            account_report_metrics({"format": "x" * 51}, "a", stamp(NOW))
 
     def test_malformed_time(self):
         facts = account_report(account(), now=stamp(NOW))

@@ -263,12 +263,17 @@ class TestTimelines:
 class TestInvalidInput:
     @in_one_test("facts", [None, {}, [], {"format": 1}, "facts"])
     def test_invalid_facts(self, facts):
-        with pytest.raises(AnsibleFilterError, match="must be the result of the filter account_report"):
+        expected = "^account_report_page: the input must be the result of the filter account_report: (?!None$)."
+        with pytest.raises(AnsibleFilterError, match=expected):
             account_report_page(facts)
 
     def test_other_format(self):
         with pytest.raises(AnsibleFilterError, match="format 2"):
             account_report_page({"format": 2})
+
+    def test_a_long_format_is_shortened(self):
+        with pytest.raises(AnsibleFilterError, match=r"the facts have format x{49}…, not 1\."):
+            account_report_page({"format": "x" * 51})
 
     def test_facts_read_from_json(self):
         facts = account_report(account([key(1, "a")], [project("p1")], [operation(1)]), now=stamp(NOW))

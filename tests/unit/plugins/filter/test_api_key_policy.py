@@ -166,10 +166,12 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
         assert "<b>&\"'\\x00\\x1b[31m" in text
 
 
-@in_one_test("convert", [junit, sarif])
+@in_one_test("convert, name", [(junit, "api_key_policy_junit"), (sarif, "api_key_policy_sarif")])
 @in_one_test(
     "value", [None, [], {}, "text", {"findings": [{}], "checked": ["idle"]}, {"findings": 5, "checked": ["idle"]}]
 )
-def test_invalid_input_is_an_error(convert: Any, value: Any) -> None:
-    with pytest.raises(AnsibleFilterError, match="the input must be the result of clouddb.control.api_key_policy"):
+def test_invalid_input_is_an_error(convert: Any, name: str, value: Any) -> None:
+    with pytest.raises(
+        AnsibleFilterError, match=f"^{name}: the input must be the result of clouddb.control.api_key_policy"
+    ):
         convert(value)
