@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import re
 import subprocess
 import sys
@@ -33,6 +34,14 @@ def test_source_finds_the_collection_without_ansible(tmp_path: Path) -> None:
     # Neither this test's search path nor Ansible's importer is used there.
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/", env={})
     assert (ran.stdout, ran.stderr) == ("main\n", "")
+
+
+def test_the_folder_of_the_collection_is_added_to_the_search_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = next(str(folder.parent) for folder in SOURCE.parents if folder.name == "ansible_collections")
+    monkeypatch.setattr(sys, "path", ["elsewhere"])
+    for _time in range(2):
+        importlib.reload(operations)
+        assert sys.path == ["elsewhere", root]
 
 
 def test_main_checks_its_arguments() -> None:

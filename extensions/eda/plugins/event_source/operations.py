@@ -138,7 +138,6 @@ EXAMPLES = r"""
     backfill: 1h
 """
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -167,14 +166,3 @@ async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     feedback = args.get("eda_feedback_queue")
     options = source_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)
     await Follower(options, queue, feedback).run()
-
-
-if __name__ == "__main__":
-
-    class PrintingQueue:
-        """Prints the events."""
-
-        async def put(self, event: Any, /) -> None:
-            print(event)
-
-    asyncio.run(main(PrintingQueue(), {}))

@@ -32,4 +32,7 @@ def test_delegation_is_refused(monkeypatch: pytest.MonkeyPatch, delegate_to: str
     result = run(monkeypatch, delegate_to)
     assert result["failed"]
     assert result["failure"] == {"kind": "deployment_refused"}
-    assert f"delegated to {delegate_to}, which can't show what web2 holds" in result["msg"]
+    assert result["msg"] == (
+        f"The task is delegated to {delegate_to}, which can't show what web2 holds. Nothing was changed. "
+        "Remove delegate_to from the task, the role and the blocks around them."
+    )

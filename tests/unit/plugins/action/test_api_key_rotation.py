@@ -13,13 +13,15 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.action.api_key_rotation import ActionModule
 
+HOSTS = {"ansible_play_hosts_all": ["web1", "web2"]}
 
-def run(monkeypatch: pytest.MonkeyPatch, strategy: str) -> dict[str, Any]:
+
+def run(monkeypatch: pytest.MonkeyPatch, strategy: str, task_vars: dict[str, Any] = HOSTS) -> dict[str, Any]:
     """The result of a task in a play with this strategy."""
     task = SimpleNamespace(args={}, async_val=0, check_mode=False, get_play=lambda: SimpleNamespace(strategy=strategy))
     plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
     monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": False, "reason": ""})
-    return dict(plugin.run(task_vars={"ansible_play_hosts_all": ["web1", "web2"]}))
+    return dict(plugin.run(task_vars=task_vars))
 
 
 @pytest.mark.parametrize(
@@ -34,4 +36,11 @@ def test_other_strategies_are_refused(monkeypatch: pytest.MonkeyPatch, strategy:
     result = run(monkeypatch, strategy)
     assert result["failed"]
     assert result["failure"] == {"kind": "rotation_refused", "consumers": ["web1", "web2"]}
-    assert f"requires the strategy linear, and the play has {strategy}" in result["msg"]
+    assert result["msg"] == (
+        f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked for web1, web2. "
+        "Set strategy: linear in the play."
+    )
+
+
+def test_a_play_whose_hosts_are_unknown_is_refused_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "free", {})["failure"] == {"kind": "rotation_refused", "consumers": []}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -19,6 +20,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
+from ansible.utils.display import Display
 
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
@@ -45,6 +47,14 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings."""
+    warnings: list[str] = []
+    monkeypatch.setattr(Display, "warning", lambda _display, text: warnings.append(text))
+    return warnings
+
+
 def parse(
     folder: Path, service: Sandbox | str, use_cache: bool = True, inventory: InventoryData | None = None, **options: Any
 ) -> InventoryData:
@@ -57,11 +67,11 @@ def parse(
         **options,
     }
     path = folder / "test.clouddb.yml"
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
     plugin = inventory_loader.get("clouddb.control.projects")
     inventory = inventory or InventoryData()
     assert plugin.verify_file(str(path))
-    plugin.parse(inventory, DataLoader(), str(path), cache=use_cache)
+    plugin.parse(inventory, DataLoader(), str(path), **({} if use_cache else {"cache": False}))
     if options.get("cache"):
         # The inventory manager does this after parse.
         plugin.update_cache_if_changed()
@@ -193,8 +203,11 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
         host.name: host.vars["clouddb_id"] for host in second.hosts.values()
     }
 
-    parse(tmp_path, sandbox, filters={"name": "shop"}, **options)
+    parse(tmp_path, sandbox, filters={"name": "shop"}, query={"search": "s", "org_id": "o"}, **options)
     assert requests() > before, "other options have another cache entry"
+    before = requests()
+    parse(tmp_path, sandbox, filters={"name": "shop"}, query={"org_id": "o", "search": "s"}, **options)
+    assert requests() == before, "the order of options does not matter"
     before = requests()
     parse(tmp_path, sandbox, use_cache=False, **options)
     assert requests() > before, "a refresh fetches again"
@@ -209,8 +222,8 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"api_key": "wrong"}, "401"),
-        ({"base_url": "http://127.0.0.1:1/api/v2"}, "Connection refused"),
+        ({"api_key": "wrong"}, "GET /projects returned 401 Unauthorized: "),
+        ({"base_url": "http://127.0.0.1:1/api/v2"}, "GET /projects was not sent: .*Connection refused"),
         ({"base_url": "http://control.example.com/api/v2"}, "base_url"),
         ({"filters": {"color": "red"}}, r"filters: unknown keys: color\. Use project_id, name, region_id\."),
         ({"query": {"limit": 3}}, "query: must not contain limit"),
@@ -246,14 +259,21 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
     ],
 )
 def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(AnsibleParserError, match=message):
+    with pytest.raises(AnsibleParserError, match=f"^{message}"):
         parse(tmp_path, sandbox, **options)
 
 
 def test_missing_base_url_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CLOUDDB_BASE_URL", raising=False)
-    with pytest.raises(AnsibleError, match="base_url"):
+    with pytest.raises(AnsibleError, match="^base_url: no value is given"):
         parse(tmp_path, sandbox, base_url=None)
+
+
+def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = inventory_loader.get("clouddb.control.projects")
+    monkeypatch.setattr(sys.modules[type(plugin).__module__], "REQUESTS_IMPORT_ERROR", "Traceback")
+    with pytest.raises(AnsibleParserError, match=r"^Failed to import the required Python library \(requests\)"):
+        parse(tmp_path, sandbox)
 
 
 def test_verify_file(tmp_path: Path) -> None:
@@ -266,6 +286,7 @@ def test_verify_file(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).touch()
         assert plugin.verify_file(str(tmp_path / name)) is valid
+    assert plugin.NAME == "clouddb.control.projects"
 
 
 def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
@@ -325,12 +346,16 @@ def test_values_of_the_service_are_never_rendered(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"\w+", group) for group in inventory.groups)
 
 
-def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path) -> None:
+def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, shown: list[str]) -> None:
     project = {"id": "p-1", "ansible_connection": "local", "ansible_python_interpreter": "touch x;", "region_id": "r"}
+    project["Owner"] = "me"
     with scripted_service(reply({"projects": [project]})) as service:
         inventory = parse(tmp_path, service.base_url, hostvars_prefix="")
     assert not [name for name in inventory.hosts["p-1"].vars if name.startswith("ansible_")]
-    assert inventory.hosts["p-1"].vars["region_id"] == "r"
+    assert (inventory.hosts["p-1"].vars["region_id"], inventory.hosts["p-1"].vars["Owner"]) == ("r", "me")
+    assert shown == [
+        "Fields of projects that cannot be host variables are left out: ansible_connection, ansible_python_interpreter."
+    ]
 
 
 @in_one_test(
@@ -371,7 +396,7 @@ def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: San
     assert len(parse(tmp_path, sandbox, **options).hosts) == 3
 
 
-def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
     options: dict[str, Any] = {
         "cache": True,
@@ -380,6 +405,8 @@ def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox) -> None
         "hostnames": ["id"],
     }
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
+    [warning] = shown
+    assert "p-1" in warning
     sandbox.control("DELETE", "/faults")
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-1", "p-2", "p-3"], (
         "the incomplete list was not cached"

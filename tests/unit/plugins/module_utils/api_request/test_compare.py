@@ -21,6 +21,8 @@ from ansible_collections.clouddb.control.tests.unit.support.in_one_test import i
         (17.0, 17),
         (True, True),
         (True, "True"),
+        (False, "False"),
+        ("False", False),
         ("true", True),
         (None, None),
         ({"a": 1, "b": 2}, {"a": 1}),
