@@ -37,6 +37,7 @@ inventory_unparsed_warning = false
 """
 
 SECONDS_BEFORE_KILL = 10
+INTERRUPTED = 130
 
 processes: list[subprocess.Popen[str]] = []
 interrupted = threading.Event()
@@ -77,7 +78,12 @@ class Workspace:
         return [name for name in sorted(set(listed.stdout.split("\0"))) if name and os.path.lexists(CHECKOUT / name)]
 
     def start(self, program: str, *arguments: str, piped: bool = False) -> subprocess.Popen[str]:
-        """Start a program of the virtual environment in the copy; C(piped) gives it a session and an output of its own."""
+        """Start a program of the virtual environment in the copy; C(piped) gives it a session and an output of its own.
+
+        Raises SystemExit after a signal, for example for the second program of a suite whose first one the signal has ended.
+        """
+        if interrupted.is_set():
+            raise SystemExit(INTERRUPTED)
         path = self.bin / program
         with path.open("rb") as file:
             is_script = file.read(2) == b"#!"
@@ -95,7 +101,8 @@ class Workspace:
         )
         processes.append(process)
         if interrupted.is_set():
-            terminate(process)
+            # It ignores SIGINT, as this process does by now.
+            terminate(process, signal.SIGKILL)
         return process
 
     def stop_sandboxes(self) -> None:

@@ -31,3 +31,24 @@ def test_second_signal_is_ignored() -> None:
         [sys.executable, "-c", TWO_SIGNALS], cwd=TOOLS, capture_output=True, text=True, timeout=60, check=False
     )
     assert (process.returncode, process.stdout) == (128 + 15, "interrupted\n"), process.stderr
+
+
+AFTER_A_SIGNAL = """
+import sys, workspace
+
+workspace.interrupted.set()
+with workspace.temporary_workspace() as folder:
+    folder.start(sys.argv[1], "-c", "print('started')")
+"""
+
+
+def test_no_program_is_started_after_a_signal() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", AFTER_A_SIGNAL, Path(sys.executable).name],
+        cwd=TOOLS,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "")
