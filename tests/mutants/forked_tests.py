@@ -91,7 +91,19 @@ def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int
 
 
 def reliable(tests: Sequence[Test]) -> list[Test]:
-    """The tests that pass in a forked process when nothing is changed."""
+    """The tests that pass in forked processes, one per core, when nothing is changed."""
+    size = -(-len(tests) // (os.cpu_count() or 1)) or 1
+    runs = [_start_unchanged(tests[first : first + size]) for first in range(0, len(tests), size)]
+    failed: set[str] = set()
+    for process, reading in runs:
+        with open(reading, encoding="utf-8") as pipe:
+            failed.update(pipe.read().splitlines())
+        os.waitpid(process, 0)
+    return [test for test in tests if test.item.nodeid not in failed]
+
+
+def _start_unchanged(tests: Sequence[Test]) -> tuple[int, int]:
+    """Start a process that runs the tests and writes the ids of those that fail to a pipe; returns its id and the pipe."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
@@ -102,10 +114,7 @@ def reliable(tests: Sequence[Test]) -> list[Test]:
         finally:
             os._exit(0)
     os.close(writing)
-    with open(reading, encoding="utf-8") as pipe:
-        failed = pipe.read().splitlines()
-    os.waitpid(process, 0)
-    return [test for test in tests if test.item.nodeid not in failed]
+    return process, reading
 
 
 def _end_with_parent() -> None:

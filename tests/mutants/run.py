@@ -4,7 +4,7 @@
 """Runs the unit tests with each mutant of files, in a workspace: ``run.py RESULTS DIFFS SCORE PATH...``.
 
 All tests run once, while coverage.py records which lines each of them executes. Then each mutant is run with tests that
-execute its line. Those that noticed other mutants of the function come first, then those that execute little else.
+execute its line, in the order of selection.py.
 A result is kept in the file C(RESULTS) as long as the mutated file and the test that noticed the mutant stay the same.
 Exits with 1 if less than C(SCORE) percent are detected, and writes the diffs of the others to the file C(DIFFS).
 """
@@ -12,14 +12,12 @@ Exits with 1 if less than C(SCORE) percent are detected, and writes the diffs of
 from __future__ import annotations
 
 import ctypes
-import functools
 import gc
 import os
 import signal
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,17 +29,14 @@ from forked_tests import PYTEST, Test
 from hypothesis import HealthCheck, Phase, settings
 from mutations import Mutant, mutants_of
 from results import BROKEN, DETECTED, SURVIVED, Results, read_equivalent, report
+from selection import Selection
 
 # Tests of the sandbox, the benchmark and the tools do not execute plugins.
 TESTS = ("tests/unit/extensions", "tests/unit/plugins", "tests/unit/properties", "tests/unit/test_consistency.py")
 # Their processes do not get the mutant, and they take minutes.
 LEFT_OUT = ("test_hostile_network.py", "test_killed.py", "test_mounted_file.py")
-# The tests with a mutant take no longer than this without it, except for the first one. Others are not run: if a mutant is not
-# noticed by the many tests that this allows, it counts as undetected.
-SECONDS_PER_MUTANT = 6.0
+# Tests that take longer are not run, seconds of processor time.
 MAX_SECONDS_PER_TEST = 12.0
-# What pytest itself needs for a test.
-SECONDS_OF_PYTEST = 0.005
 # A process that takes longer is probably waiting, so another one is started.
 SECONDS_OF_A_WAIT = 3.0
 
@@ -56,7 +51,7 @@ class MutantRunner:
         self.failed: set[str] = set()
         self.running: dict[int, tuple[Mutant, float]] = {}
         self.shares: dict[Mutant, str] = {}
-        self.noticed: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self.selection = Selection({}, {})
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -98,66 +93,28 @@ class MutantRunner:
 
     def _run_all(self, tests: dict[str, Test]) -> None:
         data = self.coverage.get_data()
-        lines = {path: data.contexts_by_lineno(str(Path(path).resolve())) for path in self.paths}
-        size: dict[str, int] = defaultdict(int)
-        for contexts in lines.values():
-            for names in contexts.values():
-                for name in names:
-                    size[name] += 1
+        contexts = {path: data.contexts_by_lineno(str(Path(path).resolve())) for path in self.paths}
+        self.selection = Selection(contexts, tests)
         code = forked_tests.loaded(os.getcwd())
         gc.collect()
         gc.freeze()
         for path in self.paths:
             started, number = time.monotonic(), 0
-            executed = {name for names in lines[path].values() for name in names} & set(tests)
-            imported = executed | {name for name, test in tests.items() if _mentions(test, Path(path).stem)}
             for mutant in mutants_of(path):
                 self.mutants.append(mutant)
                 if result := self.results.get(mutant):
-                    self._remember(mutant, result.test)
+                    if result.test in tests:
+                        self.selection.remember(mutant, result.test)
                     continue
-                contexts = lines[path].get(mutant.line, [])
-                # What is executed while the tests are imported is imported again.
-                if not mutant.function or "" in contexts:
-                    mutant_run, names = mutant._replace(function=0), imported
-                else:
-                    mutant_run, names = mutant, set(contexts) & set(tests)
                 number += 1
-                chosen = self._chosen(mutant, names or imported, executed, tests, size)
-                self.shares[mutant] = f"{len(chosen)} of {len(names or imported)} tests"
-                self._start(mutant, mutant_run, chosen, code)
+                candidates = self.selection.candidates(mutant)
+                chosen = self.selection.chosen(candidates)
+                self.shares[mutant] = f"{len(chosen)} of {len(candidates)} tests"
+                imported = self.selection.is_imported(mutant)
+                self._start(mutant, mutant._replace(function=0) if imported else mutant, chosen, code)
             print(f"{path}: {number} mutants in {time.monotonic() - started:.0f} s", flush=True)
         while self.running:
             self._wait()
-
-    def _chosen(
-        self,
-        mutant: Mutant,
-        names: Collection[str],
-        executed: Collection[str],
-        tests: dict[str, Test],
-        size: dict[str, int],
-    ) -> list[Test]:
-        """The first tests of the order described above, up to SECONDS_PER_MUTANT. Those that do not execute the file come last."""
-        before = [name for name in reversed(self.noticed[mutant.path, mutant.scope]) if name in names]
-        others = sorted(
-            set(names).difference(before),
-            key=lambda name: (name not in executed, size.get(name, 1) * (0.02 + tests[name].processor)),
-        )
-        chosen: list[Test] = []
-        seconds = 0.0
-        for name in [*before, *others]:
-            seconds += SECONDS_OF_PYTEST + tests[name].processor
-            if chosen and seconds > SECONDS_PER_MUTANT:
-                break
-            chosen.append(tests[name])
-        return chosen
-
-    def _remember(self, mutant: Mutant, test: str) -> None:
-        """Let the test that noticed a mutant be the first one for the next mutant of the same function."""
-        noticed = self.noticed[mutant.path, mutant.scope]
-        noticed.pop(test, None)
-        noticed[test] = None
 
     def _start(self, mutant: Mutant, mutant_run: Mutant, tests: list[Test], code: forked_tests.Loaded) -> None:
         if not tests:
@@ -192,21 +149,11 @@ class MutantRunner:
             self.results.add(mutant, SURVIVED, self.shares[mutant])
         elif code == forked_tests.NOTICED:
             self.results.add(mutant, DETECTED, test)
-            self._remember(mutant, test)
+            self.selection.remember(mutant, test)
         elif code in (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGSEGV):
             self.results.add(mutant, DETECTED, signal.Signals(-code).name)
         else:
             self.results.add(mutant, BROKEN, str(code))
-
-
-@functools.cache
-def _content(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def _mentions(test: Test, name: str) -> bool:
-    """Whether the file of a test contains a name."""
-    return name in _content(test.item.path)
 
 
 def _free_memory() -> None:
