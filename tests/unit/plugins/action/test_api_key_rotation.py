@@ -13,15 +13,15 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.action.api_key_rotation import ActionModule
 
-HOSTS = {"ansible_play_hosts_all": ["web1", "web2"]}
 
-
-def run(monkeypatch: pytest.MonkeyPatch, strategy: str, task_vars: dict[str, Any] = HOSTS) -> dict[str, Any]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, strategy: str, hosts: tuple[str, ...] | None = ("web1", "web2")
+) -> dict[str, Any]:
     """The result of a task in a play with this strategy."""
     task = SimpleNamespace(args={}, async_val=0, check_mode=False, get_play=lambda: SimpleNamespace(strategy=strategy))
     plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
     monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": False, "reason": ""})
-    return dict(plugin.run(task_vars=task_vars))
+    return dict(plugin.run(task_vars={"ansible_play_hosts_all": list(hosts)} if hosts else {}))
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_other_strategies_are_refused(monkeypatch: pytest.MonkeyPatch, strategy:
 
 
 def test_a_play_whose_hosts_are_unknown_is_refused_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, "free", {})["failure"] == {"kind": "rotation_refused", "consumers": []}
+    assert run(monkeypatch, "free", hosts=None)["failure"] == {"kind": "rotation_refused", "consumers": []}

@@ -164,12 +164,18 @@ def test_a_lost_response_without_find_is_an_unknown_outcome(sandbox: Sandbox, cl
 
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_what_find_would_never_match_is_not_created(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
-    with pytest.raises(ClouddbError, match="different values of name"):
+    with pytest.raises(ClouddbError, match="^find: match and body have different values of name"):
         task(client, "POST", check_mode, path=BRANCHES, find=PREVIEW["find"], body={"branch": {"name": "previw"}})
     assert sandbox.sent() == []
 
 
-def test_an_object_that_find_does_not_match_is_named(sandbox: Sandbox, client: Client) -> None:
+def test_a_body_that_json_cannot_express_is_refused(sandbox: Sandbox, client: Client) -> None:
+    message = failing(client, "POST", path=BRANCHES, body={"branch": {"name": float("nan")}})["msg"]
+    assert message == "body: contains a value that JSON cannot express, such as NaN. Change it, or leave it out."
+    assert sandbox.sent() == []
+
+
+def test_an_object_that_find_does_not_match_may_have_been_created(sandbox: Sandbox, client: Client) -> None:
     find = {"list": "projects", "match": {"name": "new", "region_id": "elsewhere"}}
     result = failing(client, "POST", path="projects", find=find, body={"project": {"name": "new"}})
     created = next(item["id"] for item in sandbox.api("GET", "/projects")["projects"] if item["name"] == "new")

@@ -107,7 +107,14 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     [
         ({"path": "https://elsewhere.example.com/x"}, "path: must be a path below base_url"),
         ({"path": "projects//branches"}, "path: 'projects//branches' has an empty segment"),
-        ({"method": "POST", "path": "projects/{id}"}, "path: the placeholder {id} requires find.match"),
+        (
+            {"method": "POST", "path": "projects/{id}", "find": {"match": {"a": 1}, "path": "projects"}},
+            "path: the placeholder {id} requires find.match, and a method other than POST.",
+        ),
+        (
+            {"method": "POST", "find": {"match": {"a": 1}}, "body": {"x": {"a": 2}}},
+            "find: match and body have different values of a, so each run would create an object. Use the same value in both.",
+        ),
         ({"method": "PATCH", "path": "projects/{id}"}, "path: the placeholder {id} requires find.match"),
         ({"method": "PATCH", "path": "a/{id}/b", "find": {"match": {"a": 1}}}, "find: path is needed"),
         ({"method": "POST", "find": {"list": "branches"}}, "find: match must name at least one field"),
@@ -120,10 +127,14 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ({"method": "POST", "body": None}, "body: must not be null"),
         ({"method": "POST", "find": {"match": {}}}, "find: match must name at least one field"),
         ({"method": "GET", "body": {"a": 1}}, "body: a GET request has none"),
-        ({"method": "POST", "body": {"branch": {}}, "status_code": []}, "status_code: is empty"),
+        (
+            {"method": "POST", "body": {"branch": {}}, "status_code": []},
+            "status_code: is empty, so every response would be a failure. Name a status or omit it.",
+        ),
         ({"method": "POST", "all_pages": True}, "all_pages: requires method: GET"),
         ({"query": {"a": {"b": 1}}}, "query: the value of a must be a string"),
         ({"find": {"path": "../x", "match": {"a": 1}}}, "find.path: must not contain"),
+        ({"find": {"query": {"a": {"b": 1}}, "match": {"a": 1}}}, "find.query: the value of a must be a string"),
         ({"timeout": -1}, "timeout: must be"),
         ({"lock_timeout": -1}, "lock_timeout: must be"),
         ({"interval": 0}, "interval: must be"),
