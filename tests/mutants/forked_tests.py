@@ -72,7 +72,7 @@ def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int
     """Start a process that runs the tests with the mutant until one fails; returns its id.
 
     Its exit status is NOTICED, SURVIVED or BROKEN, or that of a signal if it took too long. It writes the id of the test
-    that failed last to the file C(reports/PID).
+    that failed, or why it is broken, to the file C(reports-PID).
     """
     process = os.fork()
     if process:
@@ -85,6 +85,8 @@ def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         status = _run(mutant, file, tests, code)
+    except BaseException as error:
+        _report(f"{type(error).__name__}: {error}")
     finally:
         os._exit(status)
     return 0
@@ -140,7 +142,11 @@ def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
     plugins.unregister(name="terminalreporter")
     for test, following in zip(tests, [*(test.item for test in tests[1:]), None], strict=True):
         _limit(test.seconds)
-        test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
+        try:
+            test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
+        except Exception:
+            # A test that replaces functions of the operating system and fails may keep pytest from reporting it.
+            failures.tests.append(test.item.nodeid)
         if failures.tests and stop:
             break
     return failures.tests
@@ -162,8 +168,12 @@ class _Failures:
 
 
 def _noticed(test: str) -> int:
-    Path(f"reports-{os.getpid()}").write_text(test, encoding="utf-8")
+    _report(test)
     return NOTICED
+
+
+def _report(text: str) -> None:
+    Path(f"reports-{os.getpid()}").write_text(text, encoding="utf-8")
 
 
 def _replace(file: str, mutant: Mutant, source: bytes, code: Loaded) -> bool:

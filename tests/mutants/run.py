@@ -153,7 +153,7 @@ class MutantRunner:
         elif code in (-signal.SIGPROF, -signal.SIGALRM, -signal.SIGSEGV):
             self.results.add(mutant, DETECTED, signal.Signals(-code).name)
         else:
-            self.results.add(mutant, BROKEN, str(code))
+            self.results.add(mutant, BROKEN, f"{code} {test}")
 
 
 def _free_memory() -> None:

@@ -9,8 +9,8 @@ import ast
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count, zip_longest
 from pathlib import Path
 
 from forked_tests import Test
@@ -32,10 +32,12 @@ class Selection:
     def __init__(self, contexts: Contexts, tests: Mapping[str, Test]) -> None:
         self.contexts, self.tests = contexts, tests
         self._size: dict[str, int] = defaultdict(int)
-        for lines in contexts.values():
-            for names in lines.values():
+        self._lines: dict[tuple[str, str], set[int]] = defaultdict(set)
+        for path, lines in contexts.items():
+            for line, names in lines.items():
                 for name in names:
                     self._size[name] += 1
+                    self._lines[path, name].add(line)
         self._noticed: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
 
     def remember(self, mutant: Mutant, test: str) -> None:
@@ -49,27 +51,35 @@ class Selection:
         return not mutant.function or "" in self.contexts[mutant.path].get(mutant.line, ())
 
     def candidates(self, mutant: Mutant) -> list[str]:
-        """The tests that execute the line, those that noticed other mutants and those that execute little else first.
+        """The tests that execute the line: in turn those that noticed other mutants, those written for the file, and others.
 
         For a line that is executed by an import, the tests that use what its statement defines, then other tests of the file.
         """
+        path = mutant.path
         if self.is_imported(mutant):
-            users = self._users(mutant.path, mutant.line)
-            executed = self._executing(mutant.path, self.contexts[mutant.path])
-            names = users | executed | self._mentioning(Path(mutant.path).stem)
+            users = self._users(path, mutant.line)
+            executed = self._executing(path, self.contexts[path])
+            names = users | executed | self._mentioning(Path(path).stem)
         else:
-            names = users = executed = self._executing(mutant.path, [mutant.line])
+            names = users = executed = self._executing(path, [mutant.line])
+        ranked = self._spread(path, names, lambda name: (name not in users, name not in executed))
+        own = [name for name in ranked if name.startswith(_test_file(path))]
+        first = self._noticed_by(names, path, mutant.scope)
+        others = zip_longest(self._noticed_by(names, path), own, ranked)
+        return list(dict.fromkeys([*first, *(name for names in others for name in names if name)]))
 
-        def rank(name: str) -> tuple[bool, bool, float]:
-            return (
-                name not in users,
-                name not in executed,
-                self._size.get(name, 1) * (0.02 + self.tests[name].processor),
-            )
+    def _spread(self, path: str, names: Collection[str], rank: Callable[[str], tuple[bool, bool]]) -> list[str]:
+        """By rank; within a rank, one test of each set of lines of the file first, and those that execute little first."""
 
-        first = self._noticed_by(names, mutant.path, mutant.scope)
-        others = zip_longest(self._noticed_by(names, mutant.path), sorted(names, key=rank))
-        return list(dict.fromkeys([*first, *(name for pair in others for name in pair if name)]))
+        def cost(name: str) -> float:
+            return self._size.get(name, 1) * (0.02 + self.tests[name].processor)
+
+        turns: dict[tuple[object, ...], Iterator[int]] = defaultdict(count)
+        order = {
+            name: (rank(name), next(turns[rank(name), frozenset(self._lines.get((path, name), ()))]), cost(name))
+            for name in sorted(names, key=cost)
+        }
+        return sorted(names, key=order.__getitem__)
 
     def chosen(self, candidates: Sequence[str]) -> list[Test]:
         """The first of these tests, up to SECONDS_PER_MUTANT."""
@@ -102,6 +112,12 @@ class Selection:
                 found = [number for number, text in enumerate(_lines(other), 1) if pattern.search(text)]
                 users |= self._executing(other, found)
         return users
+
+
+def _test_file(path: str) -> str:
+    """The beginning of the names of the files with the tests of a file."""
+    folder, _, stem = path.replace("/_", "/").removesuffix(".py").rpartition("/")
+    return f"tests/unit/{folder}/test_{stem}"
 
 
 @functools.cache
