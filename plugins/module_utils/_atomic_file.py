@@ -10,7 +10,7 @@ import fcntl
 import glob
 import os
 import stat
-import struct
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from ._regular_file import open_regular_file, require_regular_file
 
 SUFFIX = ".tmp"
-# Of Linux on most machines: ioctl_iflags(2). Where the request is another one, it fails, and nothing is known.
-FS_IOC_GETFLAGS = 0x80006601 | struct.calcsize("l") << 16
+# Of Linux on most machines with 64 bits: ioctl_iflags(2). Where the request is another one, it fails, and nothing is known.
+FS_IOC_GETFLAGS = 0x80086601
 FIXED_ATTRIBUTES = {0x10: "immutable (chattr +i)", 0x20: "append-only (chattr +a)"}
 
 
@@ -78,7 +78,7 @@ class TemporaryFile(NamedTuple):
                 try:
                     target.seek(0)
                     _write(target, old)
-                    target.truncate(len(old))
+                    target.truncate()
                     _set_mode(target, old_mode)
                 except OSError as second:
                     problem = f"its previous content could not be restored: {second.strerror}"
@@ -148,13 +148,16 @@ def replaced_owner(target: str, unsafe_writes: bool = False) -> tuple[int, int] 
 
 def _require_changeable(path: str, subject: str) -> None:
     """Raise PermissionError when an attribute of the file system forbids to replace this file, or files in this folder."""
-    flags = 0
-    with suppress(OSError):
+    try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
         try:
-            flags = struct.unpack_from("i", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(struct.calcsize("l"))))[0]
+            response = fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(8))
         finally:
             os.close(descriptor)
+    except OSError:
+        return
+    # Linux writes an int.
+    flags = int.from_bytes(response[:4], sys.byteorder)
     for flag, description in FIXED_ATTRIBUTES.items():
         if flags & flag:
             raise PermissionError(errno.EPERM, f"{subject} is {description}")
@@ -168,7 +171,7 @@ def _is_mount_point(path: str) -> bool:
         escaped = escaped.replace(bytes([character]), b"\\%03o" % character)
     try:
         with open("/proc/self/mountinfo", "rb") as mounts:
-            return any(line.split(b" ")[4] == escaped for line in mounts)
+            return any(line.split()[4] == escaped for line in mounts)
     except OSError:
         return False
 

@@ -54,7 +54,7 @@ def _acquire(path: str, deadline: Deadline) -> tuple[FileIO, bool]:
 def _open(path: str, deadline: Deadline) -> FileIO:
     while True:
         with suppress(FileExistsError):
-            file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "rb+")
+            file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
             # The umask may have restricted the owner, so that other tasks could not open it.
             os.fchmod(file.fileno(), 0o600)
             return file

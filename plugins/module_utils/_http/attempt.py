@@ -107,7 +107,6 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         raise AttemptError(None, was_sent=False)
     attempt = Attempt(work)
     is_late = True
-    was_sent = False
     try:
         attempt.start()
         attempt.join(seconds)
@@ -117,8 +116,7 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         raise AttemptError(error, was_sent=False) from None
     finally:
         # Also when a signal ends the wait for the thread.
-        if is_late:
-            was_sent = attempt.abandon()
+        was_sent = is_late and attempt.abandon()
     if is_late:
         raise AttemptError(None, was_sent)
     if attempt.error is not None:

@@ -42,8 +42,8 @@ def read_body(raw: Any) -> bytes:
 
 def unpacked(body: bytes, encoding: str | None) -> bytes:
     """The body without its Content-Encoding, of which only gzip is asked for. Raises BodyError or ResponseTooLarge."""
-    encoding = (encoding or "identity").strip().lower()
-    if not body or encoding == "identity":
+    encoding = (encoding or "").strip().lower()
+    if not body or encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
         raise BodyError(f"the body is compressed with {encoding}, but only gzip was asked for")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def replace(target: Path, content: bytes, unsafe_writes: bool = False) -> None:
         temporary.replace_target(content, unsafe_writes)
 
 
-def fail(*args: object) -> None:
+def fail(*args: object, **kwargs: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -191,8 +192,24 @@ def test_content_that_cannot_be_restored_is_reported(tmp_path: Path, monkeypatch
         write(file, content)
 
     monkeypatch.setattr(atomic_file, "_write", failing)
-    with pytest.raises(OSError, match="its previous content could not be restored: No space left on device"):
+    with pytest.raises(
+        OSError, match=r"\[Errno 28\] its previous content could not be restored: No space left on device"
+    ):
         replace(tmp_path / "f", b"new", unsafe_writes=True)
+
+
+def test_original_error_is_raised_when_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with temporary_file(str(tmp_path / "f"), ".p-") as temporary:
+
+        class Full:
+            fileno = temporary.file.fileno
+            write = fail
+
+            def truncate(self, size: int) -> None:
+                raise OSError(errno.EIO, "Input/output error")
+
+        with pytest.raises(OSError, match="No space left on device"):
+            temporary._replace(file=Full()).replace_target(b"content")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("old", [b"old", b"a much longer old secret"])
@@ -206,12 +223,14 @@ def test_reader_sees_the_old_or_the_new_content_while_it_is_overwritten(
     fsync = os.fsync
 
     def read_then_sync(descriptor: int) -> None:
-        seen.append((tmp_path / "f").read_bytes().strip())
+        seen.append((tmp_path / "f").read_bytes())
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", read_then_sync)
     replace(tmp_path / "f", b"new secret", unsafe_writes=True)
-    assert seen[:-1] == [old, old, b"new secret", b"new secret"]
+    size = max(len(old), len(b"new secret"))
+    # The space that it needs is taken before, so that a full disk is noticed while the old content is there.
+    assert seen[:-1] == [old, old.ljust(size, b"\n"), b"new secret".ljust(size, b"\n"), b"new secret"]
 
 
 def test_overwritten_file_has_the_mode_of_the_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,51 +260,82 @@ def test_replaceable_targets_pass(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["elsewhere", "f", "linked"]
 
 
-@pytest.mark.parametrize("name", ["f", "with space", "tab\t", "back\\slash"])
+@pytest.mark.parametrize("name", ["f", "with space", "tab\t", "Xback\\slash", "new\nline"])
 def test_mount_point_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Names are escaped as in /proc/self/mountinfo; a longer one is another file."""
     (tmp_path / name).touch()
     (tmp_path / f"{name}-2").touch()
-    escaped = name.replace("\\", r"\134").replace(" ", r"\040").replace("\t", r"\011")
+    escaped = name.replace("\\", r"\134").replace(" ", r"\040").replace("\t", r"\011").replace("\n", r"\012")
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
         f"36 35 98:0 / / rw - ext4 /dev/root rw\n37 36 98:0 /f {tmp_path}/{escaped} rw - ext4 /dev/f rw\n"
     )
     opened = open
     monkeypatch.setattr(
-        "builtins.open", lambda path, *args: opened(mounts if "mountinfo" in str(path) else path, *args)
+        "builtins.open", lambda path, *args: opened(mounts if path == "/proc/self/mountinfo" else path, *args)
     )
-    with pytest.raises(OSError, match="it is a mount point"):
+    with pytest.raises(
+        OSError, match=r"\[Errno 16\] it is a mount point, which only unsafe_writes allows to overwrite$"
+    ):
         require_replaceable(str(tmp_path / name))
     require_replaceable(str(tmp_path / name), unsafe_writes=True)
     require_replaceable(str(tmp_path / f"{name}-2"))
+    with monkeypatch.context() as unwritable:
+        unwritable.setattr(os, "access", lambda path, mode: mode != os.W_OK or path != str(tmp_path / name))
+        with pytest.raises(
+            PermissionError, match=r"\[Errno 13\] it is a mount point, and this user may not write to it$"
+        ):
+            require_replaceable(str(tmp_path / name), unsafe_writes=True)
     os.link(tmp_path / name, tmp_path / "link")
     with pytest.raises(OSError, match="it has 2 hard links"):
         require_replaceable(str(tmp_path / name), unsafe_writes=True)
 
 
+def test_without_a_list_of_mounts_nothing_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.open", fail)
+    (tmp_path / "f").touch()
+    require_replaceable(str(tmp_path / "f"))
+
+
 @pytest.mark.parametrize("user", ["root", "owner", "owner of the folder", "other"])
 def test_sticky_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     (tmp_path / "f").touch()
-    stat_of = {True: os.lstat(tmp_path / "f"), False: os.stat(tmp_path)}
+    lstat, stat_ = os.lstat, os.stat
     uids = {"root": 0, "owner": 1001, "owner of the folder": 1002, "other": 1003}
 
-    def changed(is_file: bool, **fields: int) -> os.stat_result:
-        before = stat_of[is_file]
+    def changed(before: os.stat_result, **fields: int) -> os.stat_result:
         values = [fields.get(name, getattr(before, name)) for name in STAT_FIELDS]
         return os.stat_result(values)
 
-    monkeypatch.setattr(os, "lstat", lambda path: changed(True, st_uid=1001))
-    monkeypatch.setattr(os, "stat", lambda path: changed(False, st_uid=1002, st_mode=0o41777))
+    def lstat_of_user(path: str, **options: Any) -> os.stat_result:
+        before = lstat(path, **options)
+        return changed(before, st_uid=1001) if path == str(tmp_path / "f") else before
+
+    def stat_of_user(path: str, **options: Any) -> os.stat_result:
+        before = stat_(path, **options)
+        return changed(before, st_uid=1002, st_mode=0o41777) if path == str(tmp_path) else before
+
+    monkeypatch.setattr(os, "lstat", lstat_of_user)
+    monkeypatch.setattr(os, "stat", stat_of_user)
     monkeypatch.setattr(os, "geteuid", lambda: uids[user])
     if user == "other":
-        with pytest.raises(PermissionError, match="it belongs to uid 1001, and its directory has the sticky bit"):
+        with pytest.raises(PermissionError) as error:
             require_replaceable(str(tmp_path / "f"))
+        assert (error.value.errno, error.value.strerror) == (
+            errno.EPERM,
+            "it belongs to uid 1001, and its directory has the sticky bit, so this user may not replace it",
+        )
     else:
         require_replaceable(str(tmp_path / "f"))
+    # Without the sticky bit, whoever may write to the folder may replace its files.
+    monkeypatch.setattr(os, "stat", stat_)
+    require_replaceable(str(tmp_path / "f"))
 
 
-@pytest.mark.parametrize(("flag", "description"), [(0x10, "immutable"), (0x20, "append-only"), (0x80000, None)])
+@pytest.mark.parametrize(
+    ("flag", "description"),
+    [(0x10, "immutable (chattr +i)"), (0x20, "append-only (chattr +a)"), (0x1, None), (0x80000, None)],
+)
 def test_attributes_of_the_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: int, description: str | None
 ) -> None:
@@ -293,16 +343,38 @@ def test_attributes_of_the_file_system(
     for path, subject in ((tmp_path / "f", "it"), (tmp_path, "its directory")):
         inode = path.stat().st_ino
 
-        def flags(descriptor: int, _request: int, buffer: bytes, inode: int = inode) -> bytes:
+        def flags(descriptor: int, request: int, buffer: bytes, inode: int = inode) -> bytes:
+            # FS_IOC_GETFLAGS, whose type is a long, of which an int is written.
+            assert (request, len(buffer)) == (0x80086601, 8)
             found = flag if os.fstat(descriptor).st_ino == inode else 0
-            return found.to_bytes(4, sys.byteorder).ljust(len(buffer), b"\0")
+            return found.to_bytes(4, sys.byteorder) + b"\xff" * 4
 
         monkeypatch.setattr(fcntl, "ioctl", flags)
         if description:
-            with pytest.raises(PermissionError, match=f"^.* {subject} is {description}"):
+            with pytest.raises(PermissionError) as error:
                 require_replaceable(str(tmp_path / "f"))
+            assert (error.value.errno, error.value.strerror) == (errno.EPERM, f"{subject} is {description}")
         else:
             require_replaceable(str(tmp_path / "f"))
+
+
+def test_attributes_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of file systems without them, of a pipe, which is not waited for, and of a link, which is not followed."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("f")
+    (tmp_path / "f").touch()
+    inode = (tmp_path / "f").stat().st_ino
+
+    def flags(descriptor: int, request: int, buffer: bytes) -> bytes:
+        if os.fstat(descriptor).st_ino != inode:
+            raise OSError(errno.ENOTTY, "Inappropriate ioctl for device")
+        return b"\xff" * 8
+
+    monkeypatch.setattr(fcntl, "ioctl", flags)
+    for name in ("pipe", "link", "missing"):
+        require_replaceable(str(tmp_path / name))
+    with pytest.raises(PermissionError, match="immutable"):
+        require_replaceable(str(tmp_path / "f"))
 
 
 def test_file_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) -> None:
@@ -311,6 +383,13 @@ def test_file_that_cannot_be_removed_does_not_keep_the_others(tmp_path: Path) ->
     (tmp_path / ".p-cccccccc.tmp").touch()
     remove_temporary_files(str(tmp_path), ".p-")
     assert os.listdir(tmp_path) == [".p-bbbbbbbb.tmp"]
+
+
+def test_temporary_files_that_may_not_be_removed_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".p-aaaaaaaa.tmp").touch()
+    monkeypatch.setattr(os, "unlink", fail)
+    remove_temporary_files(str(tmp_path), ".p-")
+    assert os.listdir(tmp_path) == [".p-aaaaaaaa.tmp"]
 
 
 def test_only_regular_files_are_removed_as_temporary_files(tmp_path: Path) -> None:

@@ -59,6 +59,19 @@ def test_file_is_removed_after_an_error(path: Path) -> None:
     assert not path.exists()
 
 
+def test_file_that_cannot_be_removed_is_no_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with exclusive_lock(str(path), deadline()):
+        monkeypatch.setattr(os, "unlink", refused)
+    monkeypatch.undo()
+    # The next one takes it over.
+    with exclusive_lock(str(path), deadline()):
+        pass
+    assert not path.exists()
+
+
 def test_file_of_a_killed_process_is_reused(path: Path) -> None:
     path.touch(mode=0o600)
     with exclusive_lock(str(path), deadline()):
@@ -69,11 +82,13 @@ def test_file_of_a_killed_process_is_reused(path: Path) -> None:
 def test_wait_ends_at_the_deadline(path: Path) -> None:
     clock = FakeClock()
     with held_elsewhere(path):
-        with pytest.raises(TimeoutError), exclusive_lock(str(path), deadline(5.0, clock)):
+        with pytest.raises(TimeoutError) as error, exclusive_lock(str(path), deadline(5.0, clock)):
             pytest.fail("the lock is held twice")
         # Whoever has not got the lock does not remove the file.
         assert path.exists()
+    assert (error.value.errno, error.value.strerror) == (errno.ETIMEDOUT, "another process holds it")
     assert clock.elapsed == pytest.approx(5.0, abs=2 * POLL_INTERVAL)
+    assert pytest.approx(0.1) == POLL_INTERVAL
 
 
 def test_wait_ends_when_the_lock_is_released(path: Path) -> None:
@@ -113,7 +128,10 @@ def test_other_files_are_refused_and_kept(path: Path, create: Callable[[Path], o
 def test_file_that_others_can_open_is_refused(path: Path, mode: int) -> None:
     path.touch()
     path.chmod(mode)
-    with pytest.raises(PermissionError, match="other users can open it"), exclusive_lock(str(path), deadline()):
+    with (
+        pytest.raises(PermissionError, match=r"\[Errno 1\] .* other users can open it"),
+        exclusive_lock(str(path), deadline()),
+    ):
         pytest.fail("it was locked")
     assert path.exists()
 
@@ -125,6 +143,26 @@ def test_file_of_another_user_is_refused(path: Path) -> None:
     with pytest.raises(PermissionError, match=f"it belongs to uid {OTHER_USER}"), exclusive_lock(str(path), deadline()):
         pytest.fail("it was locked")
     assert path.exists()
+
+
+@pytest.mark.parametrize(("uid", "mode"), [(0, 0o600), (0, 0o601), (OTHER_USER, 0)])
+def test_file_that_cannot_be_opened_is_refused_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, mode: int
+) -> None:
+    """Unless it is one that this user is creating."""
+    path.touch()
+    path.chmod(mode)
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + uid)
+
+    def refused(path: str, flags: int) -> FileIO:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(file_lock, "open_regular_file", refused)
+    clock = FakeClock()
+    with pytest.raises(PermissionError), exclusive_lock(str(path), deadline(5.0, clock)):
+        pytest.fail("it was locked")
+    assert clock.pauses == []
 
 
 def test_umask_does_not_restrict_the_owner(path: Path) -> None:

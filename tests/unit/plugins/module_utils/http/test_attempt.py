@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
     AttemptAbandonedError,
     AttemptError,
     run_attempt,
+    shut_down,
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
     time_out_when,
@@ -237,11 +238,53 @@ def test_an_abandoned_attempt_does_not_close_the_connection_of_another_attempt(
     assert peer.recv(1) == b"x"
 
 
+def test_an_attempt_that_has_ended_releases_its_connection_only() -> None:
+    connection, other = FakeConnection(), FakeConnection()
+    first, second = Attempt(lambda: 7), Attempt(lambda: None)
+    first.use(connection, to_send=True)
+    second.use(other)
+    first.run()
+    assert (first.result, connection.attempt, other.attempt) == (7, None, second)
+    # Another attempt may have taken the connection over.
+    second.use(connection)
+    third = Attempt(lambda: None)
+    third.use(connection)
+    second.run()
+    assert connection.attempt is third
+    assert first.abandon() is True
+    assert connection.is_shut_down is False
+
+
+def test_an_attempt_without_a_connection_ends() -> None:
+    """An error in the thread's end would be printed among the output of the task."""
+    attempt = Attempt(lambda: 7)
+    attempt.run()
+    assert attempt.result == 7
+
+
+def test_an_abandoned_attempt_keeps_no_outcome() -> None:
+    attempt = Attempt(lambda: 7)
+    attempt.abandon()
+    attempt.run()
+    assert (attempt.result, attempt.error) == (None, None)
+
+
+def test_an_attempt_does_not_keep_the_process_from_ending() -> None:
+    attempt = Attempt(lambda: 7)
+    assert (attempt.name, attempt.daemon) == ("clouddb.control request", True)
+
+
+def test_a_socket_that_is_not_connected_can_be_shut_down() -> None:
+    with socket.socket() as sock:
+        shut_down(sock)
+    shut_down(None)
+
+
 def test_nothing_is_sent_on_a_connection_that_another_attempt_has_shut_down() -> None:
     first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection()
     first.use(connection, to_send=True)
     first.abandon()
-    with pytest.raises(ConnectionAbortedError):
+    with pytest.raises(ConnectionAbortedError, match="^the connection was shut down$"):
         second.use(connection, to_send=True)
     assert second.was_sent is False
 
@@ -269,7 +312,13 @@ def test_run_attempt_returns_the_result_or_raises_the_error() -> None:
 
     with pytest.raises(AttemptError) as error:
         run_attempt(failing, MAX_WAIT)
-    assert (error.value.cause, error.value.was_sent) == (failure, False)
+    assert (error.value.cause, error.value.was_sent, str(error.value)) == (failure, False, "no response")
+
+
+def test_the_last_moment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    join = threading.Thread.join
+    monkeypatch.setattr(Attempt, "join", lambda attempt, seconds: join(attempt, MAX_WAIT))
+    assert run_attempt(lambda: 7, 0.001) == 7
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
