@@ -159,6 +159,11 @@ revoke:
   returned: success with O(step=plan)
   type: bool
   sample: true
+check_mode:
+  description: Whether the task ran in check mode, also because of the keyword C(check_mode), which the variable C(ansible_check_mode) does not show.
+  returned: success with O(step=plan)
+  type: bool
+  sample: false
 grace_period:
   description: Remaining seconds of the grace period.
   returned: success with O(step=plan)
@@ -236,7 +241,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         time_of_list(listed, now),
     )
     if step == "plan":
-        return plan(client, rotation, max_age, keep, grace_period, params["tags"])
+        planned = plan(client, rotation, max_age, keep, grace_period, params["tags"])
+        return {**planned, "check_mode": check_mode}
     if step == "revoke":
         return revoke(client, rotation, params["key_id"], keep, grace_period, check_mode)
     return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)

@@ -37,7 +37,7 @@ class Scenario:
     @property
     def is_check(self) -> bool:
         """Whether the run is in check mode."""
-        return "--check" in self.arguments or bool(self.play.get("check_mode"))
+        return bool(self.play.get("check_mode", "--check" in self.arguments))
 
     def playbook(self, variables: dict[str, Any]) -> list[dict[str, Any]]:
         """The play, as JSON."""
@@ -103,4 +103,5 @@ SCENARIOS = (
     Scenario("throttle: 1", block={"throttle": 1}),
     Scenario("--check", arguments=("--check",), has_all_cells=True),
     Scenario("check_mode on the play", play={"check_mode": True}),
+    Scenario("--check, check_mode: false on the play", play={"check_mode": False}, arguments=("--check",)),
 )

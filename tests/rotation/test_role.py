@@ -16,6 +16,9 @@ from invariants import observe, secret_files
 from scenarios import PLAIN, SCENARIOS, Scenario
 
 CHECK = Scenario("--check", arguments=("--check",))
+# The variable ansible_check_mode does not show this keyword.
+CHECK_BY_PLAY = Scenario("check_mode on the play", play={"check_mode": True})
+NO_CHECK_BY_PLAY = Scenario("--check, check_mode: false", play={"check_mode": False}, arguments=("--check",))
 REJECT = str(FOLDER / "hooks" / "reject.yml")
 
 
@@ -40,15 +43,25 @@ def failed(run: Run, *messages: str) -> Run:
     return run
 
 
-@pytest.mark.parametrize("state", ["empty", "rotated"])
-def test_check_mode_changes_nothing(account: Account, state: str) -> None:
+@pytest.mark.parametrize(("state", "scenario"), [("empty", CHECK), ("rotated", CHECK), ("rotated", CHECK_BY_PLAY)])
+def test_check_mode_changes_nothing(account: Account, state: str, scenario: Scenario) -> None:
     account.restore(state, tasks=False)
     before = observe(account)
 
-    run = succeeded(account.run(CHECK))
+    run = succeeded(account.run(scenario))
 
     assert run.result()["changed"] and run.result()["api_key"]["id"] is None
     assert observe(account) == before
+
+
+def test_play_that_is_never_in_check_mode(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    [older] = ids(account)
+
+    run = succeeded(account.run(NO_CHECK_BY_PLAY))
+
+    assert [key["id"] for key in run.result()["revoked"]] == [older]
+    assert ids(account) == [run.result()["api_key"]["id"]]
 
 
 def test_first_key(account: Account) -> None:

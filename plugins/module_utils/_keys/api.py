@@ -19,6 +19,7 @@ Key = dict[str, Any]
 # Characters of a secret; the service's have 64.
 MAX_SECRET_LENGTH = 4096
 EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
+REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 
 
 class OrphanedKey(ClouddbError):
@@ -174,11 +175,16 @@ def revoke_key(client: Client, key: Key, is_own: bool = False) -> Key | None:
         return revocation
     except NotFound as error:
         # An earlier attempt has acted, and its response was lost.
-        return {**key, "revoked": True} if error.may_have_acted else None
+        return as_revoked(key) if error.may_have_acted else None
     except RequestFailed as error:
         if error.may_have_acted and _is_gone(client, key, is_own, error):
-            return {**key, "revoked": True}
+            return as_revoked(key)
         raise
+
+
+def as_revoked(key: Key) -> Key:
+    """The revocation result of a key, as the service sends it (api.md, API key (revocation result)), where its own is missing."""
+    return {**{field: key[field] for field in REVOCATION_FIELDS if field in key}, "revoked": True}
 
 
 def _is_gone(client: Client, key: Key, is_own: bool, cause: RequestFailed) -> bool:

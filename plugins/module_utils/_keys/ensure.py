@@ -16,6 +16,7 @@ from .api import (
     CreatedKey,
     Key,
     OrphanedKey,
+    as_revoked,
     create_key,
     earliest_new_key,
     is_valid_secret,
@@ -114,7 +115,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = [{**key, "revoked": True} for key in keys] if check_mode else _revoke_own_last(client, listed, keys)
+    revoked = [as_revoked(key) for key in keys] if check_mode else _revoke_own_last(client, listed, keys)
     return _result(bool(revoked), keys, [], None, revoked)
 
 
@@ -194,7 +195,7 @@ def _unchanged(existing: Sequence[Key], dest: SecretFile | None, check_mode: boo
 def _planned(name: str, existing: Sequence[Key], dest: SecretFile | None) -> Result:
     """What check mode says of a key that would be created."""
     key = {"id": None, "name": name, "created_at": None}
-    result = _result(True, existing, [key], key, [{**old, "revoked": True} for old in existing])
+    result = _result(True, existing, [key], key, [as_revoked(old) for old in existing])
     return result if dest else {**result, "key": None}
 
 

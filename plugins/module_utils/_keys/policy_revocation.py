@@ -16,7 +16,7 @@ from .._clock import Deadline
 from .._errors import RequestFailed
 from .._http.backoff import pause_before_retry
 from .._http.client import Client
-from .api import Key, OrphanedKey, list_keys, not_revoked, numbered, retry_advice, revoke_key, time_of_list
+from .api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, numbered, retry_advice, revoke_key, time_of_list
 from .ensure import Result
 from .in_use import keys_in_use
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
@@ -142,7 +142,7 @@ def _revoke_if_due(
             found = review(current, policy, _earliest_time(client, current))
             listed = {other["id"] for other in current}
             if may_be_revoked and key["id"] not in listed:
-                progress.revoked.append({**key, "revoked": True})
+                progress.revoked.append(as_revoked(key))
                 return
             # What others have revoked counts, so that a play with many hosts stops early.
             progress.gone.update({other["id"] for other in keys} - listed - progress.revoked_ids())
@@ -162,7 +162,7 @@ def _revoke_if_due(
                 client.clock.sleep(max(pause, error.retry_after or 0.0))
                 continue
             if revocation_result or may_be_revoked:
-                progress.revoked.append(revocation_result or {**key, "revoked": True})
+                progress.revoked.append(revocation_result or as_revoked(key))
             else:
                 progress.gone.add(key["id"])
             return
@@ -193,7 +193,7 @@ def _predict(
         if reason:
             progress.kept[key["id"]] = reason
         else:
-            progress.revoked.append({**key, "revoked": True})
+            progress.revoked.append(as_revoked(key))
             current = [other for other in current if other["id"] != key["id"]]
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
-from .api import Key, not_revoked, numbered, revoke_key, sentence
+from .api import Key, as_revoked, not_revoked, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
 from .evidence import Evidence, RotationRefused
 from .in_use import keys_in_use
@@ -53,7 +53,7 @@ def revoke(
         "warnings": _warnings(older, in_use, is_own_key_known),
     }
     if check_mode:
-        return {**result, "revoked": [{**key, "revoked": True} for key in revocable]}
+        return {**result, "revoked": [as_revoked(key) for key in revocable]}
     revoked = revoke_all(client, revocable, result)
     return {**result, "changed": bool(revoked), "revoked": revoked}
 

@@ -23,17 +23,18 @@ HOSTS = ("web1", "web2")
 class Rotation:
     """The steps of a run, with the variables that a role has."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path, run: str):
+    def __init__(self, sandbox: Sandbox, folder: Path, run: str, check_mode: bool = False):
         self.sandbox = sandbox
         self.folder = folder
         self.run = run
+        self.check_mode = check_mode
         self.key: dict[str, Any] = {}
         self.outcomes: list[Outcome] = []
 
     def deployment(self, host: str, step: str, **options: Any) -> Outcome:
         path = {"dest": str(self.folder / host), "record": str(self.folder / f".{host}.rotation")}
         common = {"base_url": self.sandbox.base_url, "run": self.run, "consumer": host, "step": step, **path}
-        outcome = run_main(api_key_deployment, {**common, **self.key, **options})
+        outcome = run_main(api_key_deployment, {**common, **self.key, **options}, check_mode=self.check_mode)
         assert undocumented_fields(api_key_deployment, outcome.result) == []
         self.outcomes.append(outcome)
         return outcome
@@ -46,6 +47,7 @@ class Rotation:
         outcome = run_main(
             api_key_rotation,
             {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},
+            check_mode=self.check_mode,
         )
         assert undocumented_fields(api_key_rotation, outcome.result) == []
         self.outcomes.append(outcome)
@@ -87,6 +89,28 @@ def test_two_rotations(sandbox: Sandbox, tmp_path: Path) -> None:
     shown = [outcome.result for outcome in second.outcomes if first.key["key"] in outcome.printed]
     assert [set(result) >= {"previous"} for result in shown] == [True, True]
     assert second.key["key"] not in "".join(outcome.printed for outcome in [*first.outcomes, *second.outcomes])
+
+
+def test_check_mode(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Without the id of a new key, the inspection shows what would be revoked."""
+    Rotation(sandbox, tmp_path, "first").complete()
+    before = sandbox.api("GET", "/api_keys")
+    second = Rotation(sandbox, tmp_path, "second", check_mode=True)
+    inspected = second.evidence("inspect")
+    plan = second.rotation("plan", inspected, max_age="0").success
+    assert (plan["check_mode"], plan["changed"], plan["revoke"]) == (True, False, True)
+    revoked = second.rotation("revoke", inspected).success
+    assert (revoked["changed"], [key["name"] for key in revoked["revoked"]]) == (True, [plan["api_key"]["name"]])
+    assert [key["id"] for key in sandbox.api("GET", "/api_keys")] == [key["id"] for key in before]
+
+
+def test_evidence_of_check_mode_is_no_other(sandbox: Sandbox, tmp_path: Path) -> None:
+    check = Rotation(sandbox, tmp_path, "first", check_mode=True)
+    real = Rotation(sandbox, tmp_path, "first")
+    for evidence, rotation in ((check.evidence("inspect"), real), (real.evidence("inspect"), check)):
+        failure = rotation.rotation("plan", evidence, max_age="0").failure
+        assert (failure["kind"], failure["consumers"]) == ("rotation_refused", list(HOSTS))
+    assert real.rotation("plan", real.evidence("inspect")).success["check_mode"] is False
 
 
 def test_revocation_without_all_evidence_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ def key(key_id: int, created_at: Any = FIRST, name: Any = "deploy") -> dict[str,
     return {"id": key_id, "name": name, "created_at": created_at}
 
 
+# Without the time of its creation, as the service sends it.
+REVOKED = {"id": 7, "name": "deploy", "revoked": True}
+
+
 def ours(key_id: int, created_at: Any = FIRST) -> CreatedKey:
     return CreatedKey("secret", key(key_id, created_at))
 
@@ -131,7 +135,7 @@ def test_revoking_a_missing_key_returns_none(serve: Serve) -> None:
 def test_404_after_an_attempt_that_may_have_acted_is_a_revocation(serve: Serve, lost: Reply) -> None:
     # A refusal in between changes nothing about it.
     served = serve(lost, reply({}, 503), reply({"message": "not found"}, 404))
-    assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
+    assert revoke_key(served.client, key(7)) == REVOKED
 
 
 def test_404_after_a_refused_attempt_is_no_revocation_of_this_task(serve: Serve) -> None:
@@ -171,7 +175,7 @@ REJECTED = [
 @in_one_test("api_retries, replies", REJECTED)
 def test_own_key_that_the_service_rejects_is_revoked(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
     client = serve(*replies, api_retries=api_retries).client
-    assert revoke_key(client, key(7), is_own=True) == {**key(7), "revoked": True}
+    assert revoke_key(client, key(7), is_own=True) == REVOKED
 
 
 @in_one_test("api_retries, replies", REJECTED)
@@ -215,7 +219,7 @@ def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
 
 def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve: Serve) -> None:
     served = serve(reply({"id": "7"}), reply([key(8)]))
-    assert revoke_key(served.client, key(7)) == {**key(7), "revoked": True}
+    assert revoke_key(served.client, key(7)) == REVOKED
 
 
 @in_one_test("status, valid", [(200, True), (401, False)])
