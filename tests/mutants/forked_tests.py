@@ -245,7 +245,10 @@ def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
         return _noticed(f"import: {type(error).__name__}")
     failures = _Failures()
     arguments = [*PYTEST, "-p", "no:terminal", "--maxfail=1", *(test.item.nodeid for test in tests)]
-    status = pytest.main(arguments, plugins=[failures])
+    try:
+        status = pytest.main(arguments, plugins=[failures])
+    except Exception as error:
+        return _noticed(f"pytest: {type(error).__name__}")
     if status == pytest.ExitCode.OK:
         return SURVIVED
     return _noticed(failures.tests[0] if failures.tests else f"pytest exits with {int(status)}")

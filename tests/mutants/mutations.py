@@ -9,6 +9,7 @@ the tests anew for each mutant.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +18,11 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
-# Texts for ansible-doc, which sanity tests check, and declarations for mypy, which have no effect when they run.
+# Texts for ansible-doc, which sanity tests check, and declarations for mypy, such as aliases of types, which have no effect when
+# they run.
 DOCUMENTATION = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 DECLARATIONS = {"NewType", "ParamSpec", "TypeVar", "cast"}
+ALIAS = re.compile(r"[A-Z][a-z]\w*")
 
 
 class Mutant(NamedTuple):
@@ -99,9 +102,10 @@ def _is_excluded(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Annotation | cst.Decorator | cst.Import | cst.ImportFrom):
         return True
     if isinstance(node, cst.Assign):
-        return any(
-            isinstance(target.target, cst.Name) and target.target.value in DOCUMENTATION for target in node.targets
-        ) or (isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS))
+        names = {target.target.value for target in node.targets if isinstance(target.target, cst.Name)}
+        return any(name in DOCUMENTATION or ALIAS.fullmatch(name) for name in names) or (
+            isinstance(node.value, cst.Call) and _is_call(node.value, DECLARATIONS)
+        )
     if isinstance(node, cst.Call):
         return _is_call(node, {"len", "isinstance"} | DECLARATIONS)
     if isinstance(node, cst.If):

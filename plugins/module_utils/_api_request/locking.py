@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from .._clock import Deadline
 from .._errors import LOCKED, ClouddbError, NotFound, StatusError
 from .._http.client import Client
 from .._operations.wait import Limits, StopWhen, Wait, poll_interval
@@ -23,7 +22,7 @@ from .send import LOOKBACK, carry_out
 
 
 class Locked(ClouddbError):
-    """The project was locked until C(lock_timeout) was over; the request was not carried out."""
+    """The project was locked until C(lock_timeout) was over."""
 
     kind = "locked"
 
@@ -42,14 +41,11 @@ def send_when_unlocked(
     next call. Raises what carry_out() raises, and Locked after C(lock_timeout) seconds.
     """
     acted_since, refusals, retry_after = None, 0, 0.0
-    deadline: Deadline | None = None
-    lock: WaitState | None = None
-    if resumed:
-        lock = WaitState.from_json(client.clock, resumed)
-        deadline = Deadline.after(client.clock, lock.remaining())
-        acted_since = parse_timestamp(resumed["acted_since"]) if resumed.get("acted_since") else None
+    lock = WaitState.from_json(client.clock, resumed) if resumed else None
+    if resumed and resumed["acted_since"]:
+        acted_since = parse_timestamp(resumed["acted_since"])
     while True:
-        if lock and deadline:
+        if lock:
             result = _wait_for_operations(client, limits, lock, stop_when)
             # The status changes are shown before the request is sent.
             if "_state" in result or result.get("_changes"):
@@ -59,7 +55,7 @@ def send_when_unlocked(
                 # Without a project id, its operations cannot be listed.
                 refusals += 1
                 pause = max(poll_interval(refusals, limits.interval), retry_after)
-                client.clock.sleep(min(pause, deadline.remaining()))
+                client.clock.sleep(min(pause, lock.remaining()))
         began = client.clock.monotonic()
         try:
             return carry_out(client, plan, acted_since)
@@ -70,13 +66,12 @@ def send_when_unlocked(
         if refusal.may_have_acted and not acted_since:
             acted_since = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
         retry_after = refusal.retry_after or 0.0
-        deadline = deadline or Deadline.after(client.clock, lock_timeout)
-        if deadline.remaining() <= 0:
-            raise _locked(lock_timeout, lock, refusal)
-        project_id = project_of(refusal.details["path"].strip("/").split("/"))
+        remaining = lock.remaining() if lock else lock_timeout
+        if remaining <= 0:
+            raise _locked(lock_timeout, lock, refusal, acted_since is not None)
+        project_id = project_of(refusal.details["path"].split("/")[1:])
         unlisted = UnfinishedOperations(project_id, LOOKBACK) if project_id else None
-        elapsed = lock_timeout - deadline.remaining()
-        lock = WaitState(client.clock, lock_timeout, (), unlisted, elapsed, accepts_failure=True)
+        lock = WaitState(client.clock, lock_timeout, (), unlisted, lock_timeout - remaining, accepts_failure=True)
 
 
 def _wait_for_operations(client: Client, limits: Limits, lock: WaitState, stop_when: StopWhen | None) -> dict[str, Any]:
@@ -90,9 +85,9 @@ def _wait_for_operations(client: Client, limits: Limits, lock: WaitState, stop_w
     return {}
 
 
-def _locked(lock_timeout: float, lock: WaitState | None, refusal: StatusError) -> Locked:
+def _locked(lock_timeout: float, lock: WaitState | None, refusal: StatusError, may_have_acted: bool) -> Locked:
     message = f"{refusal} The project stayed locked for {lock_timeout:g} s (lock_timeout)"
-    message += "." if refusal.may_have_acted else ", so the request was not carried out."
+    message += "." if may_have_acted else ", so the request was not carried out."
     unfinished = [ref.id for ref in lock.not_succeeded()] if lock else []
     if unfinished:
         message += f" Unfinished operations of the project: {', '.join(unfinished[:20])}."

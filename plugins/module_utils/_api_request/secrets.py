@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 MASK = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
-SECRET_FIELDS = frozenset({"key", "password", "connection_uri"})
+SECRET_FIELDS = frozenset({"key", "connection_uri"})
 # The id of a secret is not secret.
 _SECRET_NAME = re.compile(r"(password|passwd|secret|token|private_key|api_key)(?!.*_ids?(_|\Z))", re.IGNORECASE)
 # An address with a password, and one that is signed.
 _SECRET_ADDRESS = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*://([^/@\s]*:[^/@\s]+@|[^\s]*[?&](x-amz-|x-goog-)?(signature|sig|token)=)", re.IGNORECASE
+    r"[a-z][a-z0-9+.-]*://([^/@\s]*:[^/@\s]+@|[^\s]*[?&](x-amz-|x-goog-)?(signature|sig|token)=)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]*")
 # Shorter texts of responses also occur by chance. Those of a task are the user's own, and errors may quote them.
@@ -26,14 +26,14 @@ MIN_LENGTH_OF_TASK = 6
 def masked(value: Any, secret_fields: Collection[str]) -> Any:
     """A copy without secrets: without the values of secret fields, wherever they occur, and without addresses that contain one.
 
-    Secret are C(key), C(password), C(connection_uri), C(secret_fields), and fields whose names say so.
+    Secret are C(key), C(connection_uri), C(secret_fields), and fields whose names say so, such as C(password).
     """
     return _masked(value, secret_fields, secret_texts(value, secret_fields))
 
 
 def secret_texts(value: Any, secret_fields: Collection[str], min_length: int = MIN_LENGTH_ELSEWHERE) -> set[str]:
     """The texts in secret fields that are long enough to be recognized elsewhere."""
-    return {text for text in _texts(value, secret_fields, False) if len(text) >= min_length}
+    return {text for text in _texts(value, secret_fields) if len(text) >= min_length}
 
 
 def without_addresses(text: str) -> str:
@@ -50,7 +50,7 @@ def _is_scalar_secret(value: Any) -> bool:
     return not isinstance(value, bool) and value not in (None, "")
 
 
-def _texts(value: Any, secret_fields: Collection[str], is_secret: bool) -> Iterator[str]:
+def _texts(value: Any, secret_fields: Collection[str], is_secret: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _texts(inner, secret_fields, is_secret or _is_secret(str(name), secret_fields))

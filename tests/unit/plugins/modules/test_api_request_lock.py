@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ def test_without_a_project_the_pauses_grow_up_to_the_interval(
 ) -> None:
     sandbox.fault("status", status=423, method="POST", times=10)
     assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
+    assert {line for line in sandbox.sent() if line.startswith("GET")} == {"GET /projects"}
     assert clock.pauses == pytest.approx([0.2, 0.3, 0.45, 0.675, 1.0125, 1.51875, 2.278125, 3.4171875, 5.0, 5.0])
 
 
@@ -67,13 +69,82 @@ def test_without_time_to_wait_the_first_refusal_is_the_last(sandbox: Sandbox, cl
     assert clock.pauses == []
 
 
-def test_the_unfinished_operations_are_named(sandbox: Sandbox, client: Client) -> None:
+@pytest.fixture
+def locked(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """Operations that the project is locked by for a long time."""
     sandbox.plan((0, "running"), (1000, "finished"), action="create_branch")
-    operations = sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})["operations"]
+    operations: list[dict[str, Any]] = sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})["operations"]
+    return operations
+
+
+def test_the_unfinished_operations_are_named(
+    sandbox: Sandbox, client: Client, clock: FakeClock, locked: list[dict[str, Any]]
+) -> None:
     result = failing(client, "PATCH", lock_timeout=10, **RENAME)
-    # The first one is enough: the others start when it is finished.
-    assert f"Unfinished operations of the project: {operations[0]['id']}" in result["msg"]
-    assert result["msg"].endswith(" Run the task again later, or increase lock_timeout.")
+    # The others start when the first one is finished.
+    ids = [operation["id"] for operation in locked]
+    expected = (
+        rf"PATCH /projects/{SHOP} returned 423 Locked: .* The project stayed locked for 10 s \(lock_timeout\), so the request "
+        rf"was not carried out\. Unfinished operations of the project: {ids[0]}\. "
+        r"Run the task again later, or increase lock_timeout\."
+    )
+    assert re.fullmatch(expected, result["msg"])
+    assert clock.elapsed == pytest.approx(10.0)
+
+
+def test_at_most_twenty_operations_are_named(sandbox: Sandbox, client: Client) -> None:
+    [operation, *_more] = sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})["operations"]
+    operations = [{**operation, "id": f"op-{number:02}"} for number in range(21)]
+    sandbox.fault("status", status=423, method="PATCH", times=None)
+    path = f"/projects/{SHOP}/operations"
+    sandbox.fault("status", status=200, method="GET", path=path, times=None, body={"operations": operations})
+    message = failing(client, "PATCH", lock_timeout=2, **RENAME)["msg"]
+    assert ("op-18, op-19. Run" in message, "op-20" in message) == (True, False)
+
+
+def test_the_time_before_a_second_refusal_counts(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    """It is not the whole time again for the operations that another client has started meanwhile."""
+    sandbox.plan((0, "running"), (6, "finished"), action="create_branch")
+    sandbox.plan((0, "running"), (1000, "finished"), action="start_compute")
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}, "endpoints": [{"type": "read_write"}]})
+    assert failing(client, "PATCH", lock_timeout=10, **RENAME)["failure"]["kind"] == "locked"
+    assert clock.elapsed == pytest.approx(10.0)
+
+
+def test_a_short_time_is_used(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=423, method="POST", times=None)
+    assert failing(client, "POST", lock_timeout=1, **CREATE_PROJECT)["failure"]["kind"] == "locked"
+    assert clock.pauses == pytest.approx([0.2, 0.3, 0.45, 0.05])
+
+
+def test_a_request_that_may_have_been_carried_out_before(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("lost_answer", method="DELETE")
+    sandbox.fault("status", status=423, method="DELETE", times=None)
+    result = failing(client, "DELETE", path=f"projects/{SHOP}", lock_timeout=1)
+    assert "The project stayed locked for 1 s (lock_timeout). Run the task again later" in result["msg"]
+
+
+def test_a_refused_request_is_not_taken_for_the_change_of_another_client(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=423, method="POST")
+    sleep = clock._on_sleep
+
+    def create(seconds: float) -> None:
+        sleep(seconds)
+        sandbox.api("POST", "/projects", CREATE_PROJECT["body"])
+
+    clock._on_sleep = create
+    result = task(client, "POST", wait=False, **CREATE_PROJECT)
+    assert (result["changed"], result.get("warnings", [])) == (False, [])
+
+
+def test_only_operations_of_the_last_day_are_waited_for(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.plan((0, "running"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
+    sandbox.advance(86400 + 60)
+    assert "Unfinished operations" not in failing(client, "PATCH", lock_timeout=1, **RENAME)["msg"]
+    assert clock.pauses == pytest.approx([0.2, 0.3, 0.45, 0.05])
 
 
 def test_a_failed_operation_ends_the_wait_for_the_lock(sandbox: Sandbox, client: Client) -> None:
@@ -91,10 +162,11 @@ def test_a_project_whose_operations_cannot_be_listed_is_tried_again(
     assert clock.pauses == pytest.approx([0.2, 0.3])
 
 
-def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Client) -> None:
+@pytest.mark.parametrize("lock_timeout", [1, 300])
+def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Client, lock_timeout: float) -> None:
     sandbox.fault("status", status=423, method="PATCH")
     sandbox.fault("status", status=403, method="GET", path=f"/projects/{SHOP}/operations", times=None)
-    assert failing(client, "PATCH", **RENAME)["failure"]["status"] == 403
+    assert failing(client, "PATCH", lock_timeout=lock_timeout, **RENAME)["failure"]["status"] == 403
     assert [line.split()[0] for line in sandbox.sent()] == ["PATCH", "GET"]
 
 
@@ -105,6 +177,7 @@ def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
     # The first attempt deletes the branch, whose operation locks the project for the second one.
     sandbox.plan((0, "running"), (20, "finished"), action="suspend_compute")
     sandbox.fault("lost_answer", method="DELETE")
+    sandbox.fault("status", status=503, method="DELETE", retry_after=7)
     sandbox.fault("status", status=423, method="DELETE")
     options = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
     options["_stop_when"] = {"min_seconds": 0.0, "max_seconds": 0.0}

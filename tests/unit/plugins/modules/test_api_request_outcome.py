@@ -62,10 +62,16 @@ def test_a_predicted_request_about_an_unknown_object_is_a_warning(sandbox: Sandb
         f"GET /{BRANCHES}//roles was not sent, because a value in it is not known. An earlier task would create the object."
     ]
     result = task(client, "GET", True, **FIND)
-    assert not result["changed"]
+    assert result["changed"] is False
     assert result["warnings"] == [
         f"No object matches find. Unless an earlier task creates it, GET /{BRANCHES}/{{id}} will fail."
     ]
+
+
+def test_nothing_is_looked_up_by_a_value_that_is_not_known(sandbox: Sandbox, client: Client) -> None:
+    find = {"list": "branches", "match": {"parent_id": None}}
+    assert task(client, "DELETE", True, path=f"{BRANCHES}/{{id}}", find=find)["changed"] is True
+    assert sandbox.sent() == []
 
 
 def test_an_accepted_refusal_shows_the_object_that_was_not_changed(sandbox: Sandbox, client: Client) -> None:

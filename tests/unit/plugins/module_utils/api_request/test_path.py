@@ -37,16 +37,19 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
 @in_one_test(
     "text, problem",
     [
-        ("https://elsewhere.example.com/projects", "must be a path below base_url"),
-        ("file:///etc/passwd", "must be a path below base_url"),
+        (
+            "https://elsewhere.example.com/projects",
+            "must be a path below base_url, such as projects/ID/branches, without scheme and host.$",
+        ),
+        ("FILE:///etc/passwd", "must be a path below base_url"),
         ("//elsewhere.example.com/projects", "must be a path below base_url"),
         ("/api/v2/projects", "Leave out /api/v2, which base_url ends with"),
         ("api/v3", "Leave out /api/v3, which base_url ends with"),
-        ("projects?limit=1", "Use query"),
+        ("projects?limit=1", r"^find.path: must not contain '\?' or '#'. Use query for the query parameters.$"),
         ("projects#top", "Use query"),
         ("projects/../api_keys", "must not contain the segments"),
         ("projects/.", "must not contain the segments"),
-        ("projects\\api_keys", "control characters or backslashes"),
+        ("projects\\api_keys", "^find.path: must not contain control characters or backslashes.$"),
         ("projects\n", "control characters or backslashes"),
         ("", "has an empty segment"),
         ("/", "has an empty segment"),
@@ -75,6 +78,14 @@ def test_the_list_of_an_object_has_the_path_without_the_placeholder() -> None:
 @in_one_test("found, filled", [({"id": "br-1"}, "br-1"), ({"id": 7}, "7"), ({"id": "a/b", "name": "x"}, "a/b")])
 def test_fills_a_placeholder(found: dict[str, Any], filled: str) -> None:
     assert fill(("projects", "p", "{id}"), found) == ("projects", "p", filled)
+
+
+def test_the_fields_of_an_object_without_the_field_are_named() -> None:
+    with pytest.raises(ClouddbError) as error:
+        fill(("projects", "{id}"), {"name": "x", "age": 3})
+    assert str(error.value) == (
+        "The path has {id}, but the object that was found has no such field with a text. Its fields: age, name."
+    )
 
 
 @in_one_test("found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}])

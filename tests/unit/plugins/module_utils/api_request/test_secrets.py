@@ -8,7 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import MASK, masked, secret_texts
+from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import (
+    MASK,
+    masked,
+    secret_texts,
+    without_addresses,
+)
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 SECRET = "hunter2-hunter2"
@@ -26,7 +31,15 @@ SECRET = "hunter2-hunter2"
         {"url": f"https://host/object?X-Amz-Date=1&X-Amz-Signature={SECRET}"},
         {"connection_uris": [{"connection_parameters": {"password": SECRET, "host": "h"}}]},
         {"passwords": [SECRET, {"a": SECRET}]},
-        {"secret_server_key": SECRET, "accessToken": SECRET, "PASSWORD": SECRET, "private_key_pem": SECRET},
+        {"secret_server_key": SECRET},
+        {"accessToken": SECRET},
+        {"PASSWORD": SECRET},
+        {"private_key_pem": SECRET},
+        {"connection_uri": SECRET},
+        {"passwd": SECRET},
+        {"api_key": SECRET},
+        {"secrets": [SECRET], "hint": f"it is {SECRET}"},
+        {"custom": [SECRET]},
         {"password": SECRET, "hint": f"the password is {SECRET}"},
         {"custom": SECRET},
         {"custom": {"nested": [{"deep": SECRET}]}},
@@ -56,6 +69,17 @@ def test_every_secret_is_masked(value: Any) -> None:
 )
 def test_the_rest_stays_as_it_is(value: Any) -> None:
     assert masked(value, []) == value
+
+
+def test_addresses_with_secrets() -> None:
+    shown = without_addresses(f"POSTGRES://app:{SECRET}@host/db failed, see https://host/help")
+    assert shown == f"{MASK} failed, see https://host/help"
+    assert masked(f"HTTPS://host/object?SIG={SECRET}", []) == MASK
+
+
+def test_secrets_of_at_least_twelve_characters_are_hidden_elsewhere() -> None:
+    assert masked({"key": "x" * 12, "hint": "y" + "x" * 12}, []) == {"key": MASK, "hint": MASK}
+    assert masked({"key": "x" * 11, "hint": "y" + "x" * 11}, []) == {"key": MASK, "hint": "y" + "x" * 11}
 
 
 def test_short_secrets_are_hidden_in_their_fields_only() -> None:
