@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import textwrap
 from collections.abc import Iterable
@@ -126,6 +127,19 @@ def assert_documented(documented: dict[str, Any], spec: dict[str, Any]) -> None:
             )
 
 
+@in_one_test("name", sorted(path.stem for path in (ROOT / "plugins" / "filter").glob("*.py")))
+def test_documentation_matches_the_parameters_of_a_filter(name: str) -> None:
+    file = importlib.import_module(f"{COLLECTION}.plugins.filter.{name}")
+    documented = yaml.safe_load(file.DOCUMENTATION)
+    options = documented["options"]
+    [function] = file.FilterModule().filters().values()
+    parameters = list(inspect.signature(function).parameters.values())
+    assert [parameter.name for parameter in parameters[1:]] == [option for option in options if option != "_input"]
+    for parameter in parameters[1:]:
+        otherwise = options[parameter.name].get("default", inspect.Parameter.empty)
+        assert (parameter.default, parameter.name) == (otherwise, parameter.name)
+
+
 @each_module
 def test_every_module_has_the_connection_options(name: str) -> None:
     spec = module_arguments(name)["argument_spec"]
@@ -136,8 +150,11 @@ def test_every_module_has_the_connection_options(name: str) -> None:
 
 @in_one_test("part", ["DOCUMENTATION", "PLUGIN"])
 def test_doc_fragment_matches_the_connection_options(part: str) -> None:
-    documented = yaml.safe_load(getattr(connection_fragment.ModuleDocFragment, part))["options"]
+    text = getattr(connection_fragment.ModuleDocFragment, part)
+    documented = yaml.safe_load(text)["options"]
     assert list(documented) == list(CONNECTION)
+    # Plugins other than modules have no module_defaults.
+    assert ("module_defaults" in text) == (part == "DOCUMENTATION")
     for name, option in CONNECTION.items():
         described = " ".join(documented[name]["description"])
         for field in ("type", "default"):

@@ -92,7 +92,7 @@ def _check_bundle(ca_path: str) -> None:
         raise InvalidOption("ca_path", f"{ca_path} does not exist. Set the path of a CA bundle, or omit the option.")
     if not os.path.isdir(ca_path):
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=ca_path)
+            ssl.create_default_context(cafile=ca_path)
         except OSError as error:
             raise InvalidOption(
                 "ca_path", f"{ca_path} contains no certificates in PEM format ({error}). Set the path of a CA bundle."
@@ -136,7 +136,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_host(host: str) -> bool:
-    labels = host.rstrip(".").split(".")
+    labels = host.removesuffix(".").split(".")
     return all(0 < len(label) < 64 and "*" not in label for label in labels)
 
 

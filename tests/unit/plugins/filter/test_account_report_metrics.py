@@ -257,7 +257,7 @@ class TestErrors:
 
     @in_one_test("facts", [None, {}, [], {"format": 1}, {"format": 1, "days": 7, "api_keys": {}}])
     def test_other_input(self, facts):
-        expected = r"^account_report_metrics: the input must be the result of the filter account_report: (?!None$)."
+        expected = r"^account_report_metrics: the input must be the result of the filter account_report: (?!None)."
         with pytest.raises(AnsibleFilterError, match=expected):
             account_report_metrics(facts, "a", stamp(NOW))
 

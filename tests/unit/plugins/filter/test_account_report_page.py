@@ -141,6 +141,12 @@ class TestTables:
         assert [row["name"] for row in found["api_keys"]["rows"]] == ["b", "a"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
+    @in_one_test("most", [0, -1])
+    def test_without_rows_and_timelines(self, most):
+        found = page({"most_rows": most, "most_timelines": most}, projects=[project("p1")], operations=[operation(1)])
+        assert (found["projects"]["rows"], found["projects"]["omitted"]) == ([], "1")
+        assert (found["timelines"]["projects"], found["timelines"]["count"]) == ([], "1")
+
     @in_one_test(
         "number, unfolded, folded, omitted", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
     )
@@ -263,7 +269,7 @@ class TestTimelines:
 class TestInvalidInput:
     @in_one_test("facts", [None, {}, [], {"format": 1}, "facts"])
     def test_invalid_facts(self, facts):
-        expected = "^account_report_page: the input must be the result of the filter account_report: (?!None$)."
+        expected = "^account_report_page: the input must be the result of the filter account_report: (?!None)."
         with pytest.raises(AnsibleFilterError, match=expected):
             account_report_page(facts)
 

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     Unauthorized,
     UnexpectedResponse,
+    sentence,
 )
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
@@ -49,6 +50,26 @@ def status_error(
 def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dict[str, Any]) -> None:
     assert error.as_result() == {"msg": "failed", "failure": failure}
     assert str(error) == "failed"
+
+
+@in_one_test(
+    "text, ended", [("a", "a."), ("a.", "a."), ("a..", "a."), ("is it X", "is it X."), ("a?", "a?"), (7, "7.")]
+)
+def test_a_sentence_has_one_end(text: object, ended: str) -> None:
+    assert sentence(text) == ended
+
+
+def test_long_texts() -> None:
+    longest = "x" * 20_000
+    assert ClouddbError("y", {"message": longest}).details == {"message": longest}
+    assert ClouddbError("y", {"message": longest + "x"}).details == {"message": f"{longest[1:]}…"}
+    assert str(ClouddbError(longest)) == longest
+    assert str(ClouddbError(longest + "x")) == f"{longest[1:]}…"
+
+
+def test_a_request_has_not_acted_unless_an_error_says_so() -> None:
+    error = RequestFailed("failed", **REQUEST)
+    assert (error.may_have_acted, error.retry_after, error.transient) == (False, None, False)
 
 
 def test_invalid_option_names_the_option() -> None:

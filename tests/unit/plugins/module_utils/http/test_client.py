@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -30,7 +31,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._version import CO
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, Reply, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, HANG_UP, Reply, reply
 
 
 @each_method
@@ -456,6 +457,71 @@ def test_an_error_status_carries_retry_after(serve: Serve, retry_after: str | No
 
 
 # Clocks and deadlines
+
+
+@in_one_test("method, hides", [("GET", False), ("DELETE", True)])
+def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(serve: Serve, method: str, hides: bool) -> None:
+    served = serve(HANG_UP, reply({"message": "no"}, 404))
+    if hides:
+        with pytest.raises(NotFound) as error:
+            served.client.request(method, ["api_keys", "7"], accept={200, 404})
+        assert (error.value.attempts, error.value.may_have_acted) == (2, True)
+    else:
+        response = served.client.request(method, ["api_keys", "7"], accept={200, 404})
+        assert (response.status, response.json, response.attempts) == (404, {"message": "no"}, 2)
+
+
+@in_one_test(
+    "response, may_be_empty, json",
+    [
+        (reply(b"", 204), False, None),
+        (reply({"id": 7}, 204), True, None),
+        (reply(b"", 200), True, None),
+        (reply(b" ", 202), True, None),
+        (reply({"id": 7}, 201), True, {"id": 7}),
+        (reply({"id": 7}, 200), False, {"id": 7}),
+    ],
+)
+def test_a_response_without_a_body(serve: Serve, response: Reply, may_be_empty: bool, json: Any) -> None:
+    result = serve(response).client.request("POST", ["api_keys"], may_be_empty=may_be_empty)
+    assert result.json == json
+    assert result.status in (200, 201, 202, 204)
+
+
+@in_one_test("status", [200, 201, 205])
+def test_a_body_is_needed(serve: Serve, status: int) -> None:
+    with pytest.raises(UnexpectedResponse, match="its body is empty"):
+        serve(reply(b"", status)).client.request("POST", ["api_keys"])
+
+
+@in_one_test("status", [200, 201, 299])
+def test_the_status_is_that_of_the_response(serve: Serve, status: int) -> None:
+    assert serve(reply({}, status)).client.get("projects").status == status
+
+
+@in_one_test("retry_locked, attempts", [(True, 2), (False, 1)])
+def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry_locked: bool, attempts: int) -> None:
+    served = serve(reply({}, 423), *([reply({})] if retry_locked else []))
+    if retry_locked:
+        served.client.request("POST", ["projects"], retry_locked=True)
+    else:
+        with pytest.raises(StatusError):
+            served.client.request("POST", ["projects"], retry_locked=False)
+    assert len(served.requests) == attempts
+
+
+def test_clients_with_another_key_have_the_same_clock(serve: Serve) -> None:
+    client = serve().client
+    assert client.with_api_key("another").clock is client.clock
+
+
+@in_one_test("days, is_a_clock", [(3660, False), (3659, True), (-3660, False), (-3659, True)])
+def test_a_date_of_another_decade_is_not_the_time(serve: Serve, days: int, is_a_clock: bool) -> None:
+    date = EPOCH + timedelta(days=days)
+    client = serve(reply({}, Date=format_datetime(date, usegmt=True))).client
+    client.get("projects")
+    assert client.knows_service_time() is is_a_clock
+    assert client.service_now() == (date if is_a_clock else EPOCH)
 
 
 def test_service_now_follows_the_date_header(serve: Serve) -> None:

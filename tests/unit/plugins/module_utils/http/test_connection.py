@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import (
+    CONNECTION_OPTIONS,
     Connection,
     connection_from,
     encodings,
@@ -40,6 +41,23 @@ def refused(option: str, **options: Any) -> str:
     assert str(error.value).startswith(f"{option}: ")
     assert API_KEY not in repr(error.value.as_result())
     return str(error.value)
+
+
+def test_facts_of_the_options() -> None:
+    facts = {"type", "default", "required", "no_log", "env"}
+    assert all(set(option) <= facts for option in CONNECTION_OPTIONS.values())
+    assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")] == ["base_url", "api_key"]
+    assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("no_log")] == ["api_key"]
+    assert {name: option["default"] for name, option in CONNECTION_OPTIONS.items() if "default" in option} == {
+        "validate_certs": True,
+        "allow_http": False,
+        "api_timeout": 30,
+        "api_retries": 5,
+    }
+
+
+def test_a_module_that_uses_other_keys_has_none() -> None:
+    assert checked(api_key=None).api_key == ""
 
 
 def test_options_are_passed_on(tmp_path: Path) -> None:
@@ -170,7 +188,10 @@ def test_empty_options_are_named_together(empty: str) -> None:
 def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
-    assert message.startswith("api_key: the value contains white space or characters other than visible ASCII. Check ")
+    assert message == (
+        "api_key: the value contains white space or characters other than visible ASCII. "
+        "Check that it is a complete key, not encrypted and without quotes."
+    )
     assert API_KEY not in message
     assert not is_sendable(key)
 

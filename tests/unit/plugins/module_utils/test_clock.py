@@ -1,0 +1,29 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The clock of real tasks, and deadlines."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+
+from ansible_collections.clouddb.control.plugins.module_utils._clock import SYSTEM_CLOCK, Deadline
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+
+
+def test_system_clock() -> None:
+    assert (SYSTEM_CLOCK.monotonic, SYSTEM_CLOCK.sleep) == (time.monotonic, time.sleep)
+    now = SYSTEM_CLOCK.utcnow()
+    assert now.utcoffset() == timedelta(0)
+    assert abs(datetime.now(timezone.utc) - now) < timedelta(minutes=1)
+
+
+def test_a_deadline_passes() -> None:
+    fake = FakeClock()
+    deadline = Deadline.after(fake.clock, 5.0)
+    assert deadline.remaining() == 5.0
+    fake.sleep(4.5)
+    assert deadline.remaining() == 0.5
+    fake.sleep(1.0)
+    assert deadline.remaining() == 0.0
