@@ -130,7 +130,7 @@ def _is_untrusted_certificate(error: BaseException) -> bool:
     """Whether the service's certificate was refused, or there is no CA bundle to verify it with."""
     return _is_missing_bundle(error) or any(
         isinstance(reason, ssl.SSLCertVerificationError)
-        or (isinstance(reason, ssl.SSLError) and reason.library == "X509")
+        or (isinstance(reason, ssl.SSLError) and getattr(reason, "library", None) == "X509")
         or type(reason).__name__ == "CertificateError"
         for reason in _tls_reasons(error)
     )
@@ -145,10 +145,8 @@ def _is_invalid_certificate(error: BaseException) -> bool:
 
 
 def _tls_reasons(error: BaseException) -> list[Any]:
-    from urllib3.exceptions import SSLError
-
     cause = _root_cause(error)
-    return [cause, *cause.args] if isinstance(cause, SSLError) else [cause]
+    return [cause, *cause.args]
 
 
 def _is_missing_bundle(error: BaseException) -> bool:
@@ -161,9 +159,9 @@ def _is_missing_bundle(error: BaseException) -> bool:
 def _root_cause(error: BaseException) -> BaseException:
     """The urllib3 error within the ones that requests and urllib3 wrap around it."""
     from requests import RequestException
-    from urllib3.exceptions import MaxRetryError, ProxyError
+    from urllib3.exceptions import ProxyError
 
-    inner = getattr(error, "reason", None) if isinstance(error, MaxRetryError) else None
+    inner = getattr(error, "reason", None)
     if inner is None and isinstance(error, (RequestException, ProxyError)):
         inner = getattr(error, "original_error", None) or next(iter(error.args), None)
     return _root_cause(inner) if isinstance(inner, BaseException) else error

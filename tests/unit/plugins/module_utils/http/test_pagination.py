@@ -104,6 +104,33 @@ def test_items_are_unique_by_id(serve: Serve) -> None:
     assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
 
 
+def test_objects_without_an_id_are_unique_as_a_whole(serve: Serve) -> None:
+    """Whatever the order of their fields, and an id that is neither a string nor a number is no id."""
+    one, same, two, three = {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}, {"id": None, "a": 1}
+    served = serve(page("things", [one, two], "1"), page("things", [same, three], "2"), page("things", [three, two]))
+    found = [a_page.items for a_page in pages(served.client, "things", field="things")]
+    assert found == [[one, two], [three], []]
+
+
+def test_objects_with_an_id_are_unique_by_it(serve: Serve) -> None:
+    first, later = {"id": 7, "status": "running"}, {"id": 7, "status": "finished"}
+    served = serve(page("things", [first], "1"), page("things", [later]))
+    assert [a_page.items for a_page in pages(served.client, "things", field="things")] == [[first], []]
+
+
+def test_the_first_page_may_have_been_fetched(serve: Serve) -> None:
+    served = serve(things("a", cursor="1"), things("b"))
+    first = served.client.get("things")
+    assert read(served.client, first=first) == [["a"], ["b"]]
+    assert len(served.requests) == 2
+
+
+def test_pages_in_a_row_count_from_the_first_one(serve: Serve) -> None:
+    repeated = [things("a", cursor=f"{number}") for number in range(MAX_REPEATED_PAGES - 1)]
+    served = serve(things("a", cursor="start"), *repeated, things("b"))
+    assert [ids for ids in read(served.client) if ids] == [["a"], ["b"]]
+
+
 def test_an_endless_list_raises_an_error(serve: Serve) -> None:
     served = serve(
         things("a", cursor="start"), *(things("a", cursor=f"{number}") for number in range(MAX_REPEATED_PAGES))
@@ -165,7 +192,8 @@ def test_a_retried_page_does_not_fail_the_list(serve: Serve) -> None:
 
 @in_one_test("pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7])
 def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any) -> None:
-    with pytest.raises(UnexpectedResponse, match="cursor|pagination"):
+    field = "the cursor should be a string" if isinstance(pagination, dict) else "pagination"
+    with pytest.raises(UnexpectedResponse, match=f"{field}"):
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 

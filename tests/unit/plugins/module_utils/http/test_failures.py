@@ -1,0 +1,257 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The complete message of each failed attempt and error status, and whether the same request may succeed later."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import pytest
+from requests import exceptions as requests_exceptions
+from urllib3 import exceptions as urllib3_exceptions
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
+from ansible_collections.clouddb.control.plugins.module_utils._http.body import BodyError
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.failures import error_of, status_error
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+URL = "https://control.example.com/api/v2"
+CONNECTION = Connection(URL, "the-secret-key")
+POST = Request("POST", "/api_keys", None, {}, "request-1")
+GET = POST._replace(method="GET")
+WITHIN = f"was not sent: no connection to {URL} was made within"
+
+
+class CertificateError(ValueError):
+    """As the one of urllib3 before version 2."""
+
+
+def unreachable(
+    cause: BaseException | None,
+    was_sent: bool = False,
+    request: Request = POST,
+    attempts: int = 1,
+    seconds: float = 30.0,
+    acted_before: bool = False,
+) -> ServiceUnreachable:
+    error = error_of(AttemptError(cause, was_sent), CONNECTION, request, attempts, seconds, acted_before)
+    assert isinstance(error, ServiceUnreachable)
+    assert error.details == {
+        "method": request.method,
+        "path": "/api_keys",
+        "attempts": attempts,
+        "request_id": "request-1",
+    }
+    return error
+
+
+def certificate_error(code: int, text: str) -> Any:
+    error = ssl.SSLCertVerificationError(1, f"certificate verify failed: {text}")
+    error.verify_code, error.verify_message = code, text
+    return requests_exceptions.SSLError(
+        urllib3_exceptions.MaxRetryError(None, "/api_keys", urllib3_exceptions.SSLError(error))  # type: ignore[arg-type]
+    )
+
+
+BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+
+
+@in_one_test(
+    "cause, was_sent, message, transient",
+    [
+        (
+            None,
+            False,
+            f"POST /api_keys {WITHIN} api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
+            True,
+        ),
+        (
+            None,
+            True,
+            f"POST /api_keys got no complete response from {URL} within api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
+            True,
+        ),
+        (
+            ConnectionResetError(104, "Connection reset by peer"),
+            True,
+            f"The certificate of {URL} is not trusted: Connection reset by peer.{BUNDLE}",
+            False,
+        ),
+        (
+            requests_exceptions.ConnectionError(
+                urllib3_exceptions.ProtocolError("aborted", ConnectionResetError(104, "reset"))
+            ),
+            True,
+            f"POST /api_keys got no complete response from {URL}: the connection broke (reset).",
+            True,
+        ),
+        (
+            requests_exceptions.ConnectionError(
+                urllib3_exceptions.ProtocolError("aborted", ConnectionResetError(104, "reset"))
+            ),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (reset). Check base_url and the network.",
+            True,
+        ),
+        (
+            BodyError("3 bytes of the body are missing"),
+            True,
+            f"POST /api_keys got no complete response from {URL}: the connection broke (3 bytes of the body are missing).",
+            True,
+        ),
+        (
+            requests_exceptions.InvalidURL("Invalid proxy http://user:password@"),
+            False,
+            "POST /api_keys was not sent: an address is not valid. "
+            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
+            False,
+        ),
+        (
+            requests_exceptions.InvalidSchema("no connection adapters"),
+            False,
+            "POST /api_keys was not sent: an address is not valid. "
+            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
+            False,
+        ),
+        (
+            RuntimeError("can't start new thread"),
+            False,
+            "POST /api_keys failed with an unexpected RuntimeError: can't start new thread",
+            False,
+        ),
+        (
+            ValueError("the-secret-key is odd"),
+            False,
+            "POST /api_keys failed with an unexpected ValueError: ******** is odd",
+            False,
+        ),
+        (
+            urllib3_exceptions.LocationParseError("x"),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (Failed to parse: x). Check base_url and the network.",
+            False,
+        ),
+        (
+            certificate_error(20, "unable to get local issuer certificate"),
+            False,
+            f"The certificate of {URL} is not trusted: unable to get local issuer certificate.{BUNDLE}",
+            False,
+        ),
+        *(
+            (certificate_error(code, "no"), False, f"The certificate of {URL} is not trusted: no.", False)
+            for code in (9, 10, 62, 64)
+        ),
+        (certificate_error(63, "no"), False, f"The certificate of {URL} is not trusted: no.{BUNDLE}", False),
+        (
+            requests_exceptions.SSLError(urllib3_exceptions.SSLError(CertificateError("hostname mismatch"))),
+            False,
+            f"The certificate of {URL} is not trusted: hostname mismatch.",
+            False,
+        ),
+        (
+            requests_exceptions.SSLError(urllib3_exceptions.SSLError(ssl.SSLError(1, "wrong version number"))),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (wrong version number). Check base_url and the network.",
+            True,
+        ),
+        (
+            requests_exceptions.ProxyError(
+                urllib3_exceptions.ProxyError("Unable to connect to proxy", OSError(0, "Tunnel connection failed: 407"))
+            ),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (Tunnel connection failed: 407). Check base_url and the network.",
+            True,
+        ),
+    ],
+)
+def test_messages_of_failed_attempts(
+    cause: BaseException | None, was_sent: bool, message: str, transient: bool
+) -> None:
+    error = unreachable(cause, was_sent)
+    assert str(error) == message
+    assert (error.transient, error.may_have_acted) == (transient, was_sent)
+
+
+def test_errors_without_a_text_are_named() -> None:
+    error = requests_exceptions.ConnectionError(urllib3_exceptions.ProtocolError("aborted", ConnectionResetError()))
+    assert str(unreachable(error)).endswith(" could be made (ConnectionResetError). Check base_url and the network.")
+
+
+@in_one_test("cause, context", [("cause", None), (None, "context")])
+def test_errors_behind_an_error_are_named(cause: str | None, context: str | None) -> None:
+    error = urllib3_exceptions.ProtocolError("aborted")
+    error.__cause__ = OSError(5, cause) if cause else None
+    error.__context__ = OSError(5, context) if context else None
+    assert f"could be made ({cause or context})." in str(unreachable(requests_exceptions.ConnectionError(error)))
+
+
+def test_the_remaining_time_of_a_deadline_is_named() -> None:
+    assert str(unreachable(None, seconds=0.12345)) == f"POST /api_keys {WITHIN} the remaining 0.123 s."
+
+
+def test_the_number_of_attempts_is_named() -> None:
+    assert str(unreachable(None, attempts=2, seconds=1.0)) == (
+        f"POST /api_keys {WITHIN} the remaining 1 s. 2 attempts were made."
+    )
+
+
+@in_one_test(
+    "request_, was_sent, note",
+    [
+        (POST, False, " An earlier attempt may have been carried out."),
+        (POST, True, ""),
+        (GET, False, ""),
+    ],
+)
+def test_an_earlier_attempt_is_mentioned(request_: Request, was_sent: bool, note: str) -> None:
+    error = unreachable(None, was_sent, request_, attempts=2, seconds=1.0, acted_before=True)
+    assert str(error).endswith(f" within the remaining 1 s. 2 attempts were made.{note}")
+    assert error.may_have_acted
+
+
+def raw(
+    status: int, content: bytes = b"", acted_before: bool = False, attempts: int = 1, **headers: str
+) -> RawResponse:
+    return RawResponse(status, headers, content, attempts, acted_before)
+
+
+@in_one_test("status", [200, 299])
+def test_a_success_that_is_not_accepted(status: int) -> None:
+    phrase = {200: " OK", 299: ""}[status]
+    error = status_error(raw(status), CONNECTION, POST, FakeClock().clock)
+    assert str(error) == f"POST /api_keys returned {status}{phrase}. The task does not accept this status."
+
+
+def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
+    error = status_error(raw(404, acted_before=True, attempts=2), CONNECTION, POST, FakeClock().clock)
+    assert str(error) == (
+        "POST /api_keys returned 404 Not Found after 2 attempts. An earlier attempt may have been carried out. "
+        f"The service has no such path. Check base_url, which is {URL}."
+    )
+    assert error.may_have_acted
+
+
+@pytest.mark.parametrize(("length", "kept"), [(499, 499), (500, 500), (501, 500)])
+def test_long_texts_of_the_service_are_cut(length: int, kept: int) -> None:
+    content = b'{"message": "%s"}' % (b"x" * length)
+    error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
+    assert error.details["message"] == "x" * kept
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(2**16, True), (2**16 + 1, False)])
+def test_large_bodies_are_not_read(size: int, is_read: bool) -> None:
+    content = b'{"message": "no"}'.ljust(size)
+    error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
+    assert ("message" in error.details) is is_read
+
+
+def test_retry_after_without_a_date_is_by_the_local_clock() -> None:
+    headers = {"Retry-After": "Sat, 21 Nov 2026 08:00:42 GMT"}
+    assert status_error(raw(409, **headers), CONNECTION, POST, FakeClock().clock).retry_after == 42
+    assert status_error(raw(409, **{"Retry-After": "7"}), CONNECTION, POST, FakeClock().clock).retry_after == 7
