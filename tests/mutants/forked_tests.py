@@ -16,9 +16,11 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
+import json
 import os
 import signal
 import sys
+import time
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -93,27 +95,30 @@ def start(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int
 
 
 def reliable(tests: Sequence[Test]) -> list[Test]:
-    """The tests that pass in forked processes, one per core, when nothing is changed."""
+    """The tests that pass in forked processes, one per core, when nothing is changed, with how long they take there."""
     size = -(-len(tests) // (os.cpu_count() or 1)) or 1
     runs = [_start_unchanged(tests[first : first + size]) for first in range(0, len(tests), size)]
-    failed: set[str] = set()
+    times: dict[str, float] = {}
     for process, reading in runs:
         with open(reading, encoding="utf-8") as pipe:
-            failed.update(pipe.read().splitlines())
+            times.update(json.load(pipe))
         os.waitpid(process, 0)
-    return [test for test in tests if test.item.nodeid not in failed]
+    return [test._replace(processor=times[test.item.nodeid]) for test in tests if test.item.nodeid in times]
 
 
 def _start_unchanged(tests: Sequence[Test]) -> tuple[int, int]:
-    """Start a process that runs the tests and writes the ids of those that fail to a pipe; returns its id and the pipe."""
+    """Start a process that runs the tests and writes the processor time of those that pass to a pipe; returns its id and the pipe."""
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
+        passed: dict[str, float] = {}
         try:
             _end_with_parent()
-            failed = _run_tests(tests, stop=False)
-            os.write(writing, "\n".join(failed).encode())
+            failed, times = _run_tests(tests, stop=False)
+            passed = {name: seconds for name, seconds in times.items() if name not in failed}
         finally:
+            with open(writing, "w", encoding="utf-8") as pipe:
+                json.dump(passed, pipe)
             os._exit(0)
     os.close(writing)
     return process, reading
@@ -130,26 +135,29 @@ def _run(mutant: Mutant, file: str, tests: Sequence[Test], code: Loaded) -> int:
         return _run_imported_again(file, source, tests)
     for cache in code.caches:
         cache.cache_clear()
-    failed = _run_tests(tests, stop=True)
+    failed, _times = _run_tests(tests, stop=True)
     return _noticed(failed[0]) if failed else SURVIVED
 
 
-def _run_tests(tests: Sequence[Test], *, stop: bool) -> list[str]:
-    """Run the tests, if C(stop) until the first one fails; returns the ids of those that failed."""
+def _run_tests(tests: Sequence[Test], *, stop: bool) -> tuple[list[str], dict[str, float]]:
+    """Run the tests, if C(stop) until the first one fails; returns the ids of those that failed, and seconds of processor time, by id."""
     failures = _Failures()
+    times: dict[str, float] = {}
     plugins = tests[0].item.config.pluginmanager
     plugins.register(failures)
     plugins.unregister(name="terminalreporter")
     for test, following in zip(tests, [*(test.item for test in tests[1:]), None], strict=True):
         _limit(test.seconds)
+        started = time.process_time()
         try:
             test.item.config.hook.pytest_runtest_protocol(item=test.item, nextitem=following)
         except Exception:
             # A test that replaces functions of the operating system and fails may keep pytest from reporting it.
             failures.tests.append(test.item.nodeid)
+        times[test.item.nodeid] = time.process_time() - started
         if failures.tests and stop:
             break
-    return failures.tests
+    return failures.tests, times
 
 
 class _Failures:

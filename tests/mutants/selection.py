@@ -61,7 +61,10 @@ class Selection:
             executed = self._executing(path, self.contexts[path])
             names = users | executed | self._mentioning(Path(path).stem)
         else:
-            names = users = executed = self._executing(path, [mutant.line])
+            # Not every line of a statement is recorded.
+            names = users = executed = self._executing(path, [mutant.line]) or self._executing(
+                path, _innermost_statement(path, mutant.line)
+            )
         ranked = self._spread(path, names, lambda name: (name not in users, name not in executed))
         own = [name for name in ranked if name.startswith(_test_file(path))]
         first = self._noticed_by(names, path, mutant.scope)
@@ -135,14 +138,34 @@ def _statements(path: str) -> list[ast.stmt]:
     return ast.parse(_content(Path(path))).body
 
 
+def _innermost_statement(path: str, line: int) -> range:
+    """The lines of the statement that a line belongs to, and of no statement around that one."""
+    lines = range(line, line + 1)
+    statements: Sequence[ast.AST] = _statements(path)
+    while around := next(
+        (each for each in statements if isinstance(each, ast.stmt) and line in range(each.lineno, _end(each))), None
+    ):
+        lines = range(around.lineno, _end(around))
+        # The handlers of a try statement hold statements as well.
+        parts = list(ast.iter_child_nodes(around))
+        statements = [
+            *parts,
+            *(inner for part in parts if not isinstance(part, ast.stmt) for inner in ast.iter_child_nodes(part)),
+        ]
+    return lines
+
+
+def _end(statement: ast.stmt) -> int:
+    return (statement.end_lineno or statement.lineno) + 1
+
+
 def _statement(path: str, line: int) -> tuple[range, list[str]]:
     """The lines of the statement outside of functions that a line belongs to, and the names that it defines."""
     for statement in _statements(path):
         decorators = getattr(statement, "decorator_list", [])
         begin = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        end = statement.end_lineno or statement.lineno
-        if begin <= line <= end:
-            return range(begin, end + 1), sorted(set(_names(statement)))
+        if line in range(begin, _end(statement)):
+            return range(begin, _end(statement)), sorted(set(_names(statement)))
     return range(line, line + 1), []
 
 
