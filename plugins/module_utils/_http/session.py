@@ -63,7 +63,7 @@ class RawResponse(NamedTuple):
     headers: Mapping[str, str]
     content: bytes
     attempts: int
-    acted_before: bool = False
+    acted_before: bool
 
     def __repr__(self) -> str:
         return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret
@@ -82,7 +82,8 @@ class FinalResponse(HTTPResponse):
     def begin(self) -> None:
         """Read the status line and the headers of the final response."""
         super().begin()
-        while 100 <= self.status < 200 and self.status != 101:
+        # It skips 100 itself.
+        while 101 < self.status < 200:
             # begin() does nothing for a response that has headers.
             self.headers = self.msg = None  # type: ignore[assignment]
             super().begin()
@@ -93,7 +94,7 @@ class FinalResponse(HTTPResponse):
     def _close_conn(self) -> None:
         """Called by http.client at the end of the body, before the bytes that were received beyond it are discarded."""
         with suppress(OSError), _without_waiting(self._received_from):
-            if self.fp.peek(1):
+            if self.fp.peek():
                 shut_down(self._received_from)
         super()._close_conn()  # type: ignore[misc]
 
@@ -123,11 +124,11 @@ class AttemptConnection:
     """Notifies its attempt when it begins to connect, and when it begins to send."""
 
     response_class: Any = FinalResponse
-    attempt: Attempt | None = None
+    attempt: Attempt | None
     sock: Any
     # The socket, also after http.client has dropped it because the response ends with the connection.
-    opened: Any = None
-    is_shut_down = False
+    opened: Any
+    is_shut_down: bool
 
     def connect(self) -> None:
         """Connect; during the handshakes of a proxy and of TLS, the attempt can end it."""

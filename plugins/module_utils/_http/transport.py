@@ -27,7 +27,7 @@ class Transport:
         self._clock = clock
         self._session = open_session(connection)
 
-    def send(self, request: Request, deadline: Deadline | None = None, retry_locked: bool = True) -> RawResponse:
+    def send(self, request: Request, deadline: Deadline | None, retry_locked: bool) -> RawResponse:
         """The service's last response, whatever its status.
 
         Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,

@@ -55,6 +55,18 @@ def test_texts_may_hold_templates() -> None:
         ("-Infinity", "-Infinity is not a number that JSON can express"),
         ("1e999", "1e999 is not a number that JSON can express"),
         (str(2**63), "the number 9223372036854775808 is too large"),
+        (str(-(2**63) - 1), "the number -9223372036854775809 is too large"),
+        ("9" * 30, f"the number {'9' * 30} is too large"),
+        ("9" * 31, f"the number {'9' * 29}… is too large"),
+        ("1e" + "9" * 28, f"1e{'9' * 28} is not a number that JSON can express"),
+        ("1e" + "9" * 29, f"1e{'9' * 27}… is not a number that JSON can express"),
+        ('["' + "x" * 94 + r'\ud800"]', f"'{'x' * 94}\\ud800' is not valid Unicode"),
+        ('["' + "x" * 101 + r'\ud800"]', f"'{'x' * 99}…' is not valid Unicode"),
+        (json.dumps({"{{" + "x" * 98: 1}), "'{{" + "x" * 98 + "' cannot be the name of a field"),
+        (json.dumps({"{{" + "x" * 99: 1}), "'{{" + "x" * 97 + "…' cannot be the name of a field"),
+        # Whatever stands beside it.
+        (r'[{"a": {"b": "\ud800"}}, {"a": {"b": 1}}, [["c"]]]', r"'\ud800' is not valid Unicode"),
+        (r'[[["\ud800"]], [["b"]], {"a": {"b": 1}}]', r"'\ud800' is not valid Unicode"),
         ("-" + "9" * 5000, f"the number -{'9' * 28}… is too large"),
         (r'["\ud800"]', r"'\ud800' is not valid Unicode"),
         (r'{"\udfff": 1}', r"'\udfff' is not valid Unicode"),
@@ -83,6 +95,20 @@ def test_the_number_of_values_is_checked_before_decoding(monkeypatch: pytest.Mon
     with pytest.raises(UnsupportedJson) as error:
         decode(values_only(MAX_VALUES + 10, unit))
     assert str(error.value) == "it has more than 250,000 values"
+
+
+@in_one_test("number", [2**63 - 1, -(2**63)])
+def test_the_largest_numbers(number: int) -> None:
+    assert decode(str(number)) == number
+
+
+def test_characters_are_no_values() -> None:
+    text = "Xx" * MAX_VALUES
+    assert decode(json.dumps([text])) == [text]
+
+
+def test_levels() -> None:
+    assert MAX_DEPTH == 50
 
 
 def test_the_deepest_supported_json() -> None:

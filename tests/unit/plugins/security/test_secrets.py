@@ -84,7 +84,7 @@ def test_an_unexpected_error_after_the_post_names_the_orphaned_key(
 
 def test_repr_of_a_response_has_no_secret(serve: Serve) -> None:
     response = serve(reply({"id": 7, "key": SPECIAL_KEY})).client.post("api_keys", body={})
-    assert_no_key(repr(response) + repr(RawResponse(200, {}, SPECIAL_KEY.encode(), 1)))
+    assert_no_key(repr(response) + repr(RawResponse(200, {}, SPECIAL_KEY.encode(), 1, False)))
 
 
 def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:

@@ -499,6 +499,18 @@ def test_the_status_is_that_of_the_response(serve: Serve, status: int) -> None:
     assert serve(reply({}, status)).client.get("projects").status == status
 
 
+@in_one_test("method, repeated", [("PUT", True), ("PATCH", False), ("POST", False), ("DELETE", True), ("GET", True)])
+def test_requests_that_may_be_repeated(serve: Serve, method: str, repeated: bool) -> None:
+    served = serve(reply({}, 500), *([reply({"done": True})] if repeated else []))
+    if repeated:
+        response = served.client.request(method, ["things", "7"])
+        assert (response.json, response.attempts) == ({"done": True}, 2)
+    else:
+        with pytest.raises(StatusError) as error:
+            served.client.request(method, ["things", "7"])
+        assert (error.value.attempts, error.value.may_have_acted) == (1, True)
+
+
 @in_one_test("retry_locked, attempts", [(True, 2), (False, 1)])
 def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry_locked: bool, attempts: int) -> None:
     served = serve(reply({}, 423), *([reply({})] if retry_locked else []))

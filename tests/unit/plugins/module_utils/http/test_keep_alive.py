@@ -16,7 +16,7 @@ from typing import Any, Callable, NamedTuple
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError, run_attempt
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -166,7 +166,7 @@ def test_a_response_to_an_earlier_request_is_rejected(running: Running, method: 
     service = running(remembered, late, one(3)) if method != "POST" else running(remembered, late)
     assert service.number(method) == 1
     if method == "POST":
-        with pytest.raises(ServiceUnreachable, match="the response belongs to another request") as error:
+        with pytest.raises(ServiceUnreachable, match=r"\(the response belongs to another request\)") as error:
             service.client.post("api_keys", body={})
         assert (error.value.may_have_acted, error.value.attempts) == (True, 1)
         assert service.requests == [2]
@@ -181,6 +181,15 @@ def test_a_service_may_choose_ids_of_its_own(running: Running) -> None:
     assert service.requests == [2]
 
 
+def test_a_connection_on_which_another_protocol_would_follow_is_closed(running: Running) -> None:
+    switching = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+    service = running(lambda request_id: [switching], one(2))
+    with pytest.raises(StatusError, match="returned 101 Switching Protocols"):
+        service.number()
+    assert service.number() == 2
+    assert service.requests == [1, 1]
+
+
 @in_one_test("received", [response(1), b""])
 def test_nothing_is_sent_after_a_response_or_the_end_of_the_connection(received: bytes) -> None:
     ours, service = socket.socketpair()
@@ -192,6 +201,7 @@ def test_nothing_is_sent_after_a_response_or_the_end_of_the_connection(received:
         with pytest.raises(AttemptError) as error:
             run_attempt(lambda: connection.request("GET", "/"), MAX_WAIT)
         assert isinstance(error.value.cause, ConnectionAbortedError)
+        assert str(error.value.cause) == ("the connection was closed, or a response came, before the request was sent")
         assert error.value.was_sent is False
         service.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def response(body: Any) -> Response:
@@ -107,6 +108,39 @@ def test_require_rejects_fields_that_are_not_strings(value: Any, named: str) -> 
 def test_require_rejects_a_missing_field() -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         response(None).require({"id": "o"}, id=str, status=str)
+
+
+@in_one_test("field", ["id", "project_id", "branch_id", "endpoint_id"])
+def test_every_id_is_checked(field: str) -> None:
+    for accepted in ("br-1", 7, None, ""):
+        assert response(None).require({field: accepted}) == {field: accepted}
+    with pytest.raises(UnexpectedResponse) as error:
+        response(None).require({field: "{{ x }}"})
+    assert problem(error) == "an id was expected, not '{{ x }}'"
+
+
+@in_one_test(
+    "value, named",
+    [
+        (None, "null"),
+        (True, "a boolean"),
+        (7, "an integer"),
+        ({}, "an object"),
+        ("a b\n", r"'a b\n'"),
+        (".." * 50, f"'{'.' * 100}'"),
+        ("." * 101, f"'{'.' * 99}…'"),
+    ],
+)
+def test_values_that_are_no_ids(value: Any, named: str) -> None:
+    with pytest.raises(UnexpectedResponse) as error:
+        response(None).require_id(value)
+    assert problem(error) == f"an id was expected, not {named}"
+
+
+def test_arrays_of_other_names_are_named() -> None:
+    with pytest.raises(UnexpectedResponse) as error:
+        response({"branches": [], "total": 3, "roles": []}).items("projects")
+    assert problem(error) == ("its field 'projects' should be an array, not null. It has these arrays: branches, roles")
 
 
 def test_require_accepts_a_boolean() -> None:

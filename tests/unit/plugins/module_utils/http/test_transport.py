@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import importlib
 import random
 import socket
 import sys
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils import _http as http
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     RequestFailed,
     ServiceUnreachable,
@@ -255,9 +256,11 @@ def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
     for user in (body_file, failures):
         monkeypatch.setattr(user, "MAX_RESPONSE_SIZE", 2**20)
     refused, denied, failed = (reply(body, status, **headers) for status in (503, 401, 500))
+    invalid = reply(body, 400, **headers)
 
     assert serve(refused, OK).client.post("api_keys", body={"key_name": "x"}).attempts == 2
     assert isinstance(fails(serve(denied), "POST"), Unauthorized)
+    assert fails(serve(invalid), "POST").details["status"] == 400
     error = fails(serve(failed), "POST")
     assert isinstance(error, StatusError)
     assert (error.status, error.attempts) == (500, 1)
@@ -473,11 +476,11 @@ def test_unpacking_stops_at_the_maximum_size(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
-    spec = importlib.util.spec_from_file_location(f"{session.__package__}.without_requests", session.__file__)
-    assert spec and spec.loader
-    without = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(without)
+    monkeypatch.delitem(sys.modules, session.__name__)
+    monkeypatch.setattr(http, "session", session)
+    without = importlib.import_module(session.__name__)
     assert "requests" in str(without.REQUESTS_IMPORT_ERROR).splitlines()[-1]
+    assert without.Session is object
     assert session.REQUESTS_IMPORT_ERROR is None
 
 

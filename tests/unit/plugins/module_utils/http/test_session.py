@@ -1,0 +1,42 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The session's limits, and the waits that it must not make."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http import session
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import MAX_CONNECTIONS, open_session
+
+CONNECTION = Connection("https://control.example.com/api/v2", "s3cret")
+
+
+def test_limits() -> None:
+    opened = open_session(CONNECTION)
+    assert opened.request_ids.maxlen == 1000
+    assert MAX_CONNECTIONS == 32
+    assert opened.session.get_adapter(opened.base_url)._pool_maxsize == 32
+
+
+def test_a_session_needs_an_attempt() -> None:
+    with pytest.raises(RuntimeError, match="^the session is used outside an attempt$"):
+        session._attempt()
+
+
+@pytest.mark.parametrize("timeout", [5.0, None])
+def test_a_look_at_a_socket_keeps_its_timeout(timeout: float | None) -> None:
+    ours, other = socket.socketpair()
+    with ours, other:
+        ours.settimeout(timeout)
+        assert not session._is_readable(ours)
+        assert ours.gettimeout() == timeout
+        with session._without_waiting(ours):
+            assert ours.gettimeout() == 0
+        other.sendall(b"x")
+        assert session._is_readable(ours)
+        assert ours.gettimeout() == timeout
