@@ -22,24 +22,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._api_request.looku
     object_in,
     single_object,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.plan import Find, Plan
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.api_request.plans import branch, plan
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
-
-BRANCHES = ("projects", "p", "branches")
-BY_NAME = Find(BRANCHES, "branches", {"name": "preview"}, {"limit": 3})
-
-
-def plan(
-    method: str, body: Any = None, find: Find | None = BY_NAME, segments: tuple[str, ...] = (*BRANCHES, "{id}")
-) -> Plan:
-    return Plan(method, segments, {}, body, find, range(200, 300), False, False)
-
-
-def branch(name: str = "preview", **fields: Any) -> dict[str, Any]:
-    return {"id": "br-1", "name": name, **fields}
 
 
 def test_the_list_is_requested_with_its_query(serve: Serve) -> None:
