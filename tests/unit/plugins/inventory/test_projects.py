@@ -145,6 +145,22 @@ def test_filters_and_query(tmp_path: Path, sandbox: Sandbox) -> None:
     assert sandbox.requests()[-1]["query"].startswith("search=blog&limit=1")
 
 
+def test_values_of_the_query_are_sent_as_text(tmp_path: Path, sandbox: Sandbox) -> None:
+    parse(tmp_path, sandbox, query={"search": True, "tag": ["a", 1]})
+    [sent] = [entry["query"] for entry in sandbox.requests() if entry["path"].endswith("/projects")]
+    assert sent.split("&")[:3] == ["search=true", "tag=a", "tag=1"]
+
+
+def test_a_long_warning_is_complete(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
+    names = [f"p-{number:03}" for number in range(100)]
+    body = {"projects": [{"id": "p-1", "name": "shop"}], "unavailable_project_ids": names}
+    sandbox.fault("status", status=200, method="GET", path="/projects", body=body)
+    parse(tmp_path, sandbox)
+    [warning] = shown
+    assert len(warning) > 500
+    assert names[-1] in warning
+
+
 def test_operations_lists_unfinished_and_failed_ones(tmp_path: Path, sandbox: Sandbox) -> None:
     sandbox.advance(3600)
     sandbox.plan((0, "running"), (1, "failed"), error="no space left")
