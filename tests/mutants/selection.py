@@ -119,7 +119,7 @@ class Selection:
 
 def _test_file(path: str) -> str:
     """The beginning of the names of the files with the tests of a file."""
-    folder, _, stem = path.replace("/_", "/").removesuffix(".py").rpartition("/")
+    folder, _slash, stem = path.replace("/_", "/").removesuffix(".py").rpartition("/")
     return f"tests/unit/{folder}/test_{stem}"
 
 
