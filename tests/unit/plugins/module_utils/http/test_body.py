@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import tracemalloc
+import zlib
 
 import pytest
 
@@ -91,6 +92,11 @@ PACKED = gzip.compress(b"{}")
         (PACKED[:-1], "gzip", "the compressed body ends early"),
         (PACKED + b"x", "gzip", "there is more data after the compressed body"),
         (b"{}", "gzip", "the body cannot be unpacked: Error -3 while decompressing data: incorrect header check"),
+        (
+            zlib.compress(b"{}"),
+            "gzip",
+            "the body cannot be unpacked: Error -3 while decompressing data: incorrect header check",
+        ),
         (PACKED, "br", "the body is compressed with br, but only gzip was asked for"),
     ],
 )

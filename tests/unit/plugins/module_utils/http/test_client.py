@@ -25,7 +25,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -520,6 +520,10 @@ def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry
         with pytest.raises(StatusError):
             served.client.request("POST", ["projects"], retry_locked=False)
     assert len(served.requests) == attempts
+
+
+def test_there_is_a_connection_for_each_worker() -> None:
+    assert MAX_WORKERS == session.MAX_CONNECTIONS
 
 
 def test_clients_with_another_key_have_the_same_clock(serve: Serve) -> None:

@@ -132,6 +132,26 @@ BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority t
             False,
         ),
         (
+            requests_exceptions.ProxyError(
+                urllib3_exceptions.ProxyError("Unable to connect to proxy", urllib3_exceptions.ConnectTimeoutError())
+            ),
+            False,
+            f"POST /api_keys {WITHIN} api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
+            True,
+        ),
+        (
+            requests_exceptions.ConnectionError(),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (ConnectionError). Check base_url and the network.",
+            True,
+        ),
+        (
+            requests_exceptions.ConnectionError(urllib3_exceptions.LocationParseError("x")),
+            False,
+            f"POST /api_keys was not sent: no connection to {URL} could be made (Failed to parse: x). Check base_url and the network.",
+            False,
+        ),
+        (
             urllib3_exceptions.LocationParseError("x"),
             False,
             f"POST /api_keys was not sent: no connection to {URL} could be made (Failed to parse: x). Check base_url and the network.",
@@ -241,7 +261,14 @@ def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
 def test_long_texts_of_the_service_are_cut(length: int, kept: int) -> None:
     content = b'{"message": "%s"}' % (b"x" * length)
     error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
-    assert error.details["message"] == "x" * kept
+    assert error.details == {
+        "method": "POST",
+        "path": "/api_keys",
+        "attempts": 1,
+        "request_id": "request-1",
+        "status": 409,
+        "message": "x" * kept,
+    }
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(2**16, True), (2**16 + 1, False)])
