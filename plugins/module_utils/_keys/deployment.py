@@ -264,7 +264,7 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
         is_held = found.holds(key, consumer)
         if record and is_held and record.state != COMMITTED:
             is_held = not _restore_file(client, consumer, key, record.previous, previous)
-            record = record if is_held else _record_before(record)
+            record = _record_before(record)
         if record is None:
             record = Record(key.id, None, DEPLOYING, None, None, {}, consumer=consumer.name)
         if consumer.record and not is_held:

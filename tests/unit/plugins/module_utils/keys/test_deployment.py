@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,13 +35,16 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment i
     roll_back,
     verify,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import (
     COMMITTED,
     DEPLOYED,
+    DEPLOYING,
     KnownKey,
     checksum,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 
@@ -141,7 +146,10 @@ def test_evidence_shows_an_edited_file(rotated: tuple[Host, NewKey], content: st
     evidence = inspect(host.client, host.consumer)
     assert (evidence.key_id, evidence.accepted) == (None, False if content else None)
     assert not evidence.has_deployed(key.id)
-    with pytest.raises(DeploymentRefused, match="web1 does not hold a valid key any more"):
+    with pytest.raises(
+        DeploymentRefused,
+        match=r"^web1 does not hold a valid key any more: its file was changed while older keys were revoked\. Run the role again, which deploys a new key\.$",
+    ):
         verify(host.client, host.consumer, key.id)
 
 
@@ -161,7 +169,10 @@ def test_deploys_only_over_what_was_inspected(rotated: tuple[Host, NewKey], chan
     else:
         other.rotate()
     before = host.secret
-    with pytest.raises(DeploymentRefused, match="What web1 holds has changed since this run inspected it"):
+    with pytest.raises(
+        DeploymentRefused,
+        match=r"^What web1 holds has changed since this run inspected it, by another rotation or by hand\. Nothing was written there\. Run the role again, and only once at a time\.$",
+    ):
         host.deploy(host.create())
     assert host.secret == before
 
@@ -170,7 +181,10 @@ def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, New
     host, key = rotated
     new = host.create()
     del host.account.keys[new.id]
-    with pytest.raises(DeploymentRefused, match=f"The service does not accept the new key {new.id} from web1"):
+    with pytest.raises(
+        DeploymentRefused,
+        match=rf"^The service does not accept the new key {new.id} from web1\. It may have been revoked by another rotation\. Run the role again, and only once at a time\.$",
+    ):
         host.deploy(new)
     assert (host.secret, inspect(host.client, host.consumer).key_id) == (key.secret, key.id)
     # The service accepts the key by now.
@@ -255,7 +269,10 @@ def test_does_not_confirm_what_the_file_does_not_hold(host: Host) -> None:
     key = host.create()
     host.deploy(key)
     host.path.write_text("edited by hand", encoding="utf-8")
-    with pytest.raises(DeploymentRefused, match=f"web1 does not hold the new key {key.id} any more"):
+    with pytest.raises(
+        DeploymentRefused,
+        match=rf"^web1 does not hold the new key {key.id} any more\. Another rotation or somebody else has changed it\. Run the role again, and only once at a time\.$",
+    ):
         confirm(host.client, host.consumer, key)
 
 
@@ -457,3 +474,207 @@ def test_only_a_regular_file_is_a_place_for_a_secret(account: SimulatedAccount, 
 
 def test_no_description_has_a_secret() -> None:
     assert "secret-1" not in repr([NewKey(1, "secret-1", [], {}), Found("secret-1", None)])
+
+
+# Complete evidence, and complete records
+
+
+def record_of(host: Host) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(host.record.read_text(encoding="utf-8"))
+    return content
+
+
+def test_each_step_returns_complete_evidence(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    new = host.create("web2")
+    host.deploy(new)
+    deployed_at = (EPOCH + timedelta(seconds=host.account.clock.elapsed + 0.001)).isoformat()
+    confirmed = confirm(host.client, host.consumer, new)
+    expected = Evidence(
+        consumer="web1",
+        run="run 2",
+        step="confirm",
+        has_file=True,
+        has_record=True,
+        sha256=checksum(new.secret),
+        accepted=True,
+        checked_at=host.account.now(),
+        key_id=new.id,
+        state=DEPLOYED,
+        deployed_at=deployed_at,
+        return_sha256=checksum(old.secret),
+        keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret))},
+        fingerprint=confirmed.fingerprint,
+        withdrawn=None,
+    )
+    assert confirmed == expected
+    inspected = inspect(host.client, host.consumer)
+    assert inspected == expected._replace(step="inspect", checked_at=host.account.now())
+
+    committed = commit(host.client, host.consumer, new.id, new)
+    later = expected._replace(step="commit", state=COMMITTED, return_sha256=None, checked_at=host.account.now())
+    assert committed == later
+    verified = verify(host.client, host.consumer, new.id)
+    assert verified == later._replace(step="verify", checked_at=host.account.now(), fingerprint=verified.fingerprint)
+    assert len({host.inspected.fingerprint, confirmed.fingerprint, verified.fingerprint}) == 3
+
+
+def test_records_of_each_step(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    before = record_of(host)
+    assert (before["state"], before["previous"], before["consumer"]) == (COMMITTED, None, "web1")
+    new = host.create()
+    host.deploy(new)
+    assert record_of(host) == {
+        "key_id": new.id,
+        "sha256": checksum(new.secret),
+        "state": DEPLOYING,
+        "deployed_at": None,
+        "previous": {
+            "sha256": checksum(old.secret),
+            "attributes": {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600},
+            "key_id": old.id,
+            "state": COMMITTED,
+            "deployed_at": before["deployed_at"],
+        },
+        "keys": {str(new.id): {"consumers": ["web1"], "sha256": checksum(new.secret)}},
+        "withdrawn": None,
+        "consumer": "web1",
+    }
+    deploying = record_of(host)
+    confirmed = confirm(host.client, host.consumer, new)
+    assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at}
+    host.roll_back(new)
+    assert record_of(host) == {**before, "keys": deploying["keys"], "withdrawn": new.id}
+
+
+def test_record_of_a_rollback_without_a_deployment(host: Host) -> None:
+    key = host.create()
+    host.roll_back(key)
+    assert record_of(host) == {
+        "key_id": key.id,
+        "sha256": None,
+        "state": DEPLOYING,
+        "deployed_at": None,
+        "previous": None,
+        "keys": {},
+        "withdrawn": key.id,
+        "consumer": "web1",
+    }
+
+
+def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    host.record.unlink()
+    later = Host(host.account, host.path.parent, "run 3")
+    new = later.create()
+    later.deploy(new)
+    confirm(later.client, later.consumer, new)
+    later.roll_back(new)
+    record = record_of(later)
+    assert later.secret == old.secret
+    assert (record["key_id"], record["state"], record["previous"], record["withdrawn"]) == (
+        new.id,
+        DEPLOYING,
+        None,
+        new.id,
+    )
+
+
+def test_another_secret_is_not_restored(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    for previous in (host.create().secret, None):
+        assert roll_back(host.client, host.consumer, new, previous)[0] is False
+        assert host.secret == new.secret
+
+
+def test_rollback_of_another_name_of_the_host_is_complete_evidence(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    same = Host(account, tmp_path, name="web2")
+    _is_restored, evidence = same.roll_back(key)
+    assert evidence == same.inspected._replace(step="roll_back", withdrawn=key.id)
+    assert (evidence.run, evidence.consumer, evidence.accepted) == ("run", "web2", None)
+
+
+def test_key_that_is_revoked_before_it_is_confirmed(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    del host.account.keys[key.id]
+    with pytest.raises(DeploymentRefused, match=f"The service does not accept the new key {key.id} from web1"):
+        confirm(host.client, host.consumer, key)
+
+
+# Without a file, and in check mode
+
+
+def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    consumer = Consumer("web1", "run", None, SecretFile(str(record), lambda path: False, option="record"))
+    client = account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    key = NewKey(key_id, secret, ["web1"], {})
+    assert deploy(client, consumer, key, inspect(client, consumer).fingerprint)["changed"]
+    assert json.loads(record.read_text(encoding="utf-8"))["sha256"] is None
+    confirmed = confirm(client, consumer, key)
+    assert (confirmed.has_file, confirmed.has_record, confirmed.sha256) == (False, True, None)
+    assert confirmed.has_deployed(key_id)
+    is_restored, evidence = roll_back(client, consumer, key, None)
+    assert (is_restored, evidence.withdrawn, evidence.key_id) == (True, key_id, key_id)
+
+
+def test_rollback_without_file_and_record(account: SimulatedAccount) -> None:
+    consumer, client = Consumer("web1", "run", None, None), account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    _is_restored, evidence = roll_back(client, consumer, NewKey(key_id, secret, ["web1"], {}), None)
+    assert (evidence.step, evidence.withdrawn, evidence.has_record) == ("roll_back", key_id, False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "check_mode", "locked"),
+    [
+        (("file", "record"), False, ["key"]),
+        (("record",), False, [".key.rotation"]),
+        ((), False, []),
+        (("file", "record"), True, []),
+    ],
+)
+def test_what_is_locked(
+    host: Host, monkeypatch: pytest.MonkeyPatch, parts: tuple[str, ...], check_mode: bool, locked: list[str]
+) -> None:
+    held: list[str] = []
+
+    def hold(file: SecretFile) -> Any:
+        held.append(Path(file.path).name)
+        return nullcontext()
+
+    monkeypatch.setattr(SecretFile, "held", hold)
+    without: dict[str, Any] = {part: None for part in ("file", "record") if part not in parts}
+    consumer = host.consumer._replace(check_mode=check_mode, **without)
+    with consumer.held():
+        pass
+    assert held == locked
+
+
+def test_nothing_is_written_for_an_inspection_in_check_mode(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SecretFile, "replacement", mock.Mock(side_effect=AssertionError))
+    inspect(host.client, host.consumer._replace(check_mode=True))
+    with pytest.raises(AssertionError):
+        inspect(host.client, host.consumer)
+
+
+def test_only_a_file_can_be_removed(host: Host) -> None:
+    host.path.write_text("secret", encoding="utf-8")
+    host.consumer._replace(check_mode=True).remove_secret()
+    host.consumer._replace(file=None).remove_secret()
+    assert host.secret == "secret"
+    host.consumer.remove_secret()
+    assert host.secret is None
+
+
+def test_what_is_found_is_not_shown(host: Host) -> None:
+    assert repr(Found("secret", None)) == "Found(...)"
+    assert repr(host.create()._replace(id=7)) == "NewKey(7, ...)"
