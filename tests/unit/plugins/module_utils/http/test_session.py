@@ -8,10 +8,12 @@ from __future__ import annotations
 import socket
 
 import pytest
+import requests
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import MAX_CONNECTIONS, open_session
+from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 
 CONNECTION = Connection("https://control.example.com/api/v2", "s3cret")
 
@@ -21,6 +23,16 @@ def test_limits() -> None:
     assert opened.request_ids.maxlen == 1000
     assert MAX_CONNECTIONS == 32
     assert opened.session.get_adapter(opened.base_url)._pool_maxsize == 32
+
+
+def test_what_is_sent_with_each_request() -> None:
+    opened = open_session(CONNECTION)
+    headers = opened.session.headers
+    assert (headers["Accept"], headers["Accept-Encoding"]) == ("application/json", "gzip")
+    assert headers["User-Agent"] == f"clouddb.control/{COLLECTION_VERSION}"
+    prepared = opened.session.prepare_request(requests.Request("GET", opened.base_url))
+    assert prepared.headers["Authorization"] == "Bearer s3cret"
+    assert opened.session.cookies.get_policy().is_not_allowed("control.example.com")
 
 
 def test_a_session_needs_an_attempt() -> None:

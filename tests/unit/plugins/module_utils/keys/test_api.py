@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -25,9 +26,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     keys_named,
     list_keys,
     not_revoked,
+    require_accepted,
     retry_advice,
     revoke_key,
+    roll_back,
+    time_of_list,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
@@ -109,6 +115,113 @@ def test_a_creation_result_without_a_new_key_is_unconfirmed(serve: Serve, body: 
         create_key(served.client, "deploy", known_ids=[5])
     assert error.value.details["key_ids"] == [6]
     assert not body["key"] or f"'{body['key'][:10]}" not in str(error.value.as_result())
+
+
+PROBLEM = (
+    "The request to create API key 'deploy' got no usable response. "
+    "It was not retried, because that could create a second key."
+)
+CAUSE = "Error: POST /api_keys returned 500 Internal Server Error."
+
+
+@in_one_test(
+    "listed, outcome, key_ids",
+    [
+        (reply([key(5)]), "The service lists no new key of that name. Run the task again.", []),
+        (
+            reply([key(5), key(6), key(7, name="ci")]),
+            "Key 6 is new, and nobody has its secret unless another host created it. "
+            "Revoke it with state=absent and id=6, then run the task again.",
+            [6],
+        ),
+        (
+            reply([key(6), key(7)]),
+            "Keys 6 and 7 are new: other hosts created them, or all but one, whose secret nobody has. "
+            "Revoke that one with state=absent and its id, then run the task again.",
+            [6, 7],
+        ),
+        (
+            reply({"message": "no"}, 403),
+            "The keys could not be listed to find out whether it created one: GET /api_keys returned 403 Forbidden: no. "
+            "List them later, revoke a new key of that name by its id, then run the task again.",
+            [],
+        ),
+    ],
+)
+def test_an_unconfirmed_creation_says_which_keys_are_new(
+    serve: Serve, listed: Reply, outcome: str, key_ids: list[int]
+) -> None:
+    with pytest.raises(OrphanedKey) as error:
+        create_key(serve(reply({}, 500), listed).client, "deploy", known_ids=[5])
+    assert str(error.value) == f"{PROBLEM} {outcome} {CAUSE}"
+    assert error.value.details["key_ids"] == key_ids
+
+
+@in_one_test(
+    "body, problem",
+    [
+        ({"id": 6, "key": 7}, "the field 'key' should be a string, not an integer"),
+        ({"id": "6", "key": "new"}, "the field 'id' should be an integer, not a string"),
+        ({"id": 5, "key": "new"}, "5 cannot be the id of a new key"),
+        ({"id": 0, "key": "new"}, "0 cannot be the id of a new key"),
+        ({"id": 6, "key": "a b"}, "the field 'key' cannot be a new secret"),
+    ],
+)
+def test_what_is_wrong_with_a_creation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
+    with pytest.raises(OrphanedKey) as error:
+        create_key(serve(reply(body), reply([])).client, "deploy", known_ids=[5])
+    assert str(error.value).endswith(
+        f" Error: The response to POST /api_keys is not what the API describes: {problem}."
+    )
+
+
+def test_public_fields_of_a_new_key(serve: Serve) -> None:
+    created = create_key(serve(reply({"id": 1, "key": "new", "scope": "all"})).client, "deploy", known_ids=[5])
+    assert created == CreatedKey("new", {"name": "deploy", "id": 1, "scope": "all"})
+
+
+def test_a_new_key_that_the_service_rejects(serve: Serve) -> None:
+    served = serve(reply({}, 401))
+    with pytest.raises(UnexpectedResponse) as error:
+        require_accepted(served.client, ours(7))
+    assert str(error.value) == (
+        "The service rejects key 7, which it has just created, so that it replaced no other key. Run the task again."
+    )
+    assert error.value.details == {
+        "method": "GET",
+        "path": "/api_keys",
+        "attempts": 1,
+        "request_id": served.requests[0].headers["X-Request-ID"],
+    }
+
+
+@in_one_test(
+    "response, problem",
+    [
+        (reply({}, 403), "Key 7 could not be revoked."),
+        (reply({}, 500), "Key 7 may still be valid, because the service did not confirm the revocation."),
+    ],
+)
+def test_a_new_key_that_cannot_be_revoked_again(serve: Serve, response: Reply, problem: str) -> None:
+    replies = [response, reply({}, 403)] if "may still" in problem else [response]
+    with pytest.raises(OrphanedKey) as error:
+        roll_back(serve(*replies, api_retries=0).client, ours(7), "dest can't be written")
+    assert str(error.value).startswith(
+        f"dest can't be written. This task had created key 7. {problem} Revoke it with state=absent and id=7. Error: DELETE "
+    )
+    assert error.value.details["key_ids"] == [7]
+
+
+@in_one_test(
+    "listed, time",
+    [
+        ([], EPOCH),
+        ([key(7)], EPOCH),
+        ([key(7) | {"last_used_at": SECOND}, key(8) | {"last_used_at": FIRST}], parse_timestamp(SECOND)),
+    ],
+)
+def test_the_time_of_a_list_is_its_own_use_of_a_key(listed: list[dict[str, Any]], time: datetime) -> None:
+    assert time_of_list(listed, EPOCH) == time
 
 
 def test_the_longest_secret(serve: Serve) -> None:
@@ -215,6 +328,21 @@ UNCONFIRMED = [
 def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
+
+
+@in_one_test(
+    "body, problem",
+    [
+        ({"id": 8, "revoked": True}, "it is about key 8"),
+        ({"id": 7, "revoked": False}, "it says that the key is not revoked"),
+        ({"id": "7", "revoked": True}, "the field 'id' should be an integer, not a string"),
+        ({"id": 7, "revoked": 1}, "the field 'revoked' should be a boolean, not an integer"),
+    ],
+)
+def test_what_is_wrong_with_a_revocation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UnexpectedResponse) as error:
+        revoke_key(serve(reply(body), reply([key(7)])).client, key(7))
+    assert str(error.value) == f"The response to DELETE /api_keys/7 is not what the API describes: {problem}."
 
 
 def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve: Serve) -> None:
