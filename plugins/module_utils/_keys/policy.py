@@ -158,10 +158,7 @@ def counted(number: int, unit: str) -> str:
 
 def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[int, Allowed]:
     """The entry for each key that has one, by key id: the first whose name matches."""
-    patterns = [
-        (entry, re.compile(translate(entry.name) if entry.is_pattern else re.escape(entry.name) + r"\Z"))
-        for entry in allowed or ()
-    ]
+    patterns = [(entry, re.compile(translate(entry.name))) for entry in allowed or ()]
     found = {}
     for key in keys:
         entry = next((entry for entry, pattern in patterns if pattern.match(name_of(key))), None)

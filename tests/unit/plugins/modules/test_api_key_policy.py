@@ -82,6 +82,11 @@ def account() -> Account:
 
 
 LAPTOPS = [3, 5, 7]
+IN_USE = (
+    "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
+    "Switch to another key, then run the task again."
+)
+GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
 
 
 def outcomes(result: dict[str, Any]) -> dict[int, str]:
@@ -142,8 +147,12 @@ def test_revokes_all_but_the_own_key(account: Account, grace: str) -> None:
     assert before == sorted(before) and len(before) == 7
     assert set(before) - set(after) == {"laptop-1 (id 3)", "laptop-2 (id 5)", "laptop-3 (id 7)"}
     messages = {each["key_id"]: each["message"] for each in result["findings"]}
-    assert messages[3].endswith("matches no name that the policy allows. It was revoked.")
-    assert "administrator (id 1)" in messages[ADMIN] and "It was not revoked. It was " in messages[ADMIN]
+    assert messages[3] == "laptop-1 (id 3) matches no name that the policy allows. It was revoked."
+    unknown = "administrator (id 1) matches no name that the policy allows."
+    period = {"0": "0 seconds", "1h": "1 hour"}[grace]
+    reason = f"It was created or used within the grace period of {period}."
+    assert messages[ADMIN] == f"{unknown} It was not revoked. {reason}"
+    assert predicted["findings"][0]["message"] == f"{unknown} It would not be revoked. {reason}"
     assert predicted["findings"][-1]["message"].endswith("It would be revoked.")
 
 
@@ -153,7 +162,7 @@ def test_own_key_is_kept_if_another_key_is_always_used_later(account: Account, c
     account.after = lambda: account.use(account.secrets[2])
     result = account.run(check_mode, **REVOKE, grace="0")
     assert [key["id"] for key in result["revoked"]] == LAPTOPS
-    assert reasons(result)[ADMIN].startswith("It was used within the last seconds: it is the key that this task")
+    assert reasons(result)[ADMIN] == IN_USE
 
 
 def test_second_run_is_unchanged(account: Account) -> None:
@@ -200,8 +209,36 @@ def test_nothing_is_revoked_if_the_own_key_is_not_known(account: Account, monkey
         "The service does not show which key this task authenticates with, and this may be that key."
     }
     [warning] = result["warnings"]
-    assert warning.startswith("No key was revoked, because the service does not show which key this task authenticates")
-    assert "Keys 3, 5 and 7 violate the policy." in warning and "state=absent" in warning
+    assert warning == OWN_KEY_UNKNOWN.format("Keys 3, 5 and 7 violate")
+
+
+OWN_KEY_UNKNOWN = (
+    "No key was revoked, because the service does not show which key this task authenticates with. {} the policy. Check that "
+    "the key you authenticate with is not among them, then revoke them by id with clouddb.control.api_key and state=absent."
+)
+
+
+def test_the_only_key_that_may_be_the_own_one(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = account.now()
+    monkeypatch.setattr(Account, "now", lambda self: now)
+    account.use(ADMIN_SECRET)
+    account.use(account.secrets[5])
+    allowed = [{"name": name} for name in ("deploy-*", "laptop-3", "administrator")]
+    result = account.run(allowed=allowed, action="revoke", grace="1h")
+    assert result["warnings"] == [OWN_KEY_UNKNOWN.format("Key 3 violates")]
+    assert reasons(result) == {
+        3: "The service does not show which key this task authenticates with, and this may be that key.",
+        5: GRACE_PERIOD,
+    }
+
+
+def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in account.keys.values():
+        key["last_used_at"] = None
+    monkeypatch.setattr(Account, "use", lambda self, secret: None)
+    result = account.run(**REVOKE, revoke_kinds=["never_used"])
+    assert (result["revoked"], len(account.keys)) == ([], 7)
+    assert result["summary"]["never_used"] == 7
 
 
 def test_clock_of_the_controller_is_not_used(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +288,63 @@ def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, befo
     result = account.run(**REVOKE)
     assert [key["id"] for key in result["revoked"]] == [3, 7]
     assert (outcomes(result)[5], result["left"]) == ("gone", [ADMIN])
+    [message] = [each["message"] for each in result["findings"] if each["key_id"] == 5]
+    assert message == (
+        "laptop-2 (id 5) matches no name that the policy allows. Another task or a user has revoked it in the meantime."
+    )
+
+
+@pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 2))
+def test_key_that_another_revokes_before_the_prediction_ends_is_gone(account: Account, before_request: int) -> None:
+    account.before[before_request] = lambda: account.keys.pop(3) and None
+    result = account.run(check_mode=True, **REVOKE)
+    assert [key["id"] for key in result["revoked"]] == [5, 7]
+    assert (outcomes(result)[3], result["left"]) == ("gone", [ADMIN])
+
+
+def test_prediction_of_a_key_that_is_used_in_the_meantime(account: Account) -> None:
+    account.before[LISTS_BEFORE + 1] = lambda: account.use(account.secrets[5])
+    result = account.run(check_mode=True, **REVOKE, grace="0")
+    assert [key["id"] for key in result["revoked"]] == [3, 7]
+    assert reasons(result)[5] == IN_USE
+
+
+def test_prediction_without_keys_to_revoke_takes_one_request(account: Account) -> None:
+    account.run(check_mode=True, allowed=[{"name": "*"}], action="revoke")
+    assert account.requests == 1
+
+
+def test_key_that_complies_by_now_is_kept(account: Account) -> None:
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys[3].update(name="deploy-9")
+    result = account.run(**REVOKE)
+    assert reasons(result)[3] == "When the keys were listed again, it no longer violated the policy."
+
+
+def test_several_keys_beyond_the_limit(account: Account) -> None:
+    assert account.run(**REVOKE, max_revocations=1)["warnings"] == [
+        "2 more keys were to be revoked, but the task revokes at most 1. Run the task again, or increase max_revocations."
+    ]
+
+
+def test_revocation_results_are_those_of_the_service(account: Account) -> None:
+    keys = {key_id: dict(account.keys[key_id]) for key_id in LAPTOPS}
+    assert account.run(**REVOKE)["revoked"] == [{**keys[key_id], "revoked": True} for key_id in LAPTOPS]
+
+
+def test_attempts_of_a_revocation_end_by_api_timeout(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = account.client()
+    deadlines: list[float] = []
+    monkeypatch.setattr(
+        type(client), "with_deadline", lambda self, deadline: deadlines.append(deadline.remaining()) or self
+    )
+    account.run(**REVOKE)
+    assert deadlines == [client.connection.api_timeout] * 3
+
+
+def test_reasons_of_entries_are_in_the_findings(account: Account) -> None:
+    entries = [{"name": "deploy-*", "owner": "Ann", "reason": "deployments"}, {"name": "*"}]
+    findings = account.run(allowed=entries, max_age="99d")["findings"]
+    assert {(each["owner"], each["reason"]) for each in findings} == {("Ann", "deployments"), (None, None)}
 
 
 def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Account) -> None:
@@ -303,6 +397,8 @@ def test_error_of_each_request(account: Account, number: int, error: RequestFail
         may_be_revoked = is_delete and error.may_have_acted
         assert ("may still be valid" in str(raised.value)) is may_be_revoked
         assert ("could not be revoked" in str(raised.value)) is not may_be_revoked
+        other_key = "authenticates with. Set api_key to another key and run the task again. Error: "
+        assert (other_key in str(raised.value)) is isinstance(error, Unauthorized)
 
 
 def test_error_before_the_limit_is_reached(account: Account) -> None:
@@ -338,6 +434,23 @@ def test_key_that_is_used_until_the_next_attempt_is_kept(account: Account, error
     result = account.run(**REVOKE)
     assert [key["id"] for key in result["revoked"]] == [5, 7]
     assert reasons(result)[3] == "It was created or used within the grace period of 1 hour."
+
+
+def test_short_pauses_stay_short(account: Account) -> None:
+    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE", sent=False))
+    account.run(**REVOKE)
+    # The first two are those between the lists that show which keys are in use.
+    [pause] = account.clock.pauses[2:]
+    assert pause <= 0.5
+
+
+def test_key_that_an_unconfirmed_attempt_has_revoked_late(account: Account) -> None:
+    """The list still has the key, the second attempt is too late."""
+    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
+    account.before[LISTS_BEFORE + 4] = lambda: account.keys.pop(3) and None
+    result = account.run(**REVOKE)
+    assert result["revoked"][0]["id"] == 3
+    assert result["revoked"][0]["revoked"] is True
 
 
 def test_transient_errors_are_retried(account: Account) -> None:
@@ -452,6 +565,7 @@ def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> Non
     assert [key["id"] for key in result["revoked"]] == [stray]
     [finding] = [finding for finding in result["findings"] if finding["kind"] == "over_limit"]
     assert (finding["key_id"], finding["outcome"]) == (oldest, "gone")
+    assert finding["message"].endswith(" more than max_keys of 3. This ends with the revocation of other keys.")
     assert result["left"] == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import list_keys
-from ansible_collections.clouddb.control.plugins.module_utils._keys.in_use import own_key_candidates
+from ansible_collections.clouddb.control.plugins.module_utils._keys.in_use import keys_in_use, own_key_candidates
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
 
@@ -78,6 +78,37 @@ def test_key_that_is_used_all_the_time_is_a_candidate(account: SimulatedAccount)
 
     account.clock.clock = clock._replace(sleep=sleep)
     assert candidates(account, 2, 1, 2) == {1, 2}
+
+
+def test_key_that_is_used_once_is_not_surely_the_own_one(account: SimulatedAccount) -> None:
+    """Another client uses it between the first two lists, and the service records uses late."""
+    use = account.use
+    uses = iter([[], [2], []])
+
+    def use_others(secret: str) -> None:
+        for key_id in next(uses):
+            use(account.secrets[key_id])
+
+    account.use = use_others  # type: ignore[method-assign]
+    assert keys_in_use(account.client()) == ({2}, False)
+    assert account.clock.pauses == [1.0, 1.0]
+
+
+def test_known_key_is_the_own_one(account: SimulatedAccount) -> None:
+    account.use = lambda secret: None  # type: ignore[method-assign]
+    assert keys_in_use(account.client(), own={1}) == ({1}, True)
+
+
+def test_no_key_is_a_candidate_if_others_are_used_once(account: SimulatedAccount) -> None:
+    use = account.use
+    uses = iter([[], [], [1], [2]])
+
+    def use_others(secret: str) -> None:
+        for key_id in next(uses):
+            use(account.secrets[key_id])
+
+    account.use = use_others  # type: ignore[method-assign]
+    assert candidates(account, 2, 1, 2) == set()
 
 
 def test_no_key_is_a_candidate_if_the_service_records_uses_late(account: SimulatedAccount) -> None:

@@ -13,10 +13,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import (
     KINDS,
+    REVOCABLE_KINDS,
     Allowed,
     Policy,
     Review,
     allowed_from,
+    label,
     period_text,
     review,
 )
@@ -83,7 +85,10 @@ def test_unclosed_bracket_stands_for_itself(name: str) -> None:
     assert found([key(1, name)], allowed=[Allowed(name)]) == []
 
 
-@in_one_test("pattern, name", [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b")])
+@in_one_test(
+    "pattern, name",
+    [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b"), ("[!\n]", "b")],
+)
 def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
     assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
     assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
@@ -114,6 +119,77 @@ def test_missing_keys_are_those_with_an_exact_name() -> None:
     assert [(each.kind, each.name, each.message) for each in findings] == [
         ("missing", "backup", "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b.")
     ]
+
+
+def test_texts_of_an_entry_are_sentences() -> None:
+    allowed = [Allowed("backup", owner="Max", reason="Backup of X..")]
+    [finding] = reviewed([], allowed=allowed).findings
+    assert finding.message == "There is no key named 'backup'. Owner: Max. Reason: Backup of X."
+    assert finding.allowed == allowed[0]
+
+
+@in_one_test(
+    "policy, keys, texts",
+    [
+        (
+            {"max_age": DAY, "max_idle": HOUR},
+            [key(1)],
+            {
+                "expired": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()}, more than 1 day ago (max_age).",
+                "idle": f"deploy (id 1) was last used on {(EPOCH - 2 * HOUR).date()}, more than 1 hour ago (max_idle).",
+            },
+        ),
+        (
+            {},
+            [key(1, idle=None)],
+            {"never_used": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()} and never used."},
+        ),
+        (
+            {},
+            [key(1, idle=5 * HOUR), key(2)],
+            {
+                "duplicate": "deploy (id 1) is one of 2 keys of that name, and not the one that was created or used last."
+            },
+        ),
+        (
+            {"max_keys": 1},
+            [key(1, "a", idle=5 * HOUR), key(2, "b")],
+            {"over_limit": "a (id 1) is one of 2 keys of the account, more than max_keys of 1."},
+        ),
+    ],
+)
+def test_each_finding_has_the_entry_of_its_key(
+    policy: dict[str, Any], keys: list[dict[str, Any]], texts: dict[str, str]
+) -> None:
+    entry = Allowed("*", owner="Ann")
+    findings = reviewed(keys, allowed=[entry], **policy).findings
+    assert {finding.kind: finding.message for finding in findings} == {
+        kind: f"{text} Owner: Ann." for kind, text in texts.items()
+    }
+    assert {finding.allowed for finding in findings} == {entry}
+
+
+def test_names_in_messages_are_shortened() -> None:
+    longest, longer = "n" * 100, "n" * 101
+    assert label({"id": 7, "name": longest}) == f"{longest} (id 7)"
+    assert label({"id": 7, "name": longer}) == f"{'n' * 99}… (id 7)"
+    assert label({"id": 7}) == "A key without a name (id 7)"
+    for name, shown in ((longest, longest), (longer, "n" * 99 + "…")):
+        [missing] = reviewed([], allowed=[Allowed(name)]).findings
+        assert missing.message == f"There is no key named '{shown}'."
+        over = reviewed([key(1, name), key(2, name)], allowed=[Allowed(name, 1)]).findings[0]
+        assert f"keys that match '{shown}', more than max_keys of 1." in over.message
+
+
+def test_kinds_that_can_be_revoked() -> None:
+    assert REVOCABLE_KINDS == ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit")
+
+
+def test_surplus_keys_are_revoked_last() -> None:
+    """They may no longer be surplus by then."""
+    keys = [key(1, "a", idle=9 * DAY), key(2, "a", idle=3 * DAY), key(3, "b", age=40 * DAY, idle=HOUR)]
+    result = reviewed(keys, max_age=30 * DAY)
+    assert [each["id"] for each in result.due(["duplicate", "expired"])] == [3, 1]
 
 
 # Ages
@@ -157,6 +233,12 @@ def test_messages_about_ages() -> None:
         (1, "1 second"),
         (60, "1 minute"),
         (90, "90 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7199, "119 minutes"),
+        (7200, "2 hours"),
+        (172_799, "47 hours"),
+        (172_800, "2 days"),
         (3600, "1 hour"),
         (5400, "90 minutes"),
         (86_400, "1 day"),
@@ -219,13 +301,16 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
         (key(1, idle=-HOUR), "grace period"),
         (key(1, age=HOUR, idle=None), "grace period"),
         (key(1, age=HOUR, idle=20 * DAY), "grace period"),
-        (key(1) | {"created_at": None}, "no valid created_at"),
+        (
+            key(1) | {"created_at": None},
+            "The service sent no valid created_at and last_used_at, so it is not known when the key was last used.",
+        ),
         (key(1) | {"created_at": ""}, "no valid created_at"),
         (key(1) | {"created_at": 1_700_000_000}, "no valid created_at"),
         (key(1) | {"last_used_at": "yesterday"}, "no valid created_at and last_used_at"),
         (key(1) | {"last_used_at": 0}, "no valid created_at and last_used_at"),
         ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, "no valid created_at and last_used_at"),
-        (key(1, None), "no name"),
+        (key(1, None), "The service sent no name."),
         (key(1, ["deploy"]), "no name"),
         (key(1, ""), "no name"),
     ],
@@ -293,8 +378,8 @@ def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
 
 def test_entries() -> None:
     assert allowed_from(None) is None
-    entries = [{"name": "a", "max_keys": 2, "owner": "o", "reason": "r"}, {"name": "b*"}]
-    assert allowed_from(entries) == [Allowed("a", 2, "o", "r"), Allowed("b*")]
+    entries = [{"name": "a", "max_keys": 1, "owner": "o", "reason": "r"}, {"name": "b*"}]
+    assert allowed_from(entries) == [Allowed("a", 1, "o", "r"), Allowed("b*")]
 
 
 @in_one_test(
