@@ -131,7 +131,7 @@ def plan(
 def surplus(older: Sequence[Key], keep: int) -> list[Key]:
     """The older keys to revoke: all that were never used, and of the others all but the latest C(keep)."""
     used = [key["id"] for key in older if key.get("last_used_at")]
-    kept = used[len(used) - keep :] if keep else []
+    kept = used[-keep:] if keep else []
     return [key for key in older if key["id"] not in kept]
 
 

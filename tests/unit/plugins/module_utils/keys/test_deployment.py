@@ -148,7 +148,8 @@ def test_evidence_shows_an_edited_file(rotated: tuple[Host, NewKey], content: st
     assert not evidence.has_deployed(key.id)
     with pytest.raises(
         DeploymentRefused,
-        match=r"^web1 does not hold a valid key any more: its file was changed while older keys were revoked\. Run the role again, which deploys a new key\.$",
+        match=r"^web1 does not hold a valid key any more: its file was changed while older keys were revoked\."
+        r" Run the role again, which deploys a new key\.$",
     ):
         verify(host.client, host.consumer, key.id)
 
@@ -171,7 +172,8 @@ def test_deploys_only_over_what_was_inspected(rotated: tuple[Host, NewKey], chan
     before = host.secret
     with pytest.raises(
         DeploymentRefused,
-        match=r"^What web1 holds has changed since this run inspected it, by another rotation or by hand\. Nothing was written there\. Run the role again, and only once at a time\.$",
+        match=r"^What web1 holds has changed since this run inspected it, by another rotation or by hand\. Nothing was written there\."
+        r" Run the role again, and only once at a time\.$",
     ):
         host.deploy(host.create())
     assert host.secret == before
@@ -183,7 +185,8 @@ def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, New
     del host.account.keys[new.id]
     with pytest.raises(
         DeploymentRefused,
-        match=rf"^The service does not accept the new key {new.id} from web1\. It may have been revoked by another rotation\. Run the role again, and only once at a time\.$",
+        match=rf"^The service does not accept the new key {new.id} from web1\. It may have been revoked by another rotation\."
+        r" Run the role again, and only once at a time\.$",
     ):
         host.deploy(new)
     assert (host.secret, inspect(host.client, host.consumer).key_id) == (key.secret, key.id)
@@ -271,7 +274,8 @@ def test_does_not_confirm_what_the_file_does_not_hold(host: Host) -> None:
     host.path.write_text("edited by hand", encoding="utf-8")
     with pytest.raises(
         DeploymentRefused,
-        match=rf"^web1 does not hold the new key {key.id} any more\. Another rotation or somebody else has changed it\. Run the role again, and only once at a time\.$",
+        match=rf"^web1 does not hold the new key {key.id} any more\. Another rotation or somebody else has changed it\."
+        r" Run the role again, and only once at a time\.$",
     ):
         confirm(host.client, host.consumer, key)
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decisions about a rotation, by the evidence of its consumers."""
+"""Whether a new key is needed, by the evidence of the consumers."""
 
 from __future__ import annotations
 
@@ -11,98 +11,20 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey, checksum, checksum_of
-from ansible_collections.clouddb.control.plugins.module_utils._keys.revocation import RotationFailed
-from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import evidence_by_consumer
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+    Keys,
+    add_key,
+    evidence,
+    inspected,
+    known,
+    refusal,
+    run,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
-
-Keys = tuple[SimulatedAccount, list[int]]
-
-
-@pytest.fixture
-def account() -> SimulatedAccount:
-    return SimulatedAccount()
-
-
-def add_key(account: SimulatedAccount, is_used: bool = True) -> int:
-    """The id of a new key, an hour later than the last."""
-    account.clock.elapsed += 3600
-    key_id, secret = account.create(f"deploy-{(EPOCH + timedelta(seconds=account.clock.elapsed)):%Y%m%dT%H%M%SZ}")
-    if is_used:
-        account.use(secret)
-    return key_id
-
-
-@pytest.fixture
-def keys(account: SimulatedAccount) -> Keys:
-    """An account with three keys that were used."""
-    return account, [add_key(account) for _number in range(3)]
-
-
-def known(account: SimulatedAccount, ids: list[int], *consumers: str) -> dict[int, KnownKey]:
-    """The keys as records have them."""
-    names = list(consumers) or ["web1", "web2"]
-    return {key_id: KnownKey(names, checksum(account.secrets[key_id])) for key_id in ids}
-
-
-def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fields: Any) -> Evidence:
-    """Evidence that the consumer is committed to this key."""
-    secret = account.secrets.get(key_id or 0)
-    return Evidence(
-        **{
-            "consumer": consumer,
-            "run": "run",
-            "step": "commit",
-            "has_file": True,
-            "has_record": True,
-            "sha256": checksum_of(secret),
-            "accepted": secret and account.is_active(secret),
-            "checked_at": account.now(),
-            "key_id": key_id,
-            "state": "committed" if key_id else None,
-            "deployed_at": account.now() if key_id else None,
-            "return_sha256": None,
-            "keys": known(account, list(account.keys)),
-            "fingerprint": "",
-            "withdrawn": None,
-            **fields,
-        }
-    )
-
-
-def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool = False, **options: Any) -> Any:
-    params = {
-        "step": step,
-        "name": "deploy-{timestamp}",
-        "run": "run",
-        "evidence": [one.as_dict() for one in found],
-        "hosts": ["web1", "web2"],
-        "consumers": [],
-        "former_consumers": [],
-        "max_age": "30d",
-        "keep": 0,
-        "grace_period": 0.0,
-        "tags": [],
-        "key_id": None,
-        "key": None,
-        "errors": {},
-        **options,
-    }
-    return api_key_rotation.run(params, account.client(), check_mode)
-
-
-def both(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Evidence]:
-    return [evidence(account, host, key_id, **fields) for host in ("web1", "web2")]
-
-
-def inspected(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Evidence]:
-    return both(account, key_id, **{"step": "inspect", **fields})
-
-
-# Plan
 
 
 def test_first_key(account: SimulatedAccount) -> None:
@@ -148,15 +70,6 @@ def test_key_that_is_not_confirmed_everywhere_is_replaced(keys: Keys, fields: di
     one, other = inspected(account, ids[-1])
     plan = run(account, "plan", one, other._replace(**fields))
     assert plan["reason"] == f"key {ids[-1]} is not confirmed on web2"
-
-
-def refusal(account: SimulatedAccount, step: str, *found: Evidence, **options: Any) -> RotationRefused:
-    """The error of a step that is refused, after which all keys are as before."""
-    before = list(account.keys)
-    with pytest.raises(RotationRefused) as error:
-        run(account, step, *found, **options)
-    assert list(account.keys) == before
-    return error.value
 
 
 def test_every_host_of_the_play_is_expected(keys: Keys) -> None:
@@ -251,135 +164,6 @@ def test_refusal_names_whose_record_names_a_consumer(keys: Keys) -> None:
     assert "from ghost. The records of web1 name them as consumers." in str(refusal(account, "plan", one, other))
 
 
-# Revoke
-
-
-def test_revokes_the_older_keys(keys: Keys) -> None:
-    account, ids = keys
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert ([key["id"] for key in result["revoked"]], result["left"], result["warnings"]) == (ids[:2], [], [])
-    assert result["api_key"]["id"] == ids[-1]
-    assert list(account.keys) == [1, ids[-1]]
-
-
-@pytest.mark.parametrize(
-    "fields, problem",
-    [
-        ({"run": "another run"}, "has given no evidence in this run"),
-        ({"run": "run (check mode)"}, "has given no evidence in this run"),
-        ({"step": "inspect"}, "has given no evidence in this run"),
-        ({"checked_at": "2026-11-21T08:00:00Z"}, "has given no evidence in this run"),
-        ({"key_id": 3}, "holds key 3"),
-        ({"key_id": None}, "holds another secret or none"),
-        ({"key_id": None, "record_of": "web1"}, "has the record of web1, as if both were the same host"),
-        ({"accepted": False}, "holds a secret that the service does not accept"),
-        ({"accepted": None}, "holds a secret that the service does not accept"),
-        ({"state": "deployed"}, "may still be rolled back"),
-        ({"state": "deploying"}, "may still be rolled back"),
-    ],
-)
-def test_incomplete_evidence_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
-    account, ids = keys
-    one, other = both(account, ids[-1])
-    error = refusal(account, "revoke", one, other._replace(**fields), key_id=ids[-1])
-    assert f"web2 {problem}." in str(error)
-    assert error.details["consumers"] == ["web2"]
-
-
-def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
-    account, ids = keys
-    assert "is not the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
-
-
-def test_no_key_is_revoked_within_the_grace_period(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1])
-    assert "the grace period ends in" in str(refusal(account, "revoke", *found, key_id=ids[-1], grace_period=60.0))
-    account.clock.elapsed += 61
-    assert run(account, "revoke", *found, key_id=ids[-1], grace_period=60.0)["changed"]
-
-
-def test_a_key_id_is_required(keys: Keys) -> None:
-    account, ids = keys
-    with pytest.raises(InvalidOption, match="key_id"):
-        run(account, "revoke", *both(account, ids[-1]))
-
-
-def test_what_is_not_evidence_is_refused(account: SimulatedAccount) -> None:
-    with pytest.raises(InvalidOption, match="evidence: this is not the evidence"):
-        api_key_rotation.evidence_by_consumer([{"consumer": "web1"}], "run", "commit", EPOCH)
-
-
-@pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (5, 2)])
-def test_keeps_the_latest_keys_that_were_used(keys: Keys, keep: int, kept: int) -> None:
-    account, ids = keys
-    unused = add_key(account, is_used=False)
-    newest = add_key(account)
-    result = run(account, "revoke", *both(account, newest), key_id=newest, keep=keep + 1)
-    assert [key["id"] for key in result["revoked"]] == [*ids[: 2 - kept], unused]
-
-
-def test_keys_in_use_are_not_revoked(keys: Keys) -> None:
-    account, ids = keys
-    sleep = account.clock.clock.sleep
-    clock = account.clock
-    clock.clock = clock.clock._replace(sleep=lambda seconds: (sleep(seconds), account.use(account.secrets[ids[1]]))[0])
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert (list(account.keys), result["left"]) == ([1, ids[1], ids[-1]], [ids[1]])
-    assert f"Key {ids[1]} of this name was used within the last seconds, and not revoked." in result["warnings"][0]
-
-
-def test_own_key_is_not_revoked(keys: Keys) -> None:
-    account, ids = keys
-    account.secrets[1], account.secrets[ids[0]] = account.secrets[ids[0]], account.secrets[1]
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
-
-
-def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    account, ids = keys
-    account.secrets[1], account.secrets[ids[0]] = account.secrets[ids[0]], account.secrets[1]
-    found = both(account, ids[-1])
-    # The service records uses late.
-    monkeypatch.setattr(account, "use", lambda secret: None)
-    result = run(account, "revoke", *found, key_id=ids[-1])
-    assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
-
-
-def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    account, ids = keys
-    monkeypatch.setattr(account, "use", lambda secret: None)
-    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert (result["revoked"], result["left"]) == ([], ids[:2])
-    assert "the service does not show which key this task authenticates with" in result["warnings"][0]
-
-
-def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
-    account, ids = keys
-    recorded = known(account, ids[1:])
-    plan = run(account, "plan", *inspected(account, ids[-1], keys=recorded))
-    assert plan["left"] == [ids[0]]
-    assert f"Key {ids[0]} of this name was used, but no record of these consumers names it" in plan["warnings"][0]
-    result = run(account, "revoke", *both(account, ids[-1], keys=recorded), key_id=ids[-1])
-    assert [key["id"] for key in result["revoked"]] == [ids[1]]
-
-
-def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
-    account, ids = keys
-    own = known(account, ids[:2])
-    plan = run(account, "plan", *inspected(account, ids[1], keys=own))
-    assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
-    run(account, "revoke", *both(account, ids[1], keys=own), key_id=ids[1])
-    assert list(account.keys) == [1, *ids[1:]]
-
-
-def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
-    account, ids = keys
-    others = [account.create(name)[0] for name in ("deploy-tools", "deploy-2026", "xdeploy-20261121T080000Z")]
-    run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert list(account.keys) == [1, ids[-1], *others]
-
-
 @in_one_test("name", ["deploy", "{timestamp}", "a-{timestamp}-{timestamp}"])
 def test_name_needs_the_placeholder_once(account: SimulatedAccount, name: str) -> None:
     with pytest.raises(InvalidOption, match="name: must contain {timestamp} exactly once"):
@@ -392,79 +176,183 @@ def test_invalid_maximum_age(account: SimulatedAccount, max_age: str) -> None:
         run(account, "plan", *inspected(account, None), max_age=max_age)
 
 
-def test_check_mode_revokes_nothing(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1], run="run (check mode)")
-    result = run(account, "revoke", *found, key_id=ids[-1], check_mode=True)
-    assert [key["id"] for key in result["revoked"]] == ids[:2]
-    # A key that would be created makes all others older.
-    found = inspected(account, ids[-1], run="run (check mode)")
-    result = run(account, "revoke", *found, check_mode=True)
-    assert [key["id"] for key in result["revoked"]] == ids
-    assert list(account.keys) == [1, *ids]
+# Complete messages
 
 
-# Withdraw
-
-
-def withdraw(account: SimulatedAccount, key_id: int, *found: Evidence, **options: Any) -> RotationFailed:
-    errors = {"web2": "Write the key: the disk is full"}
-    with pytest.raises(RotationFailed) as error:
-        run(account, "withdraw", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
-    assert account.secrets[key_id] not in str(error.value)
-    return error.value
-
-
-def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Evidence]:
-    free = {"step": "roll_back", "withdrawn": ids[-1], "tasks_rolled_back": True}
-    return both(account, ids[-2], **{**free, **fields})
-
-
-def test_new_key_that_no_consumer_holds_is_revoked(keys: Keys) -> None:
-    account, ids = keys
-    error = withdraw(account, ids[-1], *rolled_back(account, ids))
-    assert list(account.keys) == [1, *ids[:-1]]
-    assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
-    assert f"Keys {ids[0]} and {ids[1]} of this name are unchanged." in str(error)
-    assert error.details["consumers"] == ["web2"]
-
-
-@pytest.mark.parametrize(
-    "fields", [{"tasks_rolled_back": False}, {"withdrawn": None}, {"run": "another run"}, {"step": "inspect"}]
+PROBLEM = (
+    "There is no evidence of this run from {}. {}No key was created or revoked. The role requires all consumers of the key "
+    "at the same time: check that they are reachable, that the strategy is linear, and that none is excluded by serial, limit "
+    "or job slices. Name those that no longer use the key in api_key_rotation_former_consumers, and leave them out of the play."
 )
-def test_new_key_that_a_consumer_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
+
+
+def test_message_about_missing_evidence(keys: Keys) -> None:
     account, ids = keys
-    one, other = rolled_back(account, ids)
-    error = withdraw(account, ids[-1], one._replace(**fields), other)
-    assert ids[-1] in account.keys
-    assert f"Key {ids[-1]} is still valid, because it may be in use on web1." in str(error)
+    recorded = "The records of web1, web2 name them as consumers. "
+    found = inspected(account, ids[-1])
+    consumers = ["db1", "db2"]
+    assert str(refusal(account, "plan", *found, consumers=consumers)) == PROBLEM.format("db1, db2", "")
+    named = [one._replace(keys=known(account, ids, "web1", "web2", "ghost")) for one in found]
+    assert str(refusal(account, "plan", *named)) == PROBLEM.format("ghost", recorded)
 
 
-@pytest.mark.parametrize("field", ["sha256", "return_sha256"])
-def test_new_key_that_a_consumer_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
+def test_message_about_names_of_one_host(keys: Keys) -> None:
     account, ids = keys
-    one, other = rolled_back(account, ids)
-    withdraw(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
-    assert ids[-1] in account.keys
+    one, other = inspected(account, ids[-1])
+    refused = refusal(account, "plan", one._replace(record_of="web2"), other._replace(record_of="web1"))
+    texts = [
+        f"{name} has the record of {record_of}: both names lead to the same host, or to the same file. Correct the address of "
+        "the wrong one. If they are the same host, leave one of them out of the play, and name it in "
+        f"api_key_rotation_former_consumers. If {name} is a clone of {record_of}, or they have exchanged their names, remove the "
+        "record there."
+        for name, record_of in (("web1", "web2"), ("web2", "web1"))
+    ]
+    assert str(refused) == f"No key was created or revoked. {' '.join(texts)}"
 
 
-def test_new_key_of_a_missing_consumer_stays_valid(keys: Keys) -> None:
+def test_message_about_tags(account: SimulatedAccount) -> None:
+    assert str(refusal(account, "plan", *inspected(account, None), tags=["vault", "web"])) == (
+        "The run is limited to or by tags (vault, web), which may skip the deployment tasks. No key was created or revoked. "
+        "Run the play without tags."
+    )
+
+
+def test_message_about_consumers_that_nothing_names(account: SimulatedAccount) -> None:
+    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    assert str(refusal(account, "plan", *found)) == (
+        "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or revoked. "
+        "Set the consumers of the key explicitly, or a path for the record."
+    )
+
+
+def test_message_about_a_key_of_unknown_age(keys: Keys) -> None:
     account, ids = keys
-    _one, other = rolled_back(account, ids)
-    error = withdraw(account, ids[-1], other)
-    assert "web1: The host left the play." in str(error)
-    assert ids[-1] in account.keys
+    found = inspected(account, ids[-1])
+    account.keys[ids[-1]]["created_at"] = None
+    assert str(refusal(account, "plan", *found)) == (
+        f"The service sent no valid created_at of key {ids[-1]}, so it is not known which key is the newest. No key was created "
+        "or revoked. Run the task again. If the error remains, revoke that key by its id with clouddb.control.api_key and "
+        "state=absent, once nothing uses it."
+    )
 
 
-def test_new_key_that_another_rotation_has_revoked(keys: Keys) -> None:
+def test_key_of_the_maximum_age_is_replaced(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     account, ids = keys
-    found = rolled_back(account, ids)
-    del account.keys[ids[-1]]
-    assert f"Key {ids[-1]} has been revoked by another rotation" in str(withdraw(account, ids[-1], *found))
+    # Requests take no time.
+    monkeypatch.setattr(account, "use", lambda secret: None)
+    created_at = EPOCH + timedelta(seconds=account.clock.elapsed - 600)
+    account.keys[ids[-1]]["created_at"] = created_at.isoformat()
+    plans = [run(account, "plan", *inspected(account, ids[-1]), max_age=max_age) for max_age in ("600s", "601s")]
+    assert [plan["reason"] for plan in plans] == [f"key {ids[-1]} has reached its maximum age", ""]
 
 
-def test_check_mode_does_not_withdraw(keys: Keys) -> None:
+@in_one_test("number, were, them", [(1, "was", "it"), (2, "were", "them")])
+def test_message_about_keys_of_others(number: int, were: str, them: str) -> None:
+    account = SimulatedAccount()
+    ids = [add_key(account) for _number in range(3)]
+    plan = run(account, "plan", *inspected(account, ids[-1], keys=known(account, ids[number:])))
+    name = f"Key {ids[0]}" if number == 1 else f"Keys {ids[0]} and {ids[1]}"
+    assert plan["warnings"] == [
+        f"{name} of this name {were} used, but no record of these consumers names {them}, so others may use {them}. The "
+        f"rotation leaves {them} alone. Give other hosts a name of their own. Revoke a key that nothing uses by its id with "
+        "clouddb.control.api_key and state=absent."
+    ]
+
+
+def test_message_about_keys_that_wait(keys: Keys) -> None:
     account, ids = keys
-    found = rolled_back(account, ids, run="run (check mode)")
-    assert "would be revoked" in str(withdraw(account, ids[-1], *found, check_mode=True))
-    assert ids[-1] in account.keys
+    plan = run(account, "plan", *inspected(account, ids[-1], has_file=False, sha256=None, accepted=None))
+    assert plan["warnings"] == [
+        f"Keys {ids[0]} and {ids[1]} of this name remain valid until the next rotation, because consumers without a file can "
+        "show which key they hold only when it is deployed."
+    ]
+
+
+def test_consumers_without_the_newest_key_are_named(keys: Keys) -> None:
+    account, ids = keys
+    plan = run(account, "plan", *inspected(account, ids[-1], state="deploying"))
+    assert plan["reason"] == f"key {ids[-1]} is not confirmed on web1, web2"
+
+
+@in_one_test("keep, revoke", [(0, True), (1, True), (2, False), (3, False)])
+def test_whether_keys_are_left_to_revoke(keep: int, revoke: bool) -> None:
+    account = SimulatedAccount()
+    ids = [add_key(account) for _number in range(3)]
+    assert run(account, "plan", *inspected(account, ids[-1]), keep=keep)["revoke"] is revoke
+    # A new key makes all others older.
+    assert run(account, "plan", *inspected(account, ids[-1]), keep=keep, max_age="0")["revoke"] is (keep < 3)
+
+
+# Without records
+
+
+def without_records(account: SimulatedAccount, **options: Any) -> Any:
+    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    return run(account, "plan", *found, consumers=["web1", "web2"], **options)
+
+
+def authenticate_with(account: SimulatedAccount, key_id: int) -> None:
+    account.secrets[1], account.secrets[key_id] = account.secrets[key_id], account.secrets[1]
+
+
+def test_without_records_older_keys_show_an_incomplete_deployment(keys: Keys) -> None:
+    account, ids = keys
+    assert without_records(account)["reason"] == (
+        f"older keys are still valid, so the deployment of key {ids[-1]} may be incomplete"
+    )
+    assert without_records(account, keep=2)["reason"] == ""
+
+
+def test_without_records_the_own_key_is_deployed_if_nothing_else_is_used(keys: Keys) -> None:
+    account, ids = keys
+    authenticate_with(account, ids[-1])
+    assert without_records(account)["reason"] == ""
+
+
+def test_without_records_the_own_key_may_be_one_of_the_older_ones(keys: Keys) -> None:
+    account, ids = keys
+    authenticate_with(account, ids[0])
+    assert "may be incomplete" in without_records(account)["reason"]
+    # The only older key is the own one, which is in use.
+    del account.keys[ids[1]]
+    assert without_records(account)["reason"] == ""
+
+
+def test_without_records_nothing_is_known_if_the_own_key_is_unknown(
+    keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, _ids = keys
+    monkeypatch.setattr(account, "use", lambda secret: None)
+    assert without_records(account)["reason"] == ""
+
+
+def test_grace_period_of_a_key_that_was_not_deployed(keys: Keys) -> None:
+    account, ids = keys
+    plan = run(account, "plan", *inspected(account, ids[-1], deployed_at=None), grace_period=60.0)
+    assert plan["grace_period"] == 0.0
+
+
+@in_one_test(
+    "has_file, accepted, is_deployed",
+    [(True, True, True), (True, None, False), (False, None, True), (False, False, False)],
+)
+def test_a_file_must_be_accepted(has_file: bool, accepted: bool | None, is_deployed: bool) -> None:
+    account = SimulatedAccount()
+    key_id = add_key(account)
+    found = evidence(account, "web1", key_id, has_file=has_file, accepted=accepted)
+    assert found.has_deployed(key_id) is is_deployed
+
+
+@in_one_test("seconds, counts", [(3600, True), (3601, False), (-3600, True), (-3601, False)])
+def test_evidence_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
+    account = SimulatedAccount()
+    found = evidence(account, "web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
+    assert bool(evidence_by_consumer([found.as_dict()], "run", "commit", EPOCH)) is counts
+
+
+def test_evidence_of_version_1_0_0() -> None:
+    """It lacks the later fields."""
+    found = evidence(SimulatedAccount(), "web1", None).as_dict()
+    del found["tasks_rolled_back"], found["record_of"]
+    [known_as] = evidence_by_consumer([found], "run", "commit", EPOCH).values()
+    assert (known_as.tasks_rolled_back, known_as.record_of) == (False, None)
