@@ -107,7 +107,7 @@ class Rotations(RuleBasedStateMachine):
     def rotate_once(self, is_rotated: bool) -> None:
         if is_rotated:
             self.begin(set(HOSTS))
-            self.run_in_order(0, 7, set())
+            self.run_in_order(0, 7, set(), 0)
 
     # The steps of a run
 
@@ -117,8 +117,8 @@ class Rotations(RuleBasedStateMachine):
         self.runs = [*self.runs[-2:], Run(self.started, of_hosts)]
 
     @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2), steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1))
-    def run_in_order(self, number: int, steps: int, failing: set[str]) -> None:
+    @rule(number=st.integers(0, 2), steps=st.integers(1, 8), failing=st.sets(hosts, max_size=1), keep=st.integers(0, 4))
+    def run_in_order(self, number: int, steps: int, failing: set[str], keep: int) -> None:
         """The first steps of a run as the role has them, without the C(failing) host."""
         run = self.pick(number)
         online = [host for host in run.hosts if host not in failing]
@@ -128,7 +128,7 @@ class Rotations(RuleBasedStateMachine):
             elif step == 2:
                 self.create(number)
             elif step == 6:
-                self.revoke(number)
+                self.revoke(number, keep)
             elif step == 7:
                 self.withdraw(number)
             else:
@@ -184,12 +184,15 @@ class Rotations(RuleBasedStateMachine):
             self.deployment(run, host, "commit", key_id=key_id, key=run.created and run.created[1])
 
     @precondition(lambda self: self.runs)
-    @rule(number=st.integers(0, 2))
-    def revoke(self, number: int) -> None:
+    @rule(number=st.integers(0, 2), keep=st.integers(0, 4))
+    def revoke(self, number: int, keep: int) -> None:
         run = self.pick(number)
         key_id = run.created[0] if run.created else (run.plan.get("api_key") or {}).get("id")
         if key_id is not None:
-            self.rotation(run, "revoke", key_id=key_id)
+            # Key 1 is the administrator's; ids are in the order of creation.
+            used = [other for other, key in self.account.keys.items() if 1 < other < key_id and key["last_used_at"]]
+            self.rotation(run, "revoke", key_id=key_id, keep=keep)
+            assert set(sorted(used, reverse=True)[:keep]) <= self.account.keys.keys()
 
     @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 2), host=hosts)
