@@ -124,7 +124,7 @@ def test_a_request_that_may_have_been_carried_out_before(sandbox: Sandbox, clien
     assert "The project stayed locked for 1 s (lock_timeout). Run the task again later" in result["msg"]
 
 
-def test_a_refused_request_is_not_taken_for_the_change_of_another_client(
+def test_a_refused_request_is_not_reported_as_the_change_of_another_client(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     sandbox.fault("status", status=423, method="POST")

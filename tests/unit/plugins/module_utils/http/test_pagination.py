@@ -104,7 +104,7 @@ def test_items_are_unique_by_id(serve: Serve) -> None:
     assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
 
 
-def test_objects_without_an_id_are_unique_as_a_whole(serve: Serve) -> None:
+def test_objects_without_an_id_are_unique_by_all_their_fields(serve: Serve) -> None:
     """Whatever the order of their fields, and an id that is neither a string nor a number is no id."""
     one, same, two, three = {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}, {"id": None, "a": 1}
     served = serve(page("things", [one, two], "1"), page("things", [same, three], "2"), page("things", [three, two]))

@@ -41,7 +41,7 @@ def test_a_session_needs_an_attempt() -> None:
 
 
 @pytest.mark.parametrize("timeout", [5.0, None])
-def test_a_look_at_a_socket_keeps_its_timeout(timeout: float | None) -> None:
+def test_polling_a_socket_keeps_its_timeout(timeout: float | None) -> None:
     ours, other = socket.socketpair()
     with ours, other:
         ours.settimeout(timeout)

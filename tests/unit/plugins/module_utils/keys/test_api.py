@@ -167,7 +167,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
         ({"id": 6, "key": "a b"}, "the field 'key' cannot be a new secret"),
     ],
 )
-def test_what_is_wrong_with_a_creation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
+def test_problem_of_a_creation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
     with pytest.raises(OrphanedKey) as error:
         create_key(serve(reply(body), reply([])).client, "deploy", known_ids=[5])
     assert str(error.value).endswith(
@@ -339,7 +339,7 @@ def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
         ({"id": 7, "revoked": 1}, "the field 'revoked' should be a boolean, not an integer"),
     ],
 )
-def test_what_is_wrong_with_a_revocation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
+def test_problem_of_a_revocation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
     with pytest.raises(UnexpectedResponse) as error:
         revoke_key(serve(reply(body), reply([key(7)])).client, key(7))
     assert str(error.value) == f"The response to DELETE /api_keys/7 is not what the API describes: {problem}."

@@ -80,7 +80,7 @@ def test_key_that_is_used_all_the_time_is_a_candidate(account: SimulatedAccount)
     assert candidates(account, 2, 1, 2) == {1, 2}
 
 
-def test_key_that_is_used_once_is_not_surely_the_own_one(account: SimulatedAccount) -> None:
+def test_key_that_is_used_once_may_not_be_the_own_one(account: SimulatedAccount) -> None:
     """Another client uses it between the first two lists, and the service records uses late."""
     use = account.use
     uses = iter([[], [2], []])
