@@ -106,11 +106,11 @@ def test_no_object_matches() -> None:
     )
 
 
-PROBLEM = "No object of the list /projects/p/branches has the field naem or colour of find.match"
+PROBLEM = "No object of the list /projects/p/branches has the field naem or color of find.match"
 
 
 def test_fields_that_no_object_has() -> None:
-    unknown = Lookup(None, ["naem", "name", "colour"])
+    unknown = Lookup(None, ["naem", "name", "color"])
     body = {"branch": {"name": "preview"}}
     with pytest.raises(NoMatch) as error:
         check_unknown(plan("POST", body), unknown)
