@@ -62,6 +62,14 @@ def test_a_response_that_is_a_list(sandbox: Sandbox, client: Client) -> None:
         assert [key["id"] for key in found] == [key["id"] for key in keys]
 
 
+def test_the_only_array_of_a_response_is_its_list(sandbox: Sandbox, client: Client) -> None:
+    pages = [{"items": [{"id": "b-1"}], "pagination": {"cursor": "2"}}, {"items": []}]
+    for page in pages:
+        sandbox.fault("status", status=200, method="GET", path=f"/projects/{SHOP}/branches", body=page)
+    assert task(client, path=f"projects/{SHOP}/branches", all_pages=True)["json"] == {"items": [{"id": "b-1"}]}
+    assert len(queries(sandbox)) == 2
+
+
 def test_an_object_may_be_missing_because_of_any_page(sandbox: Sandbox, client: Client) -> None:
     """The service names what it could not include with the first page only."""
     pages = [

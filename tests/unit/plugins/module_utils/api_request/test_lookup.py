@@ -56,6 +56,7 @@ def test_fields_that_the_list_lacks_are_fetched(serve: Serve, method: str) -> No
     [
         # The list has all fields of the body.
         ({"name": "preview"}, None),
+        (branch(), None),
         # Another object, no object, and no GET for the path.
         ({"size": 3}, reply({"branch": branch(id="br-2", size=3)})),
         ({"size": 3}, reply({"size": 3})),

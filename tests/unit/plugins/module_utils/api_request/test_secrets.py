@@ -31,6 +31,7 @@ SECRET = "hunter2-hunter2"
         {"url": f"https://host/object?X-Amz-Date=1&X-Amz-Signature={SECRET}"},
         {"connection_uris": [{"connection_parameters": {"password": SECRET, "host": "h"}}]},
         {"passwords": [SECRET, {"a": SECRET}]},
+        {"passwords": [123456789]},
         {"secret_server_key": SECRET},
         {"accessToken": SECRET},
         {"PASSWORD": SECRET},
