@@ -192,8 +192,8 @@ def test_a_retried_page_does_not_fail_the_list(serve: Serve) -> None:
 
 @in_one_test("pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7])
 def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any) -> None:
-    field = "the cursor should be a string" if isinstance(pagination, dict) else "pagination"
-    with pytest.raises(UnexpectedResponse, match=f"{field}"):
+    problem = "describes: the cursor should be a string." if isinstance(pagination, dict) else "pagination"
+    with pytest.raises(UnexpectedResponse, match=problem):
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 

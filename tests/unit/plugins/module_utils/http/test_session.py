@@ -14,6 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http import sessi
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import MAX_CONNECTIONS, open_session
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 CONNECTION = Connection("https://control.example.com/api/v2", "s3cret")
 
@@ -33,6 +34,19 @@ def test_what_is_sent_with_each_request() -> None:
     prepared = opened.session.prepare_request(requests.Request("GET", opened.base_url))
     assert prepared.headers["Authorization"] == "Bearer s3cret"
     assert opened.session.cookies.get_policy().is_not_allowed("control.example.com")
+
+
+@in_one_test(
+    "host, proxies",
+    [
+        ("127.0.0.1:8080", {"no_proxy": "127.0.0.1"}),
+        ("[::1]", {"no_proxy": "::1"}),
+        ("localhost", {"no_proxy": "localhost"}),
+        ("control.example.com", None),
+    ],
+)
+def test_requests_to_this_machine_bypass_proxies(host: str, proxies: dict[str, str] | None) -> None:
+    assert open_session(CONNECTION._replace(base_url=f"http://{host}/api/v2")).proxies == proxies
 
 
 def test_a_session_needs_an_attempt() -> None:
