@@ -165,13 +165,12 @@ def require_plain_numbers(given: Mapping[str, Any], specs: Mapping[str, Mapping[
     C(within) is the option that these are suboptions of.
     """
     for option, spec in specs.items():
-        for name in (option, *spec.get("aliases", ())):
-            values, type_name = _values(given.get(name), spec)
-            for value in values:
-                if type_name in NUMBERS:
-                    plain_number(within or name, value, type_name, name if within else "")
-                elif "options" in spec:
-                    require_plain_numbers(check_type_dict(value), spec["options"], within or name)
+        values, type_name = _values(given.get(option), spec)
+        for value in values:
+            if type_name in NUMBERS:
+                plain_number(within or option, value, type_name, option if within else "")
+            elif "options" in spec:
+                require_plain_numbers(check_type_dict(value), spec["options"], within or option)
 
 
 def _values(value: Any, spec: Mapping[str, Any]) -> tuple[list[Any], str]:

@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import (
     connection_argument_spec,
     run_module,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 
@@ -204,6 +205,47 @@ def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     assert "0123456789" not in result.printed
 
 
+def test_unexpected_errors_are_shown_with_their_traceback() -> None:
+    ended: list[dict[str, Any]] = []
+
+    class Module(ControlModule):
+        def fail_json(self, msg: str, **result: Any) -> None:
+            ended.append({"msg": msg, **result})
+            super().fail_json(msg, **result)
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
+        raise RuntimeError("\x1b" + "x" * 30000)
+
+    def main() -> None:
+        run_module(Module(argument_spec=connection_argument_spec()), run)
+
+    assert run_main(SimpleNamespace(main=main), OPTIONS).failed
+    [arguments] = ended
+    assert 1000 < len(arguments["msg"]) <= MAX_MESSAGE_LENGTH
+    first, *_frames, last = arguments["exception"].split("\n")
+    assert (first, last[:14]) == ("Traceback (most recent call last):", "RuntimeError: ")
+    assert "\x1b" not in arguments["exception"]
+
+
+def test_warnings_have_the_length_of_messages() -> None:
+    result = outcome_of(lambda params, client, check_mode: {"warnings": ["x" * (MAX_MESSAGE_LENGTH - 10)]}).success
+    assert "x" * (MAX_MESSAGE_LENGTH - 10) in str(result["warnings"])
+
+
+@in_one_test(
+    "result, text",
+    [
+        ({}, "chown of /secrets/key failed. "),
+        ({"details": "[Errno 1] no"}, "chown of /secrets/key failed: [Errno 1] no. "),
+        ({"details": ""}, "chown of /secrets/key failed. "),
+    ],
+)
+def test_errors_about_the_temporary_file_name_the_file(result: dict[str, Any], text: str) -> None:
+    path = "/secrets/.clouddb-0-abcdefgh.tmp"
+    error = _module._attributes_error("/secrets/key", f"chown of {path} failed", {"path": path, **result})
+    assert str(error) == f"dest: {text}Check owner, group, mode and attributes."
+
+
 @pytest.mark.parametrize("option", ["base_url", "api_key"])
 def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     passed: list[Any] = []
@@ -237,6 +279,7 @@ def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> 
         run_module(module, never)
     arguments = module.fail_json.call_args.kwargs
     assert "(requests)" in arguments["msg"] and "install" in arguments["msg"]
+    assert arguments["failure"] == {"kind": "missing_library"}
     assert arguments["exception"] == "Traceback: No module named 'requests'"
 
 

@@ -168,6 +168,14 @@ def test_a_service_that_comes_back_is_reached(serve: Serve, method: str, monkeyp
     assert METHODS[method](served.client).attempts == 3
 
 
+@in_one_test("method, attempts", [("PUT", 2), ("PATCH", 1)])
+def test_a_request_that_replaces_is_repeated(serve: Serve, method: str, attempts: int) -> None:
+    served = serve(*[HANG_UP] * attempts, api_retries=1)
+    with pytest.raises(ServiceUnreachable):
+        served.client.request(method, ("projects", "p"), body={})
+    assert len(served.requests) == attempts
+
+
 def test_a_connection_timeout_means_not_sent(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     def connecting(*args: Any) -> None:
         raise socket.timeout("timed out")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._fields import Fields
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations.account import (
@@ -124,6 +125,15 @@ def test_counting_returns_the_summary_and_the_warnings_of_the_list(serve: Serve)
     listed = list_account_operations(serve(*script).client, Selection(), 100, 1)
     assert counted.summary == {"total": 3, "by_status": {"finished": 3}, "by_action": {"None": 3}}
     assert counted.warnings == listed.warnings != []
+
+
+def test_pages_have_the_requested_size_and_operations_the_requested_fields(serve: Serve) -> None:
+    running = {"id": "1", "status": "running", "branch_id": "b", "created_at": "2026-11-21T08:00:00Z"}
+    served = serve(projects("a"), page("operations", [running]), projects("a"), operations())
+    [found] = list_account_operations(served.client, Selection(), 7, 1, Fields(["id"])).operations
+    assert (found["id"], "branch_id" in found) == ("1", False)
+    count_account_operations(served.client, Selection(), 7, 1)
+    assert served.targets == ["/projects", "/projects/a/operations?limit=7"] * 2
 
 
 def test_a_project_that_is_deleted_between_two_pages_is_not_counted(serve: Serve) -> None:

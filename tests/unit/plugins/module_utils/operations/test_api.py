@@ -288,6 +288,7 @@ def test_counting_selects_and_stops_as_listing_does(serve: Serve) -> None:
     selection = Selection(created_after=timedelta(hours=24), statuses=("finished",))
     assert count_operations(served.client, "p", selection, 2)["total"] == 3
     assert len(served.targets) == 2
+    assert "limit=2" in served.targets[0]
 
 
 def test_listed_operations_keep_the_fields_and_those_to_work_with(serve: Serve) -> None:
@@ -311,3 +312,4 @@ def test_the_names_in_a_summary_hold_no_templates() -> None:
         "by_status": {"{ { x }}": 1},
         "by_action": {"['{ %']": 1},
     }
+    assert summary([{"status": "{{ x }}"}, {"status": "{ { x }}"}])["by_status"] == {"{ { x }}": 2}

@@ -1,0 +1,157 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The messages of waits that fail, and what the task returns with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import (
+    aborted,
+    operations_failed,
+    poll_failed,
+    timed_out,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
+    OperationRef,
+    UnfinishedOperations,
+    WaitState,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+REF = OperationRef("shop", "op-1")
+UNAVAILABLE = StatusError("The service responded 503", "GET", "/x", 1, "r", 503, {})
+
+
+def state_of(*statuses: str | None, **fields: Any) -> WaitState:
+    """A wait of a minute for operations with these statuses (None: not polled)."""
+    refs = [OperationRef("shop", f"op-{number}") for number in range(1, len(statuses) + 1)]
+    state = WaitState(FakeClock().clock, 60.0, refs)
+    for ref, status in zip(refs, statuses):
+        if status:
+            state.record(ref, {"id": ref.id, "action": "start_compute", "status": status, **fields})
+    return state
+
+
+def described(operation: dict[str, Any]) -> str:
+    """How the message of a failed wait describes this operation."""
+    state = WaitState(FakeClock().clock, 60.0, [REF])
+    state.record(REF, {"id": REF.id, "status": "failed", **operation})
+    message = str(operations_failed(state, [REF]))
+    assert message.startswith("1 of 1 operation failed: ") and message.endswith(".")
+    return message.removeprefix("1 of 1 operation failed: ")[:-1]
+
+
+@in_one_test(
+    "operation, text",
+    [
+        ({}, "operation op-1 of shop is failed"),
+        ({"action": "start_compute"}, "start_compute op-1 of shop is failed"),
+        ({"failures_count": 3}, "operation op-1 of shop is failed (failures_count 3)"),
+        ({"error": ".disk is full."}, "operation op-1 of shop is failed: .disk is full"),
+        ({"error": ""}, "operation op-1 of shop is failed"),
+        ({"failures_count": 0, "error": "full"}, "operation op-1 of shop is failed (failures_count 0): full"),
+        ({"action": "a" * 100}, f"{'a' * 100} op-1 of shop is failed"),
+        ({"action": "a" * 101}, f"{'a' * 99}… op-1 of shop is failed"),
+        ({"failures_count": "9" * 20}, f"operation op-1 of shop is failed (failures_count {'9' * 20})"),
+        ({"failures_count": "9" * 21}, f"operation op-1 of shop is failed (failures_count {'9' * 19}…)"),
+    ],
+)
+def test_description_of_an_operation(operation: dict[str, Any], text: str) -> None:
+    assert described(operation) == text
+
+
+@in_one_test("number, last", [(20, "start_compute op-20 of shop is failed."), (21, "and 1 more (see operations).")])
+def test_twenty_operations_are_described(number: int, last: str) -> None:
+    state = state_of(*["failed"] * number)
+    texts = str(operations_failed(state, state.failed(0))).split("; ")
+    assert (texts[0], texts[-1]) == (
+        f"{number} of {number} operations failed: start_compute op-1 of shop is failed",
+        last,
+    )
+
+
+@in_one_test(
+    "statuses, error, message",
+    [
+        (
+            ["running", "finished"],
+            None,
+            " with 1 of 2 operations unfinished: start_compute op-1 of shop is running. Unfinished operations continue on the "
+            "service. Wait for them again, or increase timeout.",
+        ),
+        (
+            ["running", None],
+            UNAVAILABLE,
+            " with 2 of 2 operations unfinished: start_compute op-1 of shop is running; operation op-2 of shop could not be "
+            "polled. The last poll met an error: The service responded 503.",
+        ),
+        (
+            ["failed"],
+            None,
+            ", within failed_grace, with 1 of 1 operation failed: start_compute op-1 of shop is failed.",
+        ),
+        (
+            ["running", "failed"],
+            None,
+            " with 1 of 2 operations unfinished and 1 failed: start_compute op-2 of shop is failed; start_compute op-1 of shop "
+            "is running. Unfinished operations continue on the service. Wait for them again, or increase timeout.",
+        ),
+    ],
+)
+def test_message_at_the_deadline(statuses: list[str | None], error: StatusError | None, message: str) -> None:
+    failure = timed_out(state_of(*statuses), error)
+    assert str(failure) == f"Timed out after 60 s{message}"
+    assert failure.kind == (error.kind if error else "wait_failed")
+
+
+def test_operations_that_were_never_listed() -> None:
+    state = WaitState(FakeClock().clock, 60.0, (), UnfinishedOperations("shop", 0.0))
+    message = "Timed out after 60 s before the unfinished operations of shop could be listed."
+    assert str(timed_out(state, None)) == message
+    assert str(timed_out(state, UNAVAILABLE)) == f"{message} The last poll met an error: The service responded 503."
+
+
+def test_errors_that_end_a_wait() -> None:
+    state = state_of("failed", "running", "finished")
+    failed = state.failed(0)
+    abort = aborted(state, failed, UNAVAILABLE)
+    assert str(abort) == "The wait was aborted by an error that retrying cannot fix: The service responded 503."
+    assert str(poll_failed(state, failed, UNAVAILABLE)) == (
+        "The operations could not be polled: The service responded 503."
+    )
+    result = abort.as_result()
+    assert (result["failed_ids"], result["pending_ids"], result["failure"]["kind"]) == (
+        ["op-1"],
+        ["op-2"],
+        UNAVAILABLE.kind,
+    )
+    assert abort.details["status"] == 503
+
+
+def test_result_of_a_state() -> None:
+    state = state_of("odd" + "d" * 200, None)
+    state._clock = state._clock._replace(monotonic=lambda: state._started + 1.23456)
+    result = state.result()
+    assert (result["elapsed"], result["polls"]) == (1.235, 0)
+    assert result["operations"][1] == {"project_id": "shop", "id": "op-2", "status": None}
+    assert result["warnings"] == [
+        f"The operation status 'odd{'d' * 96}…' is unknown to this collection. It is treated as unfinished."
+    ]
+
+
+def test_only_ten_statuses_are_warned_about() -> None:
+    assert len(state_of(*[f"odd-{number}" for number in range(12)]).result()["warnings"]) == 10
+
+
+@pytest.mark.parametrize("accepts_failure", [False, True])
+def test_a_saved_state_keeps_what_counts_as_success(accepts_failure: bool) -> None:
+    state = WaitState(FakeClock().clock, 60.0, [REF], accepts_failure=accepts_failure)
+    state.record(REF, {"id": REF.id, "status": "failed"})
+    resumed = WaitState.from_json(FakeClock().clock, state.to_json())
+    assert (resumed.has_succeeded(), resumed.failed(0)) == (accepts_failure, [] if accepts_failure else [REF])
