@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -13,7 +14,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _regular_file as regular_file
-from ansible_collections.clouddb.control.plugins.module_utils._regular_file import open_regular_file, resolve_folder
+from ansible_collections.clouddb.control.plugins.module_utils._regular_file import (
+    open_regular_file,
+    require_regular_file,
+    resolve_folder,
+)
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
 
 
@@ -63,6 +69,60 @@ def test_hard_links_of_this_user_are_read_but_not_written(tmp_path: Path) -> Non
         assert file.readall() == b"{}"
     with pytest.raises(OSError, match="it has 2 hard links"):
         open_regular_file(str(tmp_path / "f"), os.O_RDWR)
+
+
+def test_each_check_refuses_to_write_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first before anything is opened, the second if the file is exchanged before it is opened."""
+    hard_link(tmp_path / "f")
+    (tmp_path / "regular").touch()
+    status = os.lstat(tmp_path / "regular")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", lambda *arguments: pytest.fail("the file was opened"))
+        with pytest.raises(OSError, match="hard links") as error:
+            open_regular_file(str(tmp_path / "f"), os.O_RDWR)
+    assert error.value.errno == errno.EMLINK
+    monkeypatch.setattr(os, "lstat", lambda path: status)
+    with pytest.raises(OSError, match="hard links"):
+        open_regular_file(str(tmp_path / "f"), os.O_RDWR)
+
+
+@in_one_test("owner, user, refused", [(0, 1000, False), (1000, 1000, False), (1000, 0, True), (1, 1000, True)])
+def test_whose_hard_links_are_read(owner: int, user: int, refused: bool) -> None:
+    status = os.stat_result((stat.S_IFREG, 0, 0, 2, owner, 0, 0, 0, 0, 0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: user)
+        if not refused:
+            require_regular_file(status)
+            return
+        with pytest.raises(OSError) as error:
+            require_regular_file(status)
+    assert (error.value.errno, error.value.strerror) == (
+        errno.EMLINK,
+        f"it has 2 hard links, so it is also another file, and it belongs to uid {owner}",
+    )
+
+
+@in_one_test(
+    "kind, description",
+    [
+        (stat.S_IFLNK, "a symbolic link"),
+        (stat.S_IFDIR, "a directory"),
+        (stat.S_IFIFO, "a named pipe (FIFO)"),
+        (stat.S_IFSOCK, "a socket"),
+        (stat.S_IFCHR, "a device"),
+        (stat.S_IFBLK, "a device"),
+    ],
+)
+def test_what_is_no_regular_file(kind: int, description: str) -> None:
+    with pytest.raises(OSError) as error:
+        require_regular_file(os.stat_result((kind, 0, 0, 1, 0, 0, 0, 0, 0, 0)))
+    assert (error.value.errno, error.value.strerror) == (errno.EINVAL, f"it is {description}, not a regular file")
+
+
+def test_a_file_that_is_read_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    with open_regular_file(str(tmp_path / "f")) as file:
+        assert not file.writable()
 
 
 def test_missing_file_is_not_created(tmp_path: Path) -> None:

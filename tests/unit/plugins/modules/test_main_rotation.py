@@ -146,8 +146,12 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
         ({"step": "deploy"}, "key_id, key, fingerprint"),
         ({"step": "commit"}, "key_id"),
         ({"step": "inspect", "record": None}, "record: is required with dest"),
-        ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported"),
-        ({"step": "inspect", "consumer": " "}, "consumer: must not be empty"),
+        ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
+        ({"step": "inspect", "mode": "0240"}, "mode: "),
+        *(
+            ({"step": "inspect", option: " "}, f"{option}: must not be empty")
+            for option in ("consumer", "run", "dest", "record")
+        ),
         (
             {"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}},
             "older_keys",
