@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
     BLOG,
     BRANCHES,
@@ -377,6 +378,16 @@ def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Cli
     password = created["object"]["password"]
     assert sandbox.api("GET", f"/{BRANCHES}/{branch}/roles/reporting/reveal_password")["password"] == password
     assert password not in str(created["diff"])
+
+
+@pytest.mark.parametrize("expose_secrets", [False, True])
+def test_which_values_may_show_secrets(client: Client, monkeypatch: pytest.MonkeyPatch, expose_secrets: bool) -> None:
+    """Never the diff. What the action plugin passes on to the next run of the module is complete."""
+    values = ("json", "object", "operations", "diff", "_state")
+    monkeypatch.setattr(api_request, "_run", lambda *arguments: {name: {"password": "p4ss"} for name in values})
+    result = api_request.run({"secret_fields": [], "expose_secrets": expose_secrets}, client, False)
+    shown = [name for name in values if result[name]["password"] == "p4ss"]
+    assert shown == (["json", "object", "operations", "_state"] if expose_secrets else ["_state"])
 
 
 def test_a_failed_operation_fails_the_task_and_keeps_the_result(sandbox: Sandbox, client: Client) -> None:

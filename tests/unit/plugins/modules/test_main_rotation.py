@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -138,6 +139,49 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
     outcome = run.rotation("withdraw", evidence, errors={"web1": "the disk is full"}, **run.key)
     assert outcome.failure["kind"] == "rotation_failed"
     assert not sandbox.accepts(run.key["key"])
+    assert run.key["key"] not in outcome.printed
+
+
+def test_the_previous_secret_is_not_shown_by_the_roll_back(sandbox: Sandbox, tmp_path: Path) -> None:
+    run = Rotation(sandbox, tmp_path, "run")
+    run.create(run.rotation("plan", run.evidence("inspect")).success)
+    outcome = run.deployment("web1", "roll_back", previous="the-previous-secret")
+    assert (outcome.success["changed"], outcome.success["evidence"]["tasks_rolled_back"]) == (False, False)
+    assert "the-previous-secret" not in outcome.printed
+
+
+def test_verification(sandbox: Sandbox, tmp_path: Path) -> None:
+    run = Rotation(sandbox, tmp_path, "run")
+    run.complete()
+    key_id = run.key["key_id"]
+    verified = run.deployment("web1", "verify").success
+    assert (verified["changed"], verified["evidence"]["step"], verified["evidence"]["key_id"]) == (
+        False,
+        "verify",
+        key_id,
+    )
+    (tmp_path / "web1").write_text("edited by hand", encoding="utf-8")
+    assert run.deployment("web1", "verify").failure["kind"] == "deployment_refused"
+    assert run.deployment("web2", "verify", key_id=key_id + 1).failure["kind"] == "deployment_refused"
+
+
+@in_one_test(
+    "options, problem",
+    [
+        ({"step": "withdraw"}, "withdraw but all of the following are missing: key_id, key"),
+        ({"run": " "}, "run: must not be empty"),
+        ({"hosts": ["web1", " "]}, "hosts: must not be empty"),
+        ({"consumers": [" "]}, "consumers: must not be empty"),
+        ({"former_consumers": [" "]}, "former_consumers: must not be empty"),
+        ({"max_age": "99999999d"}, "max_age: "),
+        ({"key_id": "x"}, "key_id"),
+    ],
+)
+def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: dict[str, Any], problem: str) -> None:
+    given = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy-{timestamp}", "run": "run"}
+    outcome = run_main(api_key_rotation, {**given, "step": "plan", "evidence": [], **options})
+    assert outcome.failure["kind"] == "invalid_option"
+    assert problem in outcome.result["msg"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +189,11 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
     [
         ({"step": "deploy"}, "key_id, key, fingerprint"),
         ({"step": "commit"}, "key_id"),
-        ({"step": "inspect", "record": None}, "record: is required with dest"),
+        ({"step": "confirm"}, "confirm but all of the following are missing: key_id, key"),
+        ({"step": "verify"}, "verify but all of the following are missing: key_id"),
+        ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
+        ({"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f"}, "key: is required with step=deploy."),
+        ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),
         ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
         ({"step": "inspect", "mode": "0240"}, "mode: "),
         *(
@@ -154,7 +202,7 @@ def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> N
         ),
         (
             {"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "older_keys": {"x": 1}},
-            "older_keys",
+            "older_keys: must be what clouddb.control.api_key_rotation returned.",
         ),
     ],
 )
