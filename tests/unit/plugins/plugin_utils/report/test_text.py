@@ -1,0 +1,112 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Numbers, durations and times as texts, at the limits between their units."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.clouddb.control.plugins.plugin_utils._report import text
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+
+@in_one_test(
+    "month, name",
+    list(enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)),
+)
+def test_texts_of_times(month: int, name: str) -> None:
+    moment = datetime(2026, month, 3, 4, 5, 6)
+    assert text.day_text(moment) == f"3 {name}"
+    assert text.datetime_text(moment) == f"3 {name} 2026, 04:05"
+    assert text.time_text(moment) == f"3 {name} 04:05:06"
+
+
+def test_names_of_months() -> None:
+    assert (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    ) == text.MONTHS
+
+
+@in_one_test(
+    "seconds, expected",
+    [
+        (9.9949, "9.99 s"),
+        (9.995, "10.0 s"),
+        (59.949, "59.9 s"),
+        (59.95, "1 min 0 s"),
+        (3599, "59 min 59 s"),
+        (3600, "1 h 0 min"),
+        (3600 * 5 + 60 * 59 + 59, "5 h 59 min"),
+        (86399, "23 h 59 min"),
+        (86400, "1 d 0 h"),
+        (86400 * 1234 + 3600 * 23 + 3599, "1\u202f234 d 23 h"),
+    ],
+)
+def test_durations(seconds: float, expected: str) -> None:
+    assert text.duration_text(seconds) == expected
+
+
+@in_one_test(
+    "days, expected",
+    [
+        (0, "< 1 day"),
+        (1, "1 day"),
+        (89, "89 days"),
+        (90, "3 months"),
+        (729, "24 months"),
+        (730, "2 years"),
+        (1094, "2 years"),
+        (1095, "3 years"),
+    ],
+)
+def test_ages(days: int, expected: str) -> None:
+    assert (text.days_text(days), text.ago_text(days)) == (expected, f"{expected} ago")
+
+
+def test_what_is_missing() -> None:
+    assert (text.days_text(None), text.ago_text(None), text.duration_text(None)) == ("–", "never", "–")
+    assert (text.number_text(None), text.datetime_text(None)) == ("–", "–")
+
+
+@in_one_test(
+    "value, expected",
+    [
+        (7, 7),
+        (1.5, 1.5),
+        (True, True),
+        ("text", "text"),
+        (None, None),
+        (["a"], "['a']"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_values_that_the_service_does_not_describe(value: Any, expected: Any) -> None:
+    assert text.scalar({"field": value}, "field") == expected
+    assert text.number_or_zero({"field": value}, "field") == (expected if isinstance(expected, (int, float)) else 0)
+
+
+def test_sums_are_finite() -> None:
+    assert text.number_or_zero({"field": 1e308}, "field") == text.MAX_INTEGER
+    assert text.number_or_zero({"field": -1e308}, "field") == -text.MAX_INTEGER
+
+
+@in_one_test(
+    "number, expected",
+    [(True, "True"), (1234567, "1\u202f234\u202f567"), (1234.5, "1\u202f234.5"), ("x", "x"), ([1], "[1]")],
+)
+def test_numbers(number: Any, expected: str) -> None:
+    assert text.number_text(number) == expected
+
+
+@in_one_test("number, expected", [(0, "0 keys"), (1, "1 key"), (2, "2 keys")])
+def test_counts(number: int, expected: str) -> None:
+    assert text.count_text(number, "key") == expected
+
+
+@in_one_test("given, expected", [(" a\n b ", "a b"), (7, "7"), ("abcdef", "abcd…"), ("abcde", "abcde")])
+def test_texts_on_one_line(given: Any, expected: str) -> None:
+    assert text.truncated(given, 5) == expected
