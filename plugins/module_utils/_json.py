@@ -45,7 +45,9 @@ def decode(content: bytes | str) -> Any:
         inner: list[Any] = []
         for item in level:
             if isinstance(item, str):
-                _check_unicode(item)
+                if not _is_unicode(item):
+                    # Not quoted, as it may be a secret.
+                    raise UnsupportedJson("a text in it is not valid Unicode")
             elif isinstance(item, dict):
                 inner += item.values()
                 for field in item:
@@ -76,15 +78,18 @@ def _finite(text: str) -> float:
     return number
 
 
-def _check_unicode(text: str) -> None:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise UnsupportedJson(f"'{displayable(text, 100)}' is not valid Unicode") from None
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_field(field: str) -> None:
-    _check_unicode(field)
+    if not _is_unicode(field):
+        raise UnsupportedJson(f"the name of a field, '{displayable(field, 100)}', is not valid Unicode")
     if _RESERVED_FIELD.match(field):
         raise UnsupportedJson(f"'{displayable(field, 100)}' cannot be the name of a field")

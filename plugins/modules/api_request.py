@@ -307,7 +307,7 @@ from ..module_utils._api_request.locking import send_when_unlocked, wait_state
 from ..module_utils._api_request.outcome import Outcome
 from ..module_utils._api_request.plan import Plan, plan_from
 from ..module_utils._api_request.preview import preview
-from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, secret_texts, without_addresses
+from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, masked_text, secret_texts
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
@@ -323,17 +323,19 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     fields = params["secret_fields"]
     exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
 
-    def without_secrets(result: Mapping[str, Any]) -> dict[str, Any]:
-        hidden = {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
-        return {**result, **masked(hidden, fields)}
+    def hidden(result: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
 
     try:
-        return without_secrets(_run(params, client, check_mode))
+        result = _run(params, client, check_mode)
+        return {**result, **masked(hidden(result), fields)}
     except ClouddbError as error:
-        error.result = without_secrets(error.result)
-        error.args = (without_addresses(str(error)),)
+        # The service's texts may quote a secret of the response.
+        secrets = secret_texts(hidden(error.result), fields)
+        error.result = {**error.result, **masked(hidden(error.result), fields)}
+        error.args = (masked_text(str(error), secrets),)
         error.details = {
-            field: without_addresses(value) if isinstance(value, str) else value
+            field: masked_text(value, secrets) if isinstance(value, str) else value
             for field, value in error.details.items()
         }
         raise

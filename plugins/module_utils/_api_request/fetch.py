@@ -11,7 +11,7 @@ from .._http.client import Client
 from .._http.pagination import pages
 from .._http.response import Response
 from .compare import contains
-from .lookup import find_object, incomplete, no_match, object_in, single_object, unavailable_in
+from .lookup import find_object, incomplete, is_incomplete, no_match, object_in, single_object, unavailable_in
 from .outcome import Outcome
 from .path import fill, has_placeholder
 from .plan import Object, Plan
@@ -44,15 +44,18 @@ def fetch(client: Client, plan: Plan) -> Outcome:
     for page in pages(client, *segments, field=field, query=query, first=first):
         responses = responses or [page.response]
         items += page.items
-        unavailable += unavailable_in(page.response)
+        unavailable += [missing for missing in unavailable_in(page.response) if missing not in unavailable]
     [first] = responses
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
+    if unavailable:
+        rest["unavailable_project_ids"] = unavailable
     found = None
     if plan.find and plan.find.match:
         found = single_object([item for item in items if contains(item, plan.find.match)], plan)
         if found is None and unavailable:
             raise incomplete(plan.find, unavailable)
-    return Outcome(False, {**rest, field: items} if field else items, first.status, found)
+    warnings = [f"The list {is_incomplete(segments, unavailable)}"] if unavailable else []
+    return Outcome(False, {**rest, field: items} if field else items, first.status, found, warnings=warnings)
 
 
 def _array_in(response: Response, name: str) -> str | None:

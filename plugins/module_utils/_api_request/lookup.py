@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, StatusError
@@ -75,10 +75,13 @@ def unavailable_in(response: Response) -> list[Any]:
 
 def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
     """The error for a list that may lack the object."""
+    return IncompleteList(f"No object matches find, but the list {is_incomplete(find.segments, unavailable)}")
+
+
+def is_incomplete(segments: Sequence[str], unavailable: list[Any]) -> str:
+    """The rest of a sentence about an incomplete list, and what to do."""
     ids = displayable(", ".join(map(str, unavailable)))
-    return IncompleteList(
-        f"No object matches find, but the list {path_of(find.segments)} is incomplete. The service could not include: {ids}. Try again later."
-    )
+    return f"{path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
 
 
 def look_up(client: Client, plan: Plan) -> Lookup:

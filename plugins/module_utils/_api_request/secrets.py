@@ -36,8 +36,10 @@ def secret_texts(value: Any, secret_fields: Collection[str], min_length: int = M
     return {text for text in _texts(value, secret_fields) if len(text) >= min_length}
 
 
-def without_addresses(text: str) -> str:
-    """The text, with the mask in place of each address that contains a secret."""
+def masked_text(text: str, secrets: Collection[str]) -> str:
+    """The text, with the mask in place of these secrets, and of each address that contains one."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
     return _ADDRESS.sub(lambda found: MASK if _SECRET_ADDRESS.search(found[0]) else found[0], text)
 
 

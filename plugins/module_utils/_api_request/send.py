@@ -112,11 +112,15 @@ def _send(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
                 raise _other_object(response, shown)
             if after is None:
                 raise response.unexpected(f"{_missing_content(response)}, and no object matches find")
+            # Nor can it be expected to show the operations.
+            started = started or _operations_since(client, plan, after, since)
     elif response.attempts > 1 and not started:
         # An earlier attempt has deleted it, so that this response has no operations.
         return _after_lost_response(client, plan, None, found, since)
-    elif not started and response.status != NO_CONTENT and find_again(client, plan, found):
-        raise response.unexpected(f"{_missing_content(response)}, and the object is still there")
+    elif not started and response.status != NO_CONTENT:
+        if find_again(client, plan, found):
+            raise response.unexpected(f"{_missing_content(response)}, and the object is still there")
+        started = _operations_since(client, plan, found, since)
     return Outcome(True, response.json, response.status, after, found, started)
 
 
@@ -171,14 +175,20 @@ def _after_lost_response(
     client: Client, plan: Plan, after: Object | None, before: Object | None, started: datetime
 ) -> Outcome:
     """The outcome of a request that was carried out although its response is missing; its operations are those since then."""
-    operations: list[Operation] = []
-    project_id = _project_id(plan, after or before)
-    if project_id:
-        with suppress(NotFound):  # of a project that was deleted
-            operations = list_operations(client, project_id, Selection(created_after=started))
+    operations = _operations_since(client, plan, after or before, started)
     evidence = ", as its list shows" if plan.find else ""
     warning = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."
     return Outcome(True, None, None, after, before, operations, [warning])
+
+
+def _operations_since(client: Client, plan: Plan, about: Object | None, started: datetime) -> list[Operation]:
+    """The operations of the project since the request, for a response that does not show them."""
+    project_id = _project_id(plan, about)
+    if project_id:
+        with suppress(NotFound):  # of a project that was deleted
+            # Timestamps may be in whole seconds.
+            return list_operations(client, project_id, Selection(created_after=started.replace(microsecond=0)))
+    return []
 
 
 def unfinished_about(client: Client, plan: Plan, found: Object | None) -> list[Operation]:

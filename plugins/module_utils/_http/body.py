@@ -34,7 +34,7 @@ def read_body(raw: Any) -> bytes:
                 raise ResponseTooLarge
     except ValueError as error:
         # http.client accepts a negative size of a chunk.
-        raise BodyError(str(error)) from error
+        raise BodyError("the size of a chunk is not valid") from error
     if raw.length_remaining:
         raise BodyError(f"{raw.length_remaining} bytes of the body are missing")
     return unpacked(bytes(body), raw.headers.get("Content-Encoding"))
@@ -46,7 +46,7 @@ def unpacked(body: bytes, encoding: str | None) -> bytes:
     if not body or encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
-        raise BodyError(f"the body is compressed with {encoding}, but only gzip was asked for")
+        raise BodyError("the body has another encoding than gzip, which was asked for")
     unpacker = zlib.decompressobj(GZIP)
     try:
         plain = unpacker.decompress(body, MAX_RESPONSE_SIZE + 1)

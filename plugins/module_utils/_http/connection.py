@@ -12,7 +12,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from .._errors import InvalidOption
 from .._options import integer, seconds
@@ -88,15 +88,19 @@ def _require_values(params: Mapping[str, Any]) -> None:
 
 
 def _check_bundle(ca_path: str) -> None:
-    if not os.path.exists(ca_path):
-        raise InvalidOption("ca_path", f"{ca_path} does not exist. Set the path of a CA bundle, or omit the option.")
-    if not os.path.isdir(ca_path):
+    if os.path.isdir(ca_path):
+        return
+    problem = f"{ca_path} does not exist. Set the path of a CA bundle, or omit the option."
+    if os.path.isfile(ca_path):
         try:
             ssl.create_default_context(cafile=ca_path)
+            return
         except OSError as error:
-            raise InvalidOption(
-                "ca_path", f"{ca_path} contains no certificates in PEM format ({error}). Set the path of a CA bundle."
-            ) from error
+            problem = f"{ca_path} contains no certificates in PEM format ({error}). Set the path of a CA bundle."
+    elif os.path.exists(ca_path):
+        # Reading a named pipe would have no deadline.
+        problem = f"{ca_path} is neither a file nor a directory. Set the path of a CA bundle."
+    raise InvalidOption("ca_path", problem)
 
 
 def _checked_base_url(base_url: str, allow_http: bool) -> str:
@@ -117,7 +121,7 @@ def _checked_base_url(base_url: str, allow_http: bool) -> str:
         )
     if not host or not _is_host(host) or port == 0 or re.search(r"[\\%]", url.netloc):
         raise InvalidOption("base_url", f"the address has no valid host. {wanted}")
-    if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(url.path.split("/")):
+    if url.query or url.fragment or "\\" in url.path or {".", ".."} & set(unquote(url.path).split("/")):
         raise InvalidOption("base_url", f"must not contain '?', '#', backslashes or dot segments. {wanted}")
     if url.scheme == "http" and not allow_http and not is_loopback(host):
         raise InvalidOption(

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from http import HTTPStatus
+from http.client import BadStatusLine
 from typing import Any
 
 from .._clock import Clock
@@ -29,6 +31,7 @@ from .session import RawResponse, Request
 
 # The end of every base_url (api.md, Versioning).
 API_PATH = "/api/v2"
+REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 MAX_SERVICE_TEXT = 500  # characters
 MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
@@ -99,7 +102,9 @@ def _message(attempt: AttemptError, name: str, connection: Connection, seconds: 
             "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
         )
     if not isinstance(error, (OSError, HTTPError, BodyError)):
-        return f"{name} failed with an unexpected {type(error).__name__}: {error}"
+        text = f"{name} failed with an unexpected {type(error).__name__}"
+        # A library's text may quote the response.
+        return f"{text}." if attempt.was_sent else f"{text}: {error}"
     reason = _innermost(_root_cause(error))
     if attempt.was_sent:
         return f"{name} got no complete response from {base_url}: the connection broke ({reason})."
@@ -176,9 +181,21 @@ def _innermost(error: BaseException) -> str:
         inner = error.__cause__ or error.__context__
     if inner is not None:
         return _innermost(inner)
-    return (
-        str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error) or type(error).__name__
-    )
+    return _own_text(error) or type(error).__name__
+
+
+def _own_text(error: BaseException) -> str:
+    """The error's text, without what it may quote: a response, or one of a proxy, may hold a secret."""
+    from urllib3.exceptions import IncompleteRead, LocationParseError, NewConnectionError
+
+    text = str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error)
+    if refusal := re.match(r"Tunnel connection failed: \d{3}\b", text):
+        return refusal.group()
+    if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
+        return "the response does not begin with an HTTP status"
+    quotes_nothing = (BodyError, OSError, IncompleteRead, LocationParseError, NewConnectionError)
+    is_certificate = type(error).__name__ == "CertificateError"
+    return text if isinstance(error, quotes_nothing) or is_certificate else ""
 
 
 def status_error(response: RawResponse, connection: Connection, request: Request, clock: Clock) -> StatusError:
@@ -202,7 +219,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
         message += _advice_after_404(request.path, connection.base_url, "message" in body)
     elif 200 <= status < 300:
         message += " The task does not accept this status."
-    elif 300 <= status < 400:
+    elif status in REDIRECTS:
         message += " Redirects are not followed, so that the key is sent to base_url only."
         message += " Set base_url to the service's own address."
     elif not body and status not in TRANSIENT_STATUSES:

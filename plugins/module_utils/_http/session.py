@@ -8,6 +8,7 @@ Works with urllib3 1.25 to 2.
 
 from __future__ import annotations
 
+import io
 import ssl
 import threading
 import traceback
@@ -31,7 +32,8 @@ try:
     from requests.adapters import HTTPAdapter
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
     from urllib3.connection import HTTPConnection, HTTPSConnection
-    from urllib3.exceptions import HTTPError, InsecureRequestWarning
+    from urllib3.exceptions import HeaderParsingError, HTTPError, InsecureRequestWarning
+    from urllib3.util.response import assert_header_parsing
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
@@ -69,6 +71,16 @@ class RawResponse(NamedTuple):
         return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret
 
 
+class Lines(io.BufferedReader):
+    """Keeps the C(last) line that was read."""
+
+    last = b""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self.last = super().readline(size)
+        return self.last
+
+
 class FinalResponse(HTTPResponse):
     """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2).
 
@@ -78,18 +90,30 @@ class FinalResponse(HTTPResponse):
     def __init__(self, sock: Any, *args: Any, **kwargs: Any):
         super().__init__(sock, *args, **kwargs)
         self._received_from = sock
+        self.fp = self._lines = Lines(self.fp.detach())
 
     def begin(self) -> None:
-        """Read the status line and the headers of the final response."""
-        super().begin()
+        """Read the status line and the headers of the final response. Raises ConnectionAbortedError if they are not complete."""
+        self._begin_next()
         # It skips 100 itself.
         while 101 < self.status < 200:
             # begin() does nothing for a response that has headers.
             self.headers = self.msg = None  # type: ignore[assignment]
-            super().begin()
+            self._begin_next()
         if self.status == 101:
             # What follows on this connection would be another protocol, which was not requested.
             self.will_close = True
+
+    def _begin_next(self) -> None:
+        super().begin()
+        # http.client takes the end of the connection for that of the headers, and ignores all headers after a malformed one, which
+        # may say where the body ends. urllib3 would log what it ignores.
+        if self._lines.last not in (b"\r\n", b"\n"):
+            raise ConnectionAbortedError("the headers of the response end early")
+        try:
+            assert_header_parsing(self.headers)
+        except HeaderParsingError:
+            raise ConnectionAbortedError("the headers of the response are malformed") from None
 
     def _close_conn(self) -> None:
         """Called by http.client at the end of the body, before the bytes that were received beyond it are discarded."""

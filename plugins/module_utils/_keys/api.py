@@ -13,6 +13,7 @@ from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, Unexp
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
+from .._untrusted import displayable
 
 Key = dict[str, Any]
 
@@ -51,12 +52,13 @@ class CreatedKey(NamedTuple):
 
 
 def list_keys(client: Client) -> list[Key]:
-    """The account's active keys, the earliest first (api.md, GET /api_keys).
+    """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys).
 
     Of a key that is listed more than once, the item with the latest use.
     """
     listed = sorted(
-        client.get("api_keys").items(None, id=int), key=lambda key: time_of(key, "last_used_at") or EARLIEST
+        map(_public, client.get("api_keys").items(None, id=int)),
+        key=lambda key: time_of(key, "last_used_at") or EARLIEST,
     )
     return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
 
@@ -94,6 +96,8 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         created = response.require(response.object(), id=int, key=str)
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
+        if created.get("name", name) != name:
+            raise response.unexpected(f"key {created['id']} has another name, '{displayable(created['name'], 100)}'")
         is_old = created["key"] == client.connection.api_key
         if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
             raise response.unexpected("the field 'key' cannot be a new secret")
@@ -101,8 +105,11 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         if not error.may_have_acted:
             raise
         raise _unconfirmed_creation(client, name, known_ids, error) from error
-    public = {"name": name, **{field: value for field, value in created.items() if field != "key"}}
-    return CreatedKey(created["key"], public)
+    return CreatedKey(created["key"], {"name": name, **_public(created)})
+
+
+def _public(key: Key) -> Key:
+    return {field: value for field, value in key.items() if field != "key"}
 
 
 def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int], cause: RequestFailed) -> OrphanedKey:

@@ -38,6 +38,11 @@ def response_lost(exchange: Exchange) -> None:
     _reset_on_close(exchange.connection)
 
 
+def cut_within_headers(exchange: Exchange) -> None:
+    response = raw_response(exchange.forward().body)
+    exchange.connection.sendall(response[: response.index(b"\r\n\r\n") - 2])
+
+
 def reset_within_body(exchange: Exchange) -> None:
     truncated(exchange)
     _reset_on_close(exchange.connection)
@@ -179,6 +184,7 @@ RETRY_AFTER: dict[str, str | int | Callable[[], str]] = {
 ERRORS: dict[str, Handler] = {
     "reset before the request is processed": reset_before_forwarding,
     "reset before the response": response_lost,
+    "cut within the headers": cut_within_headers,
     "reset within the body": reset_within_body,
     "body shorter than ``Content-Length``": truncated,
     "no response within ``api_timeout``, request not processed": no_response,

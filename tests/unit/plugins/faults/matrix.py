@@ -139,6 +139,7 @@ MATRIX: dict[str, Row] = {
     ),
     "reset before the request is processed": _broken_response(BROKE, processed=False),
     "reset before the response": _broken_response(BROKE, processed=True),
+    "cut within the headers": _broken_response(BROKE, processed=True),
     "reset within the body": _broken_response(BROKE, processed=True),
     "body shorter than ``Content-Length``": _broken_response(BROKE, processed=True),
     "no response within ``api_timeout``, request not processed": _broken_response(TIMED_OUT, processed=False),

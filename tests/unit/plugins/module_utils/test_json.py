@@ -20,6 +20,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._json import (
 )
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
+NO_UNICODE = "a text in it is not valid Unicode"
+
 
 def nested(depth: int) -> Any:
     return json.loads("[" * depth + "]" * depth)
@@ -60,16 +62,16 @@ def test_texts_may_hold_templates() -> None:
         ("9" * 31, f"the number {'9' * 29}… is too large"),
         ("1e" + "9" * 28, f"1e{'9' * 28} is not a number that JSON can express"),
         ("1e" + "9" * 29, f"1e{'9' * 27}… is not a number that JSON can express"),
-        ('["' + "x" * 94 + r'\ud800"]', f"'{'x' * 94}\\ud800' is not valid Unicode"),
-        ('["' + "x" * 101 + r'\ud800"]', f"'{'x' * 99}…' is not valid Unicode"),
+        ('{"' + "x" * 94 + r'\ud800": 1}', f"the name of a field, '{'x' * 94}\\ud800', is not valid Unicode"),
+        ('{"' + "x" * 101 + r'\ud800": 1}', f"the name of a field, '{'x' * 99}…', is not valid Unicode"),
         (json.dumps({"{{" + "x" * 98: 1}), "'{{" + "x" * 98 + "' cannot be the name of a field"),
         (json.dumps({"{{" + "x" * 99: 1}), "'{{" + "x" * 97 + "…' cannot be the name of a field"),
         # Whatever stands beside it.
-        (r'[{"a": {"b": "\ud800"}}, {"a": {"b": 1}}, [["c"]]]', r"'\ud800' is not valid Unicode"),
-        (r'[[["\ud800"]], [["b"]], {"a": {"b": 1}}]', r"'\ud800' is not valid Unicode"),
+        (r'[{"a": {"b": "\ud800"}}, {"a": {"b": 1}}, [["c"]]]', NO_UNICODE),
+        (r'[[["\ud800"]], [["b"]], {"a": {"b": 1}}]', NO_UNICODE),
         ("-" + "9" * 5000, f"the number -{'9' * 28}… is too large"),
-        (r'["\ud800"]', r"'\ud800' is not valid Unicode"),
-        (r'{"\udfff": 1}', r"'\udfff' is not valid Unicode"),
+        (r'["\ud800"]', NO_UNICODE),
+        (r'{"\udfff": 1}', r"the name of a field, '\udfff', is not valid Unicode"),
         ('{"a": [{"__ansible_type": 1}]}', "'__ansible_type' cannot be the name of a field"),
         ('{"__ansible_vault": "x"}', "'__ansible_vault' cannot be the name of a field"),
         ('{"a {{ b": 1}', "'a {{ b' cannot be the name of a field"),

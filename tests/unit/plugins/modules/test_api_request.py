@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import MASK
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import api_request
@@ -390,6 +391,20 @@ def test_which_values_may_show_secrets(client: Client, monkeypatch: pytest.Monke
     assert shown == (["json", "object", "operations", "_state"] if expose_secrets else ["_state"])
 
 
+def test_a_failure_does_not_quote_secrets_of_the_response(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = "p4ssw0rd-of-the-owner"
+
+    def fails(*arguments: Any) -> Any:
+        details = {"message": f"cannot set {password}"}
+        raise ClouddbError(f"cannot set {password}", details, {"json": {"password": password}})
+
+    monkeypatch.setattr(api_request, "_run", fails)
+    with pytest.raises(ClouddbError) as error:
+        api_request.run({"secret_fields": [], "expose_secrets": False}, client, False)
+    assert password not in str(error.value.as_result())
+    assert str(error.value) == f"cannot set {MASK}"
+
+
 def test_a_failed_operation_fails_the_task_and_keeps_the_result(sandbox: Sandbox, client: Client) -> None:
     sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error="no capacity left")
     result = failing(client, "POST", **PREVIEW)
@@ -537,8 +552,12 @@ def test_an_object_that_may_be_missing_from_the_list_is_not_created(sandbox: San
 
 def test_all_pages_of_a_list_with_another_array(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
-    json = task(client, path="projects", all_pages=True)["json"]
+    result = task(client, path="projects", all_pages=True)
+    json = result["json"]
     assert ([project["id"] for project in json["projects"]], json["unavailable_project_ids"]) == ([BLOG], [SHOP])
+    assert result["warnings"] == [
+        f"The list /projects is incomplete. The service could not include: {SHOP}. Try again later."
+    ]
 
 
 def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client) -> None:

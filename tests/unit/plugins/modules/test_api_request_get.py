@@ -86,6 +86,20 @@ def test_an_object_may_be_missing_because_of_any_page(sandbox: Sandbox, client: 
         assert f"The service could not include: {SHOP}. Try again later." in result["msg"]
 
 
+def test_objects_that_any_page_lacks_are_named(sandbox: Sandbox, client: Client) -> None:
+    pages = [
+        {"projects": [{"id": BLOG}], "pagination": {"cursor": "2"}},
+        {"projects": [{"id": "other"}], "unavailable_project_ids": [SHOP], "pagination": {"cursor": "3"}},
+        {"projects": []},
+    ]
+    for page in pages:
+        sandbox.fault("status", status=200, method="GET", path="/projects", body=page)
+    assert task(client, path="projects", all_pages=True)["json"] == {
+        "projects": [{"id": BLOG}, {"id": "other"}],
+        "unavailable_project_ids": [SHOP],
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

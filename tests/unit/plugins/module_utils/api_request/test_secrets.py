@@ -11,8 +11,8 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import (
     MASK,
     masked,
+    masked_text,
     secret_texts,
-    without_addresses,
 )
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
@@ -73,9 +73,13 @@ def test_the_rest_stays_as_it_is(value: Any) -> None:
 
 
 def test_addresses_with_secrets() -> None:
-    shown = without_addresses(f"POSTGRES://app:{SECRET}@host/db failed, see https://host/help")
+    shown = masked_text(f"POSTGRES://app:{SECRET}@host/db failed, see https://host/help", [])
     assert shown == f"{MASK} failed, see https://host/help"
     assert masked(f"HTTPS://host/object?SIG={SECRET}", []) == MASK
+
+
+def test_secrets_within_each_other_are_masked_completely() -> None:
+    assert masked_text(f"{SECRET}-2 and {SECRET}", [SECRET, f"{SECRET}-2"]) == f"{MASK} and {MASK}"
 
 
 def test_secrets_of_at_least_twelve_characters_are_hidden_elsewhere() -> None:

@@ -105,9 +105,11 @@ def test_a_response_about_the_object_is_enough(serve: Serve) -> None:
 
 @in_one_test("response", [reply({}), reply({"branch": branch("new", id="br-2")}), reply({"branch": {"name": "new"}})])
 def test_after_another_response_the_object_is_looked_up_by_its_id(serve: Serve, response: Reply) -> None:
-    served = serve(listed(branch()), response, listed(branch("renamed by another client")))
+    started = operations(operation("op-2", 5), operation("op-1", -5))
+    served = serve(listed(branch()), response, listed(branch("renamed by another client")), started)
     outcome = carry_out(served.client, plan("PATCH", {"branch": {"name": "new"}}))
     assert (outcome.changed, outcome.object) == (True, branch("renamed by another client"))
+    assert (ids(outcome), outcome.warnings) == (["op-2"], [])
 
 
 @in_one_test("response, problem", [(reply(b""), "its body is empty"), (reply({}), "it does not show what was done")])
@@ -132,12 +134,13 @@ def test_an_object_that_is_still_there_is_not_deleted(serve: Serve, response: Re
 
 
 @in_one_test(
-    "response, lookups", [(reply({"operations": [operation("op-1")]}), 0), (reply(b"", 204), 0), (reply({}), 1)]
+    "response, lookups", [(reply({"operations": [operation("op-1")]}), 0), (reply(b"", 204), 0), (reply({}), 2)]
 )
 def test_a_deletion_is_looked_up_unless_its_response_shows_it(serve: Serve, response: Reply, lookups: int) -> None:
-    served = serve(listed(branch()), response, *[listed()] * lookups)
+    served = serve(listed(branch()), response, *[listed(), operations(operation("op-1"))][:lookups])
     outcome = carry_out(served.client, plan("DELETE"))
     assert (outcome.changed, outcome.object, outcome.before) == (True, None, branch())
+    assert ids(outcome) == ([] if response == reply(b"", 204) else ["op-1"])
     assert len(served.requests) == 2 + lookups
 
 
@@ -232,6 +235,16 @@ def test_operations_of_a_deleted_project_are_gone(serve: Serve) -> None:
     served = serve(HANG_UP, reply({}, 404), reply({}, 404))
     outcome = carry_out(served.client, plan("DELETE", find=None, segments=("projects", "p")))
     assert (outcome.changed, outcome.operations) == (True, [])
+
+
+def test_operations_of_the_same_second_are_those_of_the_request(serve: Serve) -> None:
+    """The service's timestamps may be in whole seconds."""
+    second = EPOCH.isoformat()
+    started = operations(operation("op-1", created_at=second))
+    served = serve(listed(branch()), started)
+    create = plan("POST", CREATE, segments=BRANCHES)
+    outcome = carry_out(served.client, create, acted_since=EPOCH + timedelta(milliseconds=900))
+    assert ids(outcome) == ["op-1"]
 
 
 def test_an_object_without_a_project_has_no_operations(serve: Serve) -> None:

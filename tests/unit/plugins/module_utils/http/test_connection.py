@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,7 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
         ("https://.example.com/api/v2", "the address has no valid host"),
         (f"https://{'a' * 64}.example.com/api/v2", "the address has no valid host"),
         ("https://control.example.com/api/../v2", "must not contain '?', '#', backslashes or dot segments"),
+        ("https://control.example.com/api/%2e%2E/v2", "must not contain '?', '#', backslashes or dot segments"),
         ("https://control.example.com/api/./v2", "must not contain '?', '#', backslashes or dot segments"),
         ("https://control.example.com/api\\v2", "must not contain '?', '#', backslashes or dot segments"),
         ("https://control.example.com/api/v2?org=1", "must not contain '?', '#', backslashes or dot segments"),
@@ -230,6 +232,14 @@ def test_ca_path_without_certificates_is_refused(tmp_path: Path, content: bytes)
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(content)
     assert "contains no certificates in PEM format" in refused("ca_path", ca_path=str(bundle))
+
+
+def test_ca_path_of_a_named_pipe_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert refused("ca_path", ca_path=str(pipe)) == (
+        f"ca_path: {pipe} is neither a file nor a directory. Set the path of a CA bundle."
+    )
 
 
 def test_encodings_of_a_key() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ssl
+from http.client import BadStatusLine, HTTPException
 from typing import Any
 
 import pytest
@@ -198,6 +199,30 @@ def test_messages_of_failed_attempts(
     assert (error.transient, error.may_have_acted) == (transient, was_sent)
 
 
+SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
+
+
+@in_one_test(
+    "cause, reason",
+    [
+        (BadStatusLine(SECRET_RESPONSE), "the response does not begin with an HTTP status"),
+        (urllib3_exceptions.InvalidHeader(SECRET_RESPONSE), "InvalidHeader"),
+        (HTTPException(SECRET_RESPONSE), "HTTPException"),
+        (OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}"), "Tunnel connection failed: 502"),
+    ],
+)
+def test_responses_are_not_quoted(cause: Exception, reason: str) -> None:
+    wrapped = requests_exceptions.ConnectionError(urllib3_exceptions.ProtocolError("Connection aborted.", cause))
+    assert str(unreachable(wrapped, was_sent=True)) == (
+        f"POST /api_keys got no complete response from {URL}: the connection broke ({reason})."
+    )
+
+
+def test_unexpected_errors_after_the_request_are_not_quoted() -> None:
+    error = unreachable(RuntimeError(SECRET_RESPONSE), was_sent=True)
+    assert str(error) == "POST /api_keys failed with an unexpected RuntimeError."
+
+
 def test_errors_without_a_text_are_named() -> None:
     error = requests_exceptions.ConnectionError(urllib3_exceptions.ProtocolError("aborted", ConnectionResetError()))
     assert str(unreachable(error)).endswith(" could be made (ConnectionResetError). Check base_url and the network.")
@@ -246,6 +271,14 @@ def test_a_success_that_is_not_accepted(status: int) -> None:
     phrase = {200: " OK", 299: ""}[status]
     error = status_error(raw(status), CONNECTION, POST, FakeClock().clock)
     assert str(error) == f"POST /api_keys returned {status}{phrase}. The task does not accept this status."
+
+
+def test_a_redirect_and_another_status_of_its_hundred() -> None:
+    redirect, other = (status_error(raw(status), CONNECTION, GET, FakeClock().clock) for status in (307, 304))
+    assert "Redirects are not followed" in str(redirect)
+    assert str(other) == (
+        "GET /api_keys returned 304 Not Modified. The response is not one of the control API. Check base_url."
+    )
 
 
 def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:

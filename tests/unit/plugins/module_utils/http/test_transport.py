@@ -444,7 +444,7 @@ def test_gzip_bodies_are_unpacked(serve: Serve) -> None:
     [
         (gzip.compress(b'{"done": true}')[:-9], "gzip", "the compressed body ends early"),
         (b'{"done": true}', "gzip", "incorrect header check"),
-        (b'{"done": true}', "br", "the body is compressed with br, but only gzip was asked for"),
+        (b'{"done": true}', "br", "the body has another encoding than gzip, which was asked for"),
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_a_broken_response(
@@ -455,6 +455,28 @@ def test_a_body_that_cannot_be_unpacked_is_a_broken_response(
     error = fails(serve(broken), "POST")
     assert part in str(error)
     assert isinstance(error, ServiceUnreachable)
+
+
+@in_one_test(
+    "raw, part",
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/js", "the headers of the response end early"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n", "the headers of the response end early"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: a", "the headers of the response end early"),
+        (
+            b'HTTP/1.1 200 OK\r\nBearer the-secret\r\nContent-Length: 14\r\n\r\n{"done": true}',
+            "the headers of the response are malformed",
+        ),
+        (b'{"id": 7, "key": "the-secret"}', "the response does not begin with an HTTP status"),
+    ],
+)
+def test_incomplete_or_malformed_headers_are_a_broken_response(
+    serve: Serve, caplog: pytest.LogCaptureFixture, raw: bytes, part: str
+) -> None:
+    assert serve(Reply(raw), OK).client.get("projects").attempts == 2
+    error = fails(serve(Reply(raw)), "POST")
+    assert (error.may_have_acted, str(error).partition(": ")[2]) == (True, f"the connection broke ({part}).")
+    assert caplog.text == ""
 
 
 def test_a_small_body_that_unpacks_to_a_large_one_is_rejected(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,6 +165,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
         ({"id": 5, "key": "new"}, "5 cannot be the id of a new key"),
         ({"id": 0, "key": "new"}, "0 cannot be the id of a new key"),
         ({"id": 6, "key": "a b"}, "the field 'key' cannot be a new secret"),
+        ({"id": 6, "key": "new", "name": "prod"}, "key 6 has another name, 'prod'"),
     ],
 )
 def test_problem_of_a_creation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
@@ -173,6 +174,11 @@ def test_problem_of_a_creation_result(serve: Serve, body: dict[str, Any], proble
     assert str(error.value).endswith(
         f" Error: The response to POST /api_keys is not what the API describes: {problem}."
     )
+
+
+def test_listed_keys_have_no_secrets(serve: Serve) -> None:
+    served = serve(reply([{"id": 1, "name": "deploy", "key": "the-secret"}]))
+    assert list_keys(served.client) == [{"id": 1, "name": "deploy"}]
 
 
 def test_public_fields_of_a_new_key(serve: Serve) -> None:
