@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import os
 import tempfile
 import threading
@@ -148,10 +149,11 @@ def test_last_save_that_fails_is_logged(
     (tmp_path / "state.json").unlink()
     tmp_path.rename(tmp_path.with_name("moved"))
     checkpoint.save_now(State(EPOCH, {}))
-    (message,) = caplog.messages
-    assert message.startswith(
-        f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart"
+    message = (
+        f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart, the events since it was "
+        "last saved are emitted again, with the same meta.uuid."
     )
+    assert caplog.record_tuples == [("clouddb.control.operations", logging.ERROR, message)]
 
 
 def test_cancelled_save_ends_before_the_next_one_begins(
