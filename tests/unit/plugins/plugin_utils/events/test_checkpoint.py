@@ -73,6 +73,26 @@ def test_file_with_another_value_is_refused_or_usable(
             checkpoint.load(EPOCH)
 
 
+@in_one_test(
+    "content, problem",
+    [
+        ({"projects": []}, "does not hold the state of this event source. Name another file."),
+        ({"listed": []}, "does not hold the state of this event source. Name another file."),
+        (
+            {"projects": {"..": SeenOperations(EPOCH).as_json()}},
+            "has a project whose id is not an id. Set another file.",
+        ),
+        ({"base_url": "https://x.example.com"}, "is about another base_url, https://x.example.com. Name another file."),
+    ],
+)
+def test_file_that_is_refused(checkpoint: Checkpoint, tmp_path: Path, content: dict[str, Any], problem: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"base_url": BASE_URL, "listed_at": None, "projects": {}, **content}))
+    with pytest.raises(InvalidOption) as error:
+        checkpoint.load(EPOCH)
+    assert str(error.value) == f"state_file: {file} {problem}"
+
+
 def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
     saved = {"name": "shop", "updated_at": "2026-11-21T08:00:00Z"}
     listed = {"p": {**saved, "id": "p", "compute_last_active_at": None, "owner": {"name": "x"}}}

@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import MAX_ATTEMPTS, Listing
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
@@ -256,10 +256,10 @@ def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
     assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
 
 
-def test_page_that_fails_for_long_begins_the_list_anew() -> None:
-    paged = PagedList(dict.fromkeys(range(3, 3 + MAX_ATTEMPTS), status_error(500)))
+def test_page_that_fails_ten_times_begins_the_list_anew() -> None:
+    paged = PagedList(dict.fromkeys(range(3, 13), status_error(500)))
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors == [None, "1", "2", *["3"] * MAX_ATTEMPTS, None, "1", "2", "3", "4", "5"]
+    assert paged.cursors == [None, "1", "2", *["3"] * 10, None, "1", "2", "3", "4", "5"]
 
 
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:

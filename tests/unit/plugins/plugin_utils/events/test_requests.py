@@ -36,7 +36,7 @@ class Account(SimulatedOperations):
         super().__init__(self._note)
         self.sent: list[tuple[float, str]] = []
         # Whether the requests of this second fail, and the projects that the list lacks then.
-        self.fails = lambda moment: False
+        self.fails = lambda moment, path: False
         self.hidden = lambda moment: ()
         self.unavailable: list[str] = []
         for project in projects:
@@ -64,7 +64,7 @@ class Account(SimulatedOperations):
 
     def _note(self, path: str) -> None:
         self.sent.append((self.clock.elapsed, path))
-        if self.fails(self.clock.elapsed):
+        if self.fails(self.clock.elapsed, path):
             raise StatusError("It failed.", "GET", path, 1, "request", 503, {})
 
     def _page(self, path: str, field: str, items: Any, *arguments: Any) -> Any:
@@ -89,19 +89,26 @@ def test_projects_and_their_list_are_polled_every_max_interval() -> None:
     "project_ids, moments", [(["a"], [0, 1, 2, 30, 40, 50, 70, 80]), (["nobody"], [0, 1, 2, 30, 31, 32, 60, 61, 62])]
 )
 def test_list_takes_a_tenth_of_the_requests_unless_no_project_is_polled(
-    project_ids: list[str], moments: list[int]
+    project_ids: list[str], moments: list[float]
 ) -> None:
     account = Account("a", "b")
     account.follow(85, requests_per_minute=60, page_size=1, project_ids=project_ids)
-    assert account.seconds(LIST) == moments
+    assert account.moments(LIST) == pytest.approx(moments, abs=0.001)
 
 
 def test_one_poll_at_a_time_is_sent_during_an_outage_of_the_list_and_projects_in_turn() -> None:
     account = Account("a", "b", "c")
-    account.fails = lambda moment: 100 < moment < 300
+    account.fails = lambda moment, path: 100 < moment < 300
     account.follow(340)
     assert account.seconds(LIST)[8:] == [120, 128, 139, 161, 203, 263, 323, 323]
     assert [account.seconds(name)[4:] for name in "abc"] == [[120, 150, 293, 323], [120, 178, 323], [120, 233, 323]]
+
+
+def test_page_that_fails_is_fetched_after_pauses_that_grow_to_max_interval() -> None:
+    account = Account("a")
+    account.fails = lambda moment, path: path == LIST and 10 < moment < 200
+    account.follow(250)
+    assert account.seconds(LIST) == [0, 0, 30, 38, 49, 66, 91, 121, 151, 181, 211, 211, 241, 241]
 
 
 # The change of second 40 is detected in second 100, which counts if its moment is unknown, or in the future.
