@@ -85,20 +85,23 @@ class Queue(asyncio.Queue[Any]):
         self.put_nowait({})
 
 
-def test_an_event_is_delivered_once_it_is_taken_or_if_the_rules_confirm_it() -> None:
+def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it() -> None:
     async def main() -> None:
-        for queue in (taken := Queue(), SimpleNamespace(queue=taken)):
+        full = Queue()
+        queues: list[Any] = [full, SimpleNamespace(queue=full)]
+        for queue in queues:
             emitter = EventEmitter(queue, None)
             assert not emitter.is_delivered()
             waiting = asyncio.create_task(emitter.wait_until_delivered())
             await asyncio.sleep(0)
             assert not waiting.done()
-            taken.get_nowait()
+            full.get_nowait()
             await waiting
             assert emitter.is_delivered()
-            taken.put_nowait({})
-        assert EventEmitter(taken, asyncio.Queue()).is_delivered()
-        assert EventEmitter(SimpleNamespace(put=None), None).is_delivered()
+            full.put_nowait({})
+        assert EventEmitter(full, asyncio.Queue()).is_delivered()
+        without_empty: Any = SimpleNamespace(put=None)
+        assert EventEmitter(without_empty, None).is_delivered()
 
     asyncio.run(main())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,8 +37,8 @@ class Account(SimulatedOperations):
         super().__init__(self._note)
         self.sent: list[tuple[float, str]] = []
         # Whether the requests of this second fail, and the projects that the list lacks then.
-        self.fails = lambda moment, path: False
-        self.hidden = lambda moment: ()
+        self.fails: Callable[[float, str], bool] = lambda moment, path: False
+        self.hidden: Callable[[float], tuple[str, ...]] = lambda moment: ()
         self.unavailable: list[str] = []
         for project in projects:
             self.add_project(project)
