@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._untrusted import is_id
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
@@ -176,6 +177,47 @@ def test_project_that_is_created_later_is_polled_before_idle_ones() -> None:
     account.follow(400, requests_per_minute=600)
     # The list is complete after its fourth page of second 246.
     assert account.seconds("p999")[0] == 248
+
+
+def test_project_that_the_first_list_after_a_restart_lacks_is_not_forgotten(tmp_path: Path) -> None:
+    account = Account("a", "b")
+    state_file = str(tmp_path / "state.json")
+    account.start("b", 20, seconds=0)
+    assert account.follow(40, state_file=state_file) == ["b-20 finished"]
+    account.hidden = lambda moment: ("b",) if moment < 60 else ()
+    account.sent.clear()
+    assert account.follow(60, state_file=state_file, project_ids=["b"]) == []
+    assert account.sent[0][1] == LIST
+    assert account.seconds("a") == []
+
+
+def test_name_of_the_project_list_is_no_project_id() -> None:
+    assert not is_id(PROJECT_LIST)
+
+
+def test_response_that_takes_long_delays_neither_its_events_nor_other_projects() -> None:
+    account = Account("a", "b")
+    events = EventList(account.clock)
+    asyncio_wait = asyncio.wait
+
+    async def in_thread(function: Any, name: str) -> Any:
+        if name == "a" and account.clock.elapsed < 100:
+            while account.clock.elapsed < 70:
+                await asyncio.sleep(0)
+            account.start("a", 70, seconds=0)
+        return await call(function, name)
+
+    async def wait(polls: Any, timeout: float | None = None, **options: Any) -> Any:
+        ended, running = await asyncio_wait(polls, timeout=0.001, **options)
+        if not ended:
+            assert timeout is not None
+            account.clock.elapsed += timeout
+        return ended, running
+
+    with mock.patch.object(asyncio, "wait", wait):
+        follow(account, 95, events, in_thread=in_thread, requests_per_minute=60_000)
+    assert account.seconds("b") == [0, 30, 60, 90]
+    assert [round(moment) for moment, _event in events] == [90]
 
 
 def test_four_polls_run_at_the_same_time() -> None:
