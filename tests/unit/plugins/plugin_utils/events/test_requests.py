@@ -39,6 +39,7 @@ class Account(SimulatedOperations):
         self.sent: list[tuple[float, str]] = []
         # Whether the requests of this second fail, and the projects that the list lacks then.
         self.fails: Callable[[float, str], bool] = lambda moment, path: False
+        self.error_status = 503
         self.hidden: Callable[[float], tuple[str, ...]] = lambda moment: ()
         self.unavailable: list[str] = []
         for project in projects:
@@ -67,7 +68,7 @@ class Account(SimulatedOperations):
     def _note(self, path: str) -> None:
         self.sent.append((self.clock.elapsed, path))
         if self.fails(self.clock.elapsed, path):
-            raise StatusError("It failed.", "GET", path, 1, "request", 503, {})
+            raise StatusError("It failed.", "GET", path, 1, "request", self.error_status, {})
 
     def _page(self, path: str, field: str, items: Any, *arguments: Any) -> Any:
         if path == LIST:
@@ -104,6 +105,27 @@ def test_one_poll_at_a_time_is_sent_during_an_outage_of_the_list_and_projects_in
     account.follow(340)
     assert account.seconds(LIST)[8:] == [120, 128, 139, 161, 203, 263, 323, 323]
     assert [account.seconds(name)[4:] for name in "abc"] == [[120, 150, 293, 323], [120, 178, 323], [120, 233, 323]]
+
+
+def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    account = Account("a")
+    account.fails = lambda moment, path: moment < 100
+    for moment in (-1, 0, 50):
+        account.start("a", moment, seconds=0)
+    assert account.follow(200) == ["a-0 finished", "a-50 finished"]
+    assert caplog.messages == [
+        "Polling failed. It is retried until it succeeds. It failed.",
+        "Polling succeeds again, after 121 s.",
+    ]
+
+
+def test_list_whose_second_page_is_rejected_begins_anew() -> None:
+    account = Account("a", "b")
+    account.error_status = 404
+    account.fails = lambda moment, path: len(account.sent) == 2
+    account.follow(20, page_size=1)
+    assert account.seconds(LIST) == [0, 0, 5, 5, 5]
+    assert account.seconds("a") == [5]
 
 
 def test_page_that_fails_is_fetched_after_pauses_that_grow_to_max_interval() -> None:
