@@ -284,8 +284,9 @@ def test_state_that_cannot_be_saved_is_saved_every_second(tmp_path: Path) -> Non
             raise OSError(28, "No space left on device")
 
     with mock.patch.object(StateFile, "write", fail):
-        account.follow(5, state_file=str(tmp_path / "state.json"))
-    assert attempts == [0, 0, 1, 2, 3, 4, 5]
+        account.follow(31, state_file=str(tmp_path / "state.json"))
+    assert list(map(round, attempts[:30])) == [0, *range(29)]
+    assert account.seconds("a") == [0, 30]
 
 
 def test_state_of_version_1_0_0_is_usable(tmp_path: Path) -> None:
