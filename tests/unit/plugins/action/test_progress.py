@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -116,7 +117,7 @@ class Task:
         outcome = self._outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
-        return dict(outcome)
+        return copy.deepcopy(dict(outcome))
 
 
 STATE = {"remaining": 240.0, "anything": [1]}
