@@ -93,6 +93,14 @@ def test_file_that_is_refused(checkpoint: Checkpoint, tmp_path: Path, content: d
     assert str(error.value) == f"state_file: {file} {problem}"
 
 
+def test_file_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
+    file = tmp_path / "missing" / "state.json"
+    with pytest.raises(InvalidOption) as error:
+        Checkpoint(str(file), BASE_URL, clock.clock).load(EPOCH)
+    problem = "can't be written: No such file or directory. Check its folder, or name another file."
+    assert str(error.value) == f"state_file: {file} {problem}"
+
+
 def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
     saved = {"name": "shop", "updated_at": "2026-11-21T08:00:00Z"}
     listed = {"p": {**saved, "id": "p", "compute_last_active_at": None, "owner": {"name": "x"}}}
