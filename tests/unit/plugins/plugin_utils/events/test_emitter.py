@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -85,28 +86,47 @@ class Queue(asyncio.Queue[Any]):
         self.put_nowait({})
 
 
-def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it() -> None:
+def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Queue()
+    pauses: list[float] = []
+
+    async def receive(pause: float) -> None:
+        pauses.append(pause)
+        full.get_nowait()
+
     async def main() -> None:
-        full = Queue()
         queues: list[Any] = [full, SimpleNamespace(queue=full)]
         for queue in queues:
             emitter = EventEmitter(queue, None)
             assert not emitter.is_delivered()
-            waiting = asyncio.create_task(emitter.wait_until_delivered())
-            await asyncio.sleep(0)
-            assert not waiting.done()
-            full.get_nowait()
-            await waiting
+            await emitter.wait_until_delivered()
             assert emitter.is_delivered()
             full.put_nowait({})
-        assert EventEmitter(full, asyncio.Queue()).is_delivered()
-        without_empty: Any = SimpleNamespace(put=None)
-        assert EventEmitter(without_empty, None).is_delivered()
+
+    monkeypatch.setattr(asyncio, "sleep", receive)
+    asyncio.run(main())
+    assert pauses == [0.02, 0.02]
+    assert EventEmitter(full, asyncio.Queue()).is_delivered()
+    without_empty: Any = SimpleNamespace(put=None)
+    assert EventEmitter(without_empty, None).is_delivered()
+
+
+def test_an_event_is_confirmed_by_its_uuid(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        feedback: asyncio.Queue[Any] = asyncio.Queue()
+        for uuid in ("other", "a", "later"):
+            feedback.put_nowait({"meta": {"uuid": uuid}})
+        queue = Queue()
+        await EventEmitter(queue, feedback).emit({"meta": {"uuid": "a"}})
+        assert (queue.qsize(), feedback.get_nowait()) == (2, {"meta": {"uuid": "later"}})
 
     asyncio.run(main())
+    assert caplog.messages == []
 
 
-def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     timeouts: list[float] = []
 
     async def wait_for(waiting: Any, timeout: float) -> None:
@@ -122,3 +142,5 @@ def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(monkeypatch: pyt
     monkeypatch.setattr(asyncio, "wait_for", wait_for)
     asyncio.run(main())
     assert timeouts == [60.0, 60.0]
+    message = "The rules have not confirmed an event within 60 s. The event source continues without."
+    assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message)]
