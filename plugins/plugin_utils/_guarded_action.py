@@ -13,10 +13,6 @@ from ansible.plugins.action import ActionBase
 class GuardedAction(ActionBase):
     """Runs the module of the same name, unless there is a reason to refuse."""
 
-    _requires_connection = True
-    _supports_check_mode = True
-    _supports_async = False
-
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, or the failure."""
         result: dict[str, Any] = super().run(tmp, task_vars)

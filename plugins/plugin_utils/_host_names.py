@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 # Names that Ansible already uses for something else.
-RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1", "::1")
+RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1")
 # With an id of the maximum length, the name still fits into the name of a file.
 MAX_NAME_LENGTH = 100
 

@@ -36,8 +36,6 @@ class ProgressAction(ActionBase):
     # Whether the target logs the task with its options.
     logs_on_target = True
 
-    _requires_connection = True
-    _supports_check_mode = True
     _supports_async = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -19,7 +19,6 @@ class ErrorLog:
     def __init__(self, clock: Clock):
         self._clock = clock
         self._failing: set[str] = set()
-        self._failing_since = 0.0
 
     def failed(self, name: str, error: RequestFailed) -> None:
         """A poll has failed."""

@@ -79,8 +79,6 @@ class Follower:
         self._projects: dict[str, FollowedProject] = {}
         self._running: dict[asyncio.Future[Result], str] = {}
         self._started = clock.monotonic()
-        self._listed_at = self._beginning()
-        self._is_first_start = False
         # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False

@@ -51,7 +51,7 @@ class Listing:
     def _begin(self) -> None:
         self._projects: dict[str, dict[str, Any]] = {}
         self._unavailable_ids: set[str] = set()
-        self._requests = 0
+        self._has_begun = False
         self._failures = 0
         self._began_at = self._client.service_now()
         self._go_on_from(None)
@@ -67,7 +67,7 @@ class Listing:
     def start(self) -> None:
         """Call fetch() now, and page_ended() or page_failed() afterwards."""
         self._requested_at, self._due = self._clock.monotonic(), math.inf
-        if not self._requests:
+        if not self._has_begun:
             self._list_requested_at = self._requested_at
 
     def page_ended(self, is_complete: bool, is_alone: bool) -> None:
@@ -95,9 +95,9 @@ class Listing:
                 self._go_on_from(self._cursor)
             raise
         if page:
-            if not self._requests:
+            if not self._has_begun:
                 self._began_at = self._client.service_now()
-            self._requests += 1
+            self._has_begun = True
             self._projects.update((project["id"], project) for project in page.projects)
             self._unavailable_ids.update(page.unavailable_ids)
             self._cursor, self._failures = page.next_cursor, 0

@@ -21,7 +21,7 @@ def run(
     task = SimpleNamespace(args={}, async_val=0, check_mode=False, get_play=lambda: SimpleNamespace(strategy=strategy))
     plugin = ActionModule(task, mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock(), mock.Mock())
     monkeypatch.setattr(plugin, "_execute_module", lambda **_arguments: {"changed": False, "reason": ""})
-    return dict(plugin.run(task_vars={"ansible_play_hosts_all": list(hosts)} if hosts else {}))
+    return dict(plugin.run(task_vars={"ansible_play_hosts_all": list(hosts)} if hosts else None))
 
 
 @pytest.mark.parametrize(

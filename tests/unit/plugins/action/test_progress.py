@@ -5,19 +5,25 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
 
 from ansible_collections.clouddb.control.plugins.action import api_request, operation_wait
 from ansible_collections.clouddb.control.plugins.plugin_utils import _progress
 from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
     heartbeat_line,
+    merged,
     progress_lines,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+BASE_RUN = ActionBase.run
 
 
 def operation(name: str, status: str | None, **fields: Any) -> dict[str, Any]:
@@ -34,6 +40,13 @@ def test_each_status_change_is_a_line_that_counts_what_is_done() -> None:
     assert progress_lines(operations, changes) == [
         "clouddb: proj-1 create_branch c-012345 scheduling → running (2 s) · 1 of 3 done",
         "clouddb: proj-1 create_branch b-012345 running → finished (12 s) · 2 of 3 done",
+    ]
+
+
+def test_a_change_of_an_operation_without_an_action_is_a_line() -> None:
+    change = {"id": "a-1", "project_id": "proj-1", "status": "failed", "previous_status": "running", "elapsed": 3}
+    assert progress_lines([operation("a", "failed")], [change]) == [
+        "clouddb: proj-1 operation a-1 running → failed (3 s) · 0 of 1 done"
     ]
 
 
@@ -56,19 +69,22 @@ def test_a_heartbeat_names_an_operation_that_is_waited_for() -> None:
 
 
 class Task:
-    """A task with the plugin, on a fake clock: each run of the module takes a minute and has the next outcome."""
+    """A task with the plugin, on a fake clock: each run of the module takes C(seconds) and has the next outcome."""
 
     def __init__(
         self,
         monkeypatch: pytest.MonkeyPatch,
         *outcomes: Any,
         plugin: type[_progress.ProgressAction] = operation_wait.ActionModule,
+        seconds: float = 60.0,
         **task: Any,
     ):
         self._plugin = plugin
+        self._seconds = seconds
         self.now = 0.0
         self.calls: list[dict[str, Any]] = []
         self.shown: list[str] = []
+        self.problems: list[str] = []
         self._outcomes = list(outcomes)
         self._task = SimpleNamespace(
             **{"args": {"project_id": "proj-1"}, "async_val": 0, "check_mode": False, "no_log": False, **task}
@@ -76,15 +92,18 @@ class Task:
         monkeypatch.setattr(_progress.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(_progress.time, "sleep", self._pass)
         monkeypatch.setattr(_progress.display, "display", self.shown.append)
+        monkeypatch.setattr(_progress.display, "vvv", self.problems.append)
 
     def run(self, **task_vars: Any) -> dict[str, Any]:
-        templar = SimpleNamespace(template=lambda value: value)
+        templar = SimpleNamespace(template=lambda value: False if value == "{{ false }}" else value)
         plugin = self._plugin(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
         with (
             mock.patch.object(plugin, "_execute_module", self._module),
-            mock.patch("ansible.plugins.action.ActionBase.run", return_value={}),
+            mock.patch.object(ActionBase, "run", autospec=True) as base_run,
         ):
-            result: dict[str, Any] = plugin.run(task_vars=task_vars)
+            base_run.side_effect = lambda plugin, tmp, task_vars: BASE_RUN(plugin, None, task_vars)
+            result: dict[str, Any] = plugin.run("tmp", task_vars)
+        base_run.assert_called_once_with(plugin, "tmp", task_vars)
         return result
 
     def _pass(self, seconds: float) -> None:
@@ -94,11 +113,11 @@ class Task:
         self, module_args: dict[str, Any] | None = None, task_vars: Any = None, wrap_async: Any = 0
     ) -> dict[str, Any]:
         self.calls.append({"args": module_args, "async": wrap_async, "variables": task_vars})
-        self._pass(60)
+        self._pass(self._seconds)
         outcome = self._outcomes.pop(0)
         if isinstance(outcome, Exception):
             raise outcome
-        return dict(outcome)
+        return copy.deepcopy(dict(outcome))
 
 
 STATE = {"remaining": 240.0, "anything": [1]}
@@ -122,19 +141,35 @@ def test_each_run_resumes_from_the_state_of_the_previous_one(monkeypatch: pytest
     task = Task(monkeypatch, CHANGED, {**PENDING, "_state": later_state}, FINISHED)
 
     assert task.run() == RESULT
-    arguments = [dict(call["args"]) for call in task.calls]
-    min_seconds = [each.pop("_stop_when")["min_seconds"] for each in arguments]
-    assert min_seconds == sorted(set(min_seconds))
-    assert arguments == [
-        {"project_id": "proj-1"},
-        {"project_id": "proj-1", "_state": STATE},
-        {"project_id": "proj-1", "_state": later_state},
+    assert [call["args"] for call in task.calls] == [
+        {"project_id": "proj-1", "_stop_when": {"min_seconds": 2.0, "max_seconds": 60.0}},
+        {"project_id": "proj-1", "_stop_when": {"min_seconds": 3.0, "max_seconds": 60.0}, "_state": STATE},
+        {"project_id": "proj-1", "_stop_when": {"min_seconds": 4.5, "max_seconds": 60.0}, "_state": later_state},
     ]
     assert task.shown == [
         "clouddb: proj-1 create_branch a-012345 scheduling → running (1 s) · 0 of 1 done",
         "clouddb: waiting for 1 of 1 operation (120 s), including proj-1 create_branch a-012345 running",
         "clouddb: proj-1 create_branch a-012345 running → finished (2 s) · 1 of 1 done",
     ]
+
+
+def test_runs_become_longer_up_to_20_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(monkeypatch, *[PENDING] * 8, FINISHED)
+    task.run()
+    min_seconds = [call["args"]["_stop_when"]["min_seconds"] for call in task.calls]
+    assert min_seconds == [2.0, 3.0, 4.5, 6.75, 10.125, 15.1875, 20.0, 20.0, 20.0]
+
+
+def test_a_minute_of_silence_is_a_heartbeat_unless_the_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    heartbeat = "clouddb: waiting for 1 of 1 operation (120 s), including proj-1 create_branch a-012345 running"
+    change = "clouddb: proj-1 create_branch a-012345 scheduling → running (1 s) · 0 of 1 done"
+    over = {"operations": FINISHED["operations"], "elapsed": 1}
+    task = Task(monkeypatch, PENDING, PENDING, CHANGED, PENDING, PENDING, PENDING, over, seconds=30)
+    shown: list[tuple[float, str]] = []
+    monkeypatch.setattr(_progress.display, "display", lambda line: shown.append((task.now, line)))
+    task.run()
+    assert shown == [(60.0, heartbeat), (90.0, change), (150.0, heartbeat)]
+    assert task.problems == []
 
 
 def test_only_the_first_run_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +187,22 @@ def test_a_request_with_secrets_is_not_logged_on_the_target(monkeypatch: pytest.
         assert [call["variables"] for call in request.calls] == [{"ansible_no_target_syslog": True}]
 
 
+@in_one_test(
+    "earlier, latest, result",
+    [
+        ({}, {"changed": False, "warnings": ["a"]}, {"changed": False, "warnings": ["a"]}),
+        ({"warnings": ["a"], "polls": 1}, {"polls": 2}, {"warnings": ["a"], "polls": 2}),
+        (
+            {"changed": True, "warnings": ["a"]},
+            {"changed": False, "warnings": ["b", "a"]},
+            {"changed": True, "warnings": ["a", "b"]},
+        ),
+    ],
+)
+def test_results_of_two_runs(earlier: dict[str, Any], latest: dict[str, Any], result: dict[str, Any]) -> None:
+    assert merged(earlier, latest) == result
+
+
 def test_the_result_has_what_the_first_run_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     first = {**PENDING, "changed": True, "json": {"branch": {}}, "warnings": ["lost"]}
     request = Task(monkeypatch, first, {**FINISHED, "warnings": ["lost", "odd"]}, plugin=api_request.ActionModule)
@@ -167,7 +218,7 @@ def test_a_failed_wait_has_what_the_first_run_returned(monkeypatch: pytest.Monke
 
 def test_a_request_is_not_sent_twice_to_an_unreachable_host(monkeypatch: pytest.MonkeyPatch) -> None:
     locked = {**PENDING, "_state": {**STATE, "locked": True}}
-    request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), plugin=api_request.ActionModule)
+    request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), plugin=api_request.ActionModule, seconds=0)
     with pytest.raises(AnsibleConnectionFailure):
         request.run()
     assert len(request.calls) == 2
@@ -175,7 +226,9 @@ def test_a_request_is_not_sent_twice_to_an_unreachable_host(monkeypatch: pytest.
 
 def test_a_failure_of_the_module_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"failed": True, "msg": "timeout: must be a number", "failure": {"kind": "invalid_option"}}
-    assert Task(monkeypatch, failed).run() == failed
+    task = Task(monkeypatch, failed)
+    assert task.run() == failed
+    assert (task.shown, task.problems) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -185,9 +238,11 @@ def test_a_failure_of_the_module_is_the_result(monkeypatch: pytest.MonkeyPatch) 
         ({"check_mode": True}, {}),
         ({"no_log": True}, {}),
         ({"args": {"progress": "no"}}, {}),
+        ({"args": {"progress": "perhaps"}}, {}),
         ({}, {"clouddb_progress": False}),
+        ({}, {"clouddb_progress": "{{ false }}"}),
     ],
-    ids=["async", "check mode", "no_log", "option", "variable"],
+    ids=["async", "check mode", "no_log", "option", "no boolean", "variable", "template"],
 )
 def test_without_progress_the_module_runs_once(
     monkeypatch: pytest.MonkeyPatch, task: dict[str, Any], task_vars: dict[str, Any]
@@ -212,18 +267,19 @@ def test_an_unreachable_host_is_retried(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_host_that_is_unreachable_at_the_start_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(monkeypatch, AnsibleConnectionFailure("lost"))
+    task = Task(monkeypatch, AnsibleConnectionFailure("lost"), seconds=0)
     with pytest.raises(AnsibleConnectionFailure):
         task.run()
     assert len(task.calls) == 1
 
 
 def test_a_host_that_stays_unreachable_fails_the_task_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(monkeypatch, PENDING, *[AnsibleConnectionFailure("lost")] * 20)
+    """The second run ends after 20 s, with 40 s until the deadline. Attempts end after 30 s, 45 s and 60 s."""
+    last_state = {**PENDING, "_state": {"remaining": 40.0}}
+    task = Task(monkeypatch, PENDING, last_state, *[AnsibleConnectionFailure("lost")] * 20, seconds=10)
     with pytest.raises(AnsibleConnectionFailure):
         task.run()
-    first_run = 60
-    assert first_run + STATE["remaining"] <= task.now < first_run + STATE["remaining"] + 65
+    assert (task.now, len(task.calls)) == (60, 5)
 
 
 def test_a_display_that_fails_does_not_fail_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +289,7 @@ def test_a_display_that_fails_does_not_fail_the_wait(monkeypatch: pytest.MonkeyP
     task = Task(monkeypatch, CHANGED, FINISHED)
     monkeypatch.setattr(_progress.display, "display", broken)
     assert task.run() == RESULT
+    assert task.problems == ["clouddb: the progress of the wait cannot be shown: BrokenPipeError()"] * 2
 
 
 @pytest.mark.parametrize("field", ["action", "status", "project_id", "previous_status"])

@@ -397,7 +397,14 @@ def test_a_response_that_ansible_could_not_pass_on_is_an_error(tmp_path: Path, b
 
 
 @pytest.mark.parametrize(
-    "cached", ["x", {"projects": [{"id": ".."}], "operations": {}}, {"projects": 5, "operations": {}}]
+    "cached",
+    [
+        "x",
+        {"projects": []},
+        {"projects": [], "operations": []},
+        {"projects": [{"id": ".."}], "operations": {}},
+        {"projects": 5, "operations": {}},
+    ],
 )
 def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: Sandbox, cached: Any) -> None:
     folder = tmp_path / "cache"

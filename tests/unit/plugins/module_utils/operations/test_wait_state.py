@@ -120,6 +120,28 @@ def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
     assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
 
 
+def test_requests_of_a_later_run_end_a_second_after_the_deadline_at_most(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running)
+    state = new_state(client, service.refs)
+    clock.elapsed = 20.0
+    Wait(client, LIMITS, state).run(StopWhen(0.0, 0.0))
+    assert service.remaining() == 41.0
+
+
+@pytest.mark.parametrize(("timeout", "returns"), [(5.0, True), (4.9, False)])
+def test_a_run_returns_early_if_five_seconds_remain(
+    client: Client, service_of: Callable[..., Service], timeout: float, returns: bool
+) -> None:
+    wait = wait_for(client, service_of(running).refs, timeout=timeout)
+    if returns:
+        assert wait.run(StopWhen(0.0, 0.0))["_state"]["remaining"] == timeout
+    else:
+        with pytest.raises(WaitFailed, match="^Timed out after 4.9 s"):
+            wait.run(StopWhen(0.0, 0.0))
+
+
 def test_a_saved_state_has_the_remaining_time(client: Client, clock: FakeClock) -> None:
     state = new_state(client, [])
     clock.elapsed = 20.0

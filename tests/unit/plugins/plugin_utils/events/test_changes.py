@@ -13,7 +13,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import (
-    MAX_REMEMBERED,
     Change,
     PollResult,
     SeenOperations,
@@ -72,9 +71,9 @@ def test_operations_not_read_by_the_first_poll_are_not_reported() -> None:
 
 def test_forgotten_operations_are_not_reported_again() -> None:
     seen = seen_operations(operation(0, "running"))
-    many = [operation(number) for number in range(1, MAX_REMEMBERED + 51)]
+    many = [operation(number) for number in range(1, 151)]
     assert len(report(seen, *many)) == len(many)
-    assert len(seen.remembered) == MAX_REMEMBERED + 1
+    assert len(seen.remembered) == 101
     assert seen.forgotten_until == EPOCH + timedelta(minutes=50)
     assert report(seen, operation(0, "running"), *many) == []
     assert seen.unfinished(()) == ["o0"]
@@ -102,6 +101,7 @@ def test_poll_stops_at_a_seen_operation(serve: Serve) -> None:
     served = serve(page("operations", [operation(3), operation(2), operation(1)], "c"))
     result = poll_operations(served.client, "p", seen_operations(operation(2), operation(1)), ())
     assert [each["id"] for each in result.operations] == ["o1", "o2", "o3"]
+    assert result.unread_before == EPOCH + timedelta(minutes=1)
     assert served.targets == ["/projects/p/operations?limit=50"]
 
 
@@ -122,6 +122,7 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
     )
     assert [each["id"] for each in result.operations] == ["o1", "o9"]
     assert result.missing_ids == ["o2"]
+    assert served.targets[1:] == ["/projects/p/operations/o1", "/projects/p/operations/o2"]
 
 
 @in_one_test("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
@@ -139,6 +140,32 @@ def test_many_unfinished_operations_are_read_from_pages(serve: Serve) -> None:
     result = poll_operations(served.client, "p", seen_operations(*unfinished), ())
     assert len(result.operations) == 10
     assert len(served.requests) == 2
+
+
+@in_one_test("number, requests", [(2, ["?limit=50", "/o1"]), (3, ["?limit=50", "?limit=50&cursor=c"])])
+def test_up_to_two_unfinished_operations_need_no_second_page(serve: Serve, number: int, requests: list[str]) -> None:
+    unfinished = [operation(each, "running") for each in range(1, number + 1)]
+    later = page("operations", unfinished[:-1]) if number > 2 else reply({"operation": unfinished[0]})
+    served = serve(page("operations", [operation(9), unfinished[-1]], "c"), later)
+    result = poll_operations(served.client, "p", seen_operations(*unfinished, operation(9)), ())
+    assert sorted(each["id"] for each in result.operations) == [*(each["id"] for each in unfinished), "o9"]
+    assert [target.replace("/projects/p/operations", "") for target in served.targets] == requests
+
+
+def test_first_poll_reads_operations_of_the_day_before() -> None:
+    seen = SeenOperations(EPOCH)
+    assert (seen.is_reached(operation(-24 * 60)), seen.is_reached(operation(-24 * 60 - 1))) == (False, True)
+
+
+def test_saved_beginning_a_day_after_the_beginning_of_time_is_usable() -> None:
+    saved = {**SeenOperations(None).as_json(), "new_since": "0001-01-02T00:00:00+00:00"}
+    assert not SeenOperations.from_json(saved).is_reached(operation(1))
+
+
+@in_one_test("saved", [["..", "running", "a"], ["o", 5, "a"], ["o", "running", None]])
+def test_saved_operation_of_anything_else_is_refused(saved: list[Any]) -> None:
+    with pytest.raises(ValueError, match="^$"):
+        SeenOperations.from_json({**SeenOperations(None).as_json(), "operations": [[*saved, "2026-11-21T08:00:00Z"]]})
 
 
 def test_missing_project_raises_not_found(serve: Serve) -> None:
@@ -160,7 +187,7 @@ def test_complete_returns_whether_anything_has_changed() -> None:
     assert not seen.complete(PollResult([], [], None))
     seen.remember(operation(1, "running"))
     assert seen.complete(PollResult([], ["o1"], None))
-    for number in range(MAX_REMEMBERED + 1):
+    for number in range(101):
         seen.remember(operation(number))
     assert seen.complete(PollResult([], [], None))
     assert not seen.complete(PollResult([], [], None))
@@ -175,3 +202,11 @@ def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     assert seen.changes(result) == []
     seen.revert(change)
     assert seen.changes(result) == [change] == [Change(operation(1, "failed"), "running" if before else None)]
+
+
+def test_change_of_an_operation_that_was_deleted_meanwhile_is_reverted() -> None:
+    seen = seen_operations(operation(1, "running"))
+    change = Change(operation(1, "running"), None)
+    seen.complete(PollResult([], ["o1"], None))
+    seen.revert(change)
+    assert seen.changes(PollResult([operation(1, "running")], [], None)) == [change]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import logging
 import os
 import tempfile
 import threading
@@ -70,6 +71,34 @@ def test_file_with_another_value_is_refused_or_usable(
     else:
         with pytest.raises(InvalidOption, match="does not hold the state of this event source. Name another file."):
             checkpoint.load(EPOCH)
+
+
+@in_one_test(
+    "content, problem",
+    [
+        ({"projects": []}, "does not hold the state of this event source. Name another file."),
+        ({"listed": []}, "does not hold the state of this event source. Name another file."),
+        (
+            {"projects": {"..": SeenOperations(EPOCH).as_json()}},
+            "has a project whose id is not an id. Set another file.",
+        ),
+        ({"base_url": "https://x.example.com"}, "is about another base_url, https://x.example.com. Name another file."),
+    ],
+)
+def test_file_that_is_refused(checkpoint: Checkpoint, tmp_path: Path, content: dict[str, Any], problem: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"base_url": BASE_URL, "listed_at": None, "projects": {}, **content}))
+    with pytest.raises(InvalidOption) as error:
+        checkpoint.load(EPOCH)
+    assert str(error.value) == f"state_file: {file} {problem}"
+
+
+def test_file_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
+    file = tmp_path / "missing" / "state.json"
+    with pytest.raises(InvalidOption) as error:
+        Checkpoint(str(file), BASE_URL, clock.clock).load(EPOCH)
+    problem = "can't be written: No such file or directory. Check its folder, or name another file."
+    assert str(error.value) == f"state_file: {file} {problem}"
 
 
 def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
@@ -148,10 +177,11 @@ def test_last_save_that_fails_is_logged(
     (tmp_path / "state.json").unlink()
     tmp_path.rename(tmp_path.with_name("moved"))
     checkpoint.save_now(State(EPOCH, {}))
-    (message,) = caplog.messages
-    assert message.startswith(
-        f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart"
+    message = (
+        f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart, the events since it was "
+        "last saved are emitted again, with the same meta.uuid."
     )
+    assert caplog.record_tuples == [("clouddb.control.operations", logging.ERROR, message)]
 
 
 def test_cancelled_save_ends_before_the_next_one_begins(

@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import event_of
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventEmitter, event_of
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 RUN = "{{ lookup('ansible.builtin.pipe', 'id') }}"
 
@@ -16,6 +22,25 @@ RUN = "{{ lookup('ansible.builtin.pipe', 'id') }}"
 def event(project_id: str = "p-1", project: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     operation = {"id": "op-1", "project_id": project_id, "status": "failed", **fields}
     return event_of(Change(operation, None), {"id": project_id, **(project or {})})
+
+
+def test_an_event_has_the_same_uuid_in_later_versions() -> None:
+    times = {"created_at": "2026-11-21T08:00:00Z", "updated_at": "2026-11-21T08:01:30Z"}
+    operation = {"id": "op-1", "status": "failed", "action": "create_branch", **times}
+    assert event_of(Change(operation, "running"), {"id": "p-1", "name": "shop"}) == {
+        "clouddb": {
+            "operation": operation,
+            "previous_status": "running",
+            "project": {"id": "p-1", "name": "shop"},
+            "seconds": 90.0,
+        },
+        "meta": {"uuid": "dc59e34f-cc70-5948-80e5-e35326349073"},
+    }
+
+
+@in_one_test("times", [{}, {"created_at": None, "updated_at": "2026-11-21"}, {"created_at": "x", "updated_at": "y"}])
+def test_seconds_of_an_operation_without_times(times: dict[str, Any]) -> None:
+    assert event(**times)["clouddb"]["seconds"] is None
 
 
 def test_texts_hold_no_templates() -> None:
@@ -51,3 +76,71 @@ def test_an_event_is_a_copy() -> None:
     emitted = event(labels=labels)
     emitted["clouddb"]["operation"]["labels"][0]["a"] = 2
     assert labels == [{"a": 1}]
+
+
+class Queue(asyncio.Queue[Any]):
+    """A queue with one event."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.put_nowait({})
+
+
+def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Queue()
+    pauses: list[float] = []
+
+    async def receive(pause: float) -> None:
+        pauses.append(pause)
+        full.get_nowait()
+
+    async def main() -> None:
+        queues: list[Any] = [full, SimpleNamespace(queue=full)]
+        for queue in queues:
+            emitter = EventEmitter(queue, None)
+            assert not emitter.is_delivered()
+            await emitter.wait_until_delivered()
+            assert emitter.is_delivered()
+            full.put_nowait({})
+
+    monkeypatch.setattr(asyncio, "sleep", receive)
+    asyncio.run(main())
+    assert pauses == [0.02, 0.02]
+    assert EventEmitter(full, asyncio.Queue()).is_delivered()
+    without_empty: Any = SimpleNamespace(put=None)
+    assert EventEmitter(without_empty, None).is_delivered()
+
+
+def test_an_event_is_confirmed_by_its_uuid(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        feedback: asyncio.Queue[Any] = asyncio.Queue()
+        for uuid in ("other", "a", "later"):
+            feedback.put_nowait({"meta": {"uuid": uuid}})
+        queue = Queue()
+        await EventEmitter(queue, feedback).emit({"meta": {"uuid": "a"}})
+        assert (queue.qsize(), feedback.get_nowait()) == (2, {"meta": {"uuid": "later"}})
+
+    asyncio.run(main())
+    assert caplog.messages == []
+
+
+def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    timeouts: list[float] = []
+
+    async def wait_for(waiting: Any, timeout: float) -> None:
+        waiting.close()
+        timeouts.append(timeout)
+        raise asyncio.TimeoutError
+
+    async def main() -> None:
+        emitter = EventEmitter(Queue(), asyncio.Queue())
+        await emitter.emit({"meta": {"uuid": "a"}})
+        await emitter.wait_until_delivered()
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    asyncio.run(main())
+    assert timeouts == [60.0, 60.0]
+    message = "The rules have not confirmed an event within 60 s. The event source continues without."
+    assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message)]

@@ -295,9 +295,8 @@ def test_feedback_is_awaited_with_a_timeout(
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
     assert len(source.events) == 2
-    assert caplog.messages == [
-        "The rules have not confirmed an event within 0.01 s. The event source continues without."
-    ]
+    message = "The rules have not confirmed an event within 0.01 s. The event source continues without."
+    assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message)]
 
 
 def test_event_that_was_not_confirmed_is_emitted_after_a_restart(source: EventSource) -> None:

@@ -66,7 +66,7 @@ def test_failures_of_the_same_moment_make_no_longer_pause(polls: Polls) -> None:
 def test_retry_after_delays_every_poll(polls: Polls) -> None:
     polls.outage.failed(100)
     polls.outage.failed(50)
-    assert polls.outage.pause() == 100
+    assert (polls.outage.pause(), polls.outage.seconds_since_pause()) == (100, 0)
     polls.clock.sleep(103)
     assert polls.outage.pause() == 0
     assert polls.outage.seconds_since_pause() == 3
@@ -75,3 +75,5 @@ def test_retry_after_delays_every_poll(polls: Polls) -> None:
 
 def test_outage_of_any_length(polls: Polls) -> None:
     assert polls.pauses(10_000)[-1] == 30
+    polls.outage = Outage(5, 1e9, polls.clock.clock)
+    assert polls.pauses(50)[-1] == pytest.approx(5 * 1.5**30)

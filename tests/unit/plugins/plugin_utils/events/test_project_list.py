@@ -18,7 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import MAX_ATTEMPTS, Listing
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing, changed_hints
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
@@ -256,10 +256,10 @@ def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
     assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
 
 
-def test_page_that_fails_for_long_begins_the_list_anew() -> None:
-    paged = PagedList(dict.fromkeys(range(3, 3 + MAX_ATTEMPTS), status_error(500)))
+def test_page_that_fails_ten_times_begins_the_list_anew() -> None:
+    paged = PagedList(dict.fromkeys(range(3, 13), status_error(500)))
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors == [None, "1", "2", *["3"] * MAX_ATTEMPTS, None, "1", "2", "3", "4", "5"]
+    assert paged.cursors == [None, "1", "2", *["3"] * 10, None, "1", "2", "3", "4", "5"]
 
 
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:
@@ -292,3 +292,16 @@ def test_faults_do_not_keep_a_long_list_from_completing() -> None:
     events = EventList(account.clock)
     follow(account, 300, events, page_size=10)
     assert statuses(events)[-1] == "finished"
+
+
+@in_one_test(
+    "before, after, changed",
+    [
+        ({}, {"updated_at": "1"}, set()),
+        ({"updated_at": "1", "name": "a"}, {"updated_at": "1", "name": "b"}, set()),
+        ({"updated_at": "1"}, {}, {"updated_at"}),
+        ({"compute_last_active_at": None}, {"compute_last_active_at": "1"}, {"compute_last_active_at"}),
+    ],
+)
+def test_fields_that_hint_at_an_operation(before: dict[str, Any], after: dict[str, Any], changed: set[str]) -> None:
+    assert changed_hints(before, after) == changed
