@@ -71,6 +71,26 @@ def test_who_may_replace_a_file(file: SecretFile, user: int, refused: bool) -> N
             file.check_replaceable()
 
 
+@in_one_test(
+    "name, problem",
+    [
+        ("key\0", "The path has a NUL character. Remove it."),
+        ("missing/key", "The directory {folder}/missing does not exist. Create it first."),
+    ],
+)
+def test_paths_of_no_file(tmp_path: Path, name: str, problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        SecretFile(f"{tmp_path}/{name}", keep_attributes).check()
+    assert str(error.value) == f"dest: {problem.format(folder=tmp_path)}"
+
+
+def test_file_that_cannot_be_replaced(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_file.TemporaryFile, "replace_target", denied)
+    with file.replacement() as write, pytest.raises(SecretFileError) as error:
+        write("secret")
+    assert str(error.value) == f"dest: {file.path} can't be written: Operation not permitted."
+
+
 def test_lock_that_is_held_or_unusable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = Path(file.path).parent / f".clouddb-{os.geteuid()}.lock"
     waiting = file._replace(clock=FakeClock().clock)
@@ -130,7 +150,13 @@ def test_the_folder_must_be_writable_and_searchable(file: SecretFile, monkeypatc
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr(os, "access", lambda *arguments: asked.append(arguments))
     assert not file.may_create_files()
-    assert asked == [(str(Path(file.path).parent), os.W_OK | os.X_OK)]
+    folder = str(Path(file.path).parent)
+    assert asked == [(folder, os.W_OK | os.X_OK)]
+    with pytest.raises(InvalidOption) as error:
+        file.check()
+    assert str(error.value) == (
+        f"dest: This user may not create files in {folder}. Change its permissions, or set become."
+    )
 
 
 # Owner and group
@@ -155,17 +181,27 @@ def test_attributes_are_tried_without_the_owner_of_the_file(file: SecretFile, mo
     assert file.update_attributes() is False
 
 
+@pytest.mark.parametrize("changed", [True, False])
+def test_attributes_in_a_folder_where_no_file_can_be_created(
+    file: SecretFile, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(secret_file, "temporary_file", denied)
+    assert file._replace(set_attributes=lambda path: changed).update_attributes() is changed
+
+
 @in_one_test("unsafe_writes", [False, True])
-def test_unsafe_writes_count_for_each_check(file: SecretFile, unsafe_writes: bool) -> None:
+def test_unsafe_writes_count_for_each_check_and_the_replacement(file: SecretFile, unsafe_writes: bool) -> None:
     asked: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_file, "require_replaceable", lambda target, unsafe: asked.append(unsafe))
         patch.setattr(secret_file, "replaced_owner", lambda target, unsafe: asked.append(unsafe))
+        patch.setattr(secret_file.TemporaryFile, "replace_target", lambda self, content, unsafe: asked.append(unsafe))
         options = file._replace(unsafe_writes=unsafe_writes)
         options.check_replaceable()
-        with options.replacement():
-            pass
-    assert asked == [unsafe_writes] * 3
+        with options.replacement() as write:
+            write("secret")
+    assert asked == [unsafe_writes] * 4
 
 
 @in_one_test(
@@ -186,3 +222,7 @@ def test_file_of_the_options(params: dict[str, Any], expected: tuple[bool, bool,
         *expected,
     )
     assert dest_from({"dest": None, **params}, keep_attributes) is None
+
+
+def test_file_without_options() -> None:
+    assert dest_from({"dest": "/etc/key"}, keep_attributes) == SecretFile("/etc/key", keep_attributes)
