@@ -583,6 +583,10 @@ def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> Non
     assert result["left"] == []
 
 
+def test_surplus_that_remains_is_reported(account: Account) -> None:
+    assert outcomes(account.run(max_keys=5)) == {2: "reported", 3: "reported"}
+
+
 def test_revocations_of_parallel_tasks_count(account: Account) -> None:
     # Before the list that precedes the first revocation, another task revokes a key.
     account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(5, None)

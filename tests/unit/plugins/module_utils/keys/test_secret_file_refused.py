@@ -14,7 +14,11 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile, dest_from
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import (
+    FileAttributes,
+    SecretFile,
+    dest_from,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
@@ -165,9 +169,14 @@ def test_the_folder_must_be_writable_and_searchable(file: SecretFile, monkeypatc
 @in_one_test("has_owner, has_group", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_owner_is_kept_unless_options_set_it(file: SecretFile, has_owner: bool, has_group: bool) -> None:
     given: list[tuple[int, int]] = []
+
+    def give(descriptor: int, uid: int, gid: int) -> None:
+        assert os.fstat(descriptor).st_size == 0
+        given.append((uid, gid))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_file, "replaced_owner", lambda target, unsafe_writes: (12345, 23456))
-        patch.setattr(os, "fchown", lambda descriptor, uid, gid: given.append((uid, gid)))
+        patch.setattr(os, "fchown", give)
         with file._replace(has_owner=has_owner, has_group=has_group).replacement():
             pass
     own = os.geteuid(), os.getegid()
@@ -179,6 +188,20 @@ def test_attributes_are_tried_without_the_owner_of_the_file(file: SecretFile, mo
     monkeypatch.setattr(secret_file, "replaced_owner", lambda target, unsafe_writes: (12345, 23456))
     monkeypatch.setattr(os, "fchown", denied)
     assert file.update_attributes() is False
+
+
+@in_one_test("may_restore", [True, False])
+def test_attributes_to_restore_come_before_those_of_the_options(file: SecretFile, may_restore: bool) -> None:
+    paths: list[str] = []
+    options = file._replace(set_attributes=lambda path: bool(paths.append(path)))
+    with pytest.MonkeyPatch.context() as patch:
+        if not may_restore:
+            patch.setattr(os, "fchown", denied)
+        with options.replacement(FileAttributes(os.geteuid(), os.getegid(), 0o640)) as write:
+            write("restored")
+    assert Path(file.path).read_text(encoding="utf-8") == "restored"
+    assert options.attributes().mode == (0o640 if may_restore else 0o600)
+    assert len(paths) == (0 if may_restore else 1)
 
 
 @pytest.mark.parametrize("changed", [True, False])
