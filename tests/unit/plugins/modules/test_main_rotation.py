@@ -253,6 +253,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
     common = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1"}
     given = {**common, "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
-    # None stands for an omitted option.
-    outcome = run_main(api_key_deployment, {name: value for name, value in given.items() if value is not None})
+    # None stands for an omitted option. In check mode, no file shows that an option is invalid.
+    present = {name: value for name, value in given.items() if value is not None}
+    outcome = run_main(api_key_deployment, present, check_mode=True)
     assert outcome.failed and problem in outcome.result["msg"]
