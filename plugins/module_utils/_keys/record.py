@@ -121,7 +121,7 @@ def _parse(data: Any) -> Record:
         data.get("consumer"),
     )
     if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
-        raise ValueError(record.state)
+        raise ValueError
     return record
 
 

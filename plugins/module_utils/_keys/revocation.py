@@ -67,7 +67,7 @@ def withdraw(
     """
     consumers = rotation.expected()
     holding = [name for name in consumers if not _cannot_hold(rotation.evidence.get(name), key_id, secret)]
-    failed = {name: errors.get(name, "") for name in consumers if name in errors or name not in rotation.evidence}
+    failed = {name: errors.get(name) for name in consumers if name in errors or name not in rotation.evidence}
     texts = [f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items()]
     restored = [name for name in consumers if name not in failed and name not in holding]
     if restored:

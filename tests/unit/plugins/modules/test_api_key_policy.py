@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Callable
 
 import pytest
@@ -103,6 +104,7 @@ def test_report_changes_nothing(account: Account) -> None:
     assert (result["changed"], result["revoked"], result["left"]) == (False, [], [])
     assert outcomes(result) == dict.fromkeys([ADMIN, *LAPTOPS], "reported")
     assert result["summary"] == {**dict.fromkeys(result["summary"], 0), "unknown": 4}
+    assert result["checked"] == ["unknown", "never_used", "duplicate"]
     assert len(account.keys) == 7
 
 
@@ -218,9 +220,14 @@ OWN_KEY_UNKNOWN = (
 )
 
 
-def test_the_only_key_that_may_be_the_own_one(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = account.now()
+@pytest.mark.parametrize("hours_ahead", [0, 2])
+def test_the_only_key_that_may_be_the_own_one(
+    account: Account, monkeypatch: pytest.MonkeyPatch, hours_ahead: int
+) -> None:
+    """The grace period is also by the clock that sets created_at, if the Date of the response is ahead of it."""
+    now, date = account.now(), account.clock.clock.utcnow() + timedelta(hours=hours_ahead)
     monkeypatch.setattr(Account, "now", lambda self: now)
+    monkeypatch.setattr(type(account.client()), "service_now", lambda self: date)
     account.use(ADMIN_SECRET)
     account.use(account.secrets[5])
     allowed = [{"name": name} for name in ("deploy-*", "laptop-3", "administrator")]
@@ -292,6 +299,13 @@ def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, befo
     assert message == (
         "laptop-2 (id 5) matches no name that the policy allows. Another task or a user has revoked it in the meantime."
     )
+
+
+def test_last_key_that_another_revokes_immediately_before_the_task_is_gone(account: Account) -> None:
+    account.before[LISTS_BEFORE + 6] = lambda: account.keys.pop(7) and None
+    result = account.run(**REVOKE)
+    assert [key["id"] for key in result["revoked"]] == [3, 5]
+    assert (outcomes(result)[7], result["left"]) == ("gone", [ADMIN])
 
 
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 2))
@@ -445,9 +459,9 @@ def test_short_pauses_stay_short(account: Account) -> None:
 
 
 def test_key_that_an_unconfirmed_attempt_has_revoked_late(account: Account) -> None:
-    """The list still has the key, the second attempt is too late."""
+    """The lists still have the key, the second attempt is too late."""
     account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
-    account.before[LISTS_BEFORE + 4] = lambda: account.keys.pop(3) and None
+    account.before[LISTS_BEFORE + 5] = lambda: account.keys.pop(3) and None
     result = account.run(**REVOKE)
     assert result["revoked"][0]["id"] == 3
     assert result["revoked"][0]["revoked"] is True
@@ -567,6 +581,10 @@ def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> Non
     assert (finding["key_id"], finding["outcome"]) == (oldest, "gone")
     assert finding["message"].endswith(" more than max_keys of 3. This ends with the revocation of other keys.")
     assert result["left"] == []
+
+
+def test_surplus_that_remains_is_reported(account: Account) -> None:
+    assert outcomes(account.run(max_keys=5)) == {2: "reported", 3: "reported"}
 
 
 def test_revocations_of_parallel_tasks_count(account: Account) -> None:

@@ -150,6 +150,49 @@ def test_the_previous_secret_is_not_shown_by_the_roll_back(sandbox: Sandbox, tmp
     assert "the-previous-secret" not in outcome.printed
 
 
+def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = Rotation(sandbox, tmp_path, "first")
+    first.complete()
+    second = Rotation(sandbox, tmp_path, "second")
+    inspected = second.deployment("web1", "inspect").success
+    plan = second.rotation("plan", second.evidence("inspect"), max_age="0").success
+    second.create(plan)
+    options = {name: plan[name] for name in ("consumers", "older_keys")}
+    for check_mode in (True, False):
+        second.check_mode = check_mode
+        deployed = second.deployment(
+            "web1", "deploy", fingerprint=inspected["evidence"]["fingerprint"], **options
+        ).success
+        assert deployed == {**deployed, "changed": True, "previous": first.key["key"]}
+        written = first if check_mode else second
+        assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
+    confirmed = second.deployment("web1", "confirm").success
+    new = {"consumers": list(HOSTS), "sha256": confirmed["evidence"]["sha256"]}
+    assert list(plan["older_keys"]) == [str(first.key["key_id"])]
+    assert confirmed["evidence"]["keys"] == {**plan["older_keys"], str(second.key["key_id"]): new}
+    rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
+    assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
+    assert rolled_back["evidence"]["withdrawn"] == second.key["key_id"]
+    assert (tmp_path / "web1").read_text(encoding="utf-8") == first.key["key"]
+
+
+def test_key_that_other_tasks_deploy(sandbox: Sandbox) -> None:
+    created = sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    key = {"key": created["key"], "key_id": created["id"], "consumers": ["web1"]}
+
+    def run(step: str, **options: Any) -> dict[str, Any]:
+        given = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1", "step": step}
+        return run_main(api_key_deployment, {**given, **options}).success
+
+    inspected = run("inspect")["evidence"]
+    assert run("deploy", fingerprint=inspected["fingerprint"], **key)["previous"] is None
+    evidence = [run(step, **key)["evidence"] for step in ("confirm", "commit")]
+    assert [(each["key_id"], each["accepted"], each["state"]) for each in evidence] == [
+        (created["id"], True, "deployed"),
+        (created["id"], True, "committed"),
+    ]
+
+
 def test_verification(sandbox: Sandbox, tmp_path: Path) -> None:
     run = Rotation(sandbox, tmp_path, "run")
     run.complete()
@@ -194,6 +237,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         ({"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f"}, "key: is required with step=deploy."),
         ({"step": "inspect", "record": None}, "record: is required with dest. Set the path of a file for the record."),
+        ({"step": "inspect", "record": "/missing/record"}, "record: The directory /missing does not exist."),
         ({"step": "inspect", "attributes": "+i"}, "attributes: is not supported. Omit it."),
         ({"step": "inspect", "mode": "0240"}, "mode: "),
         *(
@@ -209,6 +253,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
     common = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1"}
     given = {**common, "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
-    # None stands for an omitted option.
-    outcome = run_main(api_key_deployment, {name: value for name, value in given.items() if value is not None})
+    # None stands for an omitted option. In check mode, no file shows that an option is invalid.
+    present = {name: value for name, value in given.items() if value is not None}
+    outcome = run_main(api_key_deployment, present, check_mode=True)
     assert outcome.failed and problem in outcome.result["msg"]

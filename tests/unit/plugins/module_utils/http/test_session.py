@@ -49,6 +49,12 @@ def test_requests_to_this_machine_bypass_proxies(host: str, proxies: dict[str, s
     assert open_session(CONNECTION._replace(base_url=f"http://{host}/api/v2")).proxies == proxies
 
 
+def test_connections_to_a_proxy() -> None:
+    manager = session.AttemptAdapter().proxy_manager_for("http://proxy.example.com:3128", timeout=7.0)
+    assert manager.pool_classes_by_scheme == session.POOL_CLASSES
+    assert manager.connection_pool_kw["timeout"] == 7.0
+
+
 def test_a_session_needs_an_attempt() -> None:
     with pytest.raises(RuntimeError, match="^the session is used outside an attempt$"):
         session._attempt()

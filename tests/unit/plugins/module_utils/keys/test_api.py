@@ -26,6 +26,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     keys_named,
     list_keys,
     not_revoked,
+    numbered,
     require_accepted,
     retry_advice,
     revoke_key,
@@ -228,6 +229,11 @@ def test_a_new_key_that_cannot_be_revoked_again(serve: Serve, response: Reply, p
 )
 def test_the_time_of_a_list_is_its_own_use_of_a_key(listed: list[dict[str, Any]], time: datetime) -> None:
     assert time_of_list(listed, EPOCH) == time
+
+
+@in_one_test("ids, text", [([12], "Key 12"), ([12, 13], "Keys 12 and 13"), ([12, 13, 14], "Keys 12, 13 and 14")])
+def test_keys_in_a_sentence(ids: list[int], text: str) -> None:
+    assert numbered(ids) == text
 
 
 def test_the_longest_secret(serve: Serve) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,8 @@ def test_file_with_another_key(tmp_path: Path) -> None:
 
 
 def test_several_keys_of_the_name() -> None:
+    with pytest.raises(MultipleKeys, match="^2 keys are named"):
+        absent(with_keys(2)[0].client(), None, "deploy", False, False)
     account, ids = with_keys(3)
     with pytest.raises(MultipleKeys) as error:
         absent(account.client(), None, "deploy", False, False)
@@ -123,6 +126,69 @@ def test_several_keys_of_the_name() -> None:
 
 
 # Present
+
+
+def test_result_of_a_creation() -> None:
+    account, _ids = with_keys(0)
+    result = present(account.client(), "deploy", None, "never", False)
+    key = account.keys[result["api_key"]["id"]]
+    assert key["name"] == "deploy"
+    assert result == {
+        "changed": True,
+        "api_key": key,
+        "key": account.secrets[key["id"]],
+        "revoked": [],
+        "diff": {"before": {"api_keys": []}, "after": {"api_keys": [key]}},
+        "warnings": [],
+    }
+
+
+@in_one_test(
+    "number, warnings",
+    [
+        (1, {}),
+        (
+            2,
+            {
+                "warnings": [
+                    "2 keys are named 'deploy' (ids 2, 3), and none of them was changed. An interrupted task can leave a key "
+                    "whose secret nobody has. Revoke unused keys by id, or set regenerate: always to replace all of them "
+                    "with one new key."
+                ]
+            },
+        ),
+    ],
+)
+def test_result_of_keys_that_are_kept(number: int, warnings: dict[str, Any]) -> None:
+    account, ids = with_keys(number)
+    keys = [account.keys[key_id] for key_id in ids]
+    result = present(account.client(), "deploy", None, "never", False)
+    unchanged = {"before": {"api_keys": keys}, "after": {"api_keys": keys}}
+    assert result == {"changed": False, "api_key": keys[0], "revoked": [], "diff": unchanged, **warnings}
+
+
+def test_always_replaces_a_valid_secret(tmp_path: Path) -> None:
+    account, [key_id] = with_keys(1)
+    (tmp_path / "key").write_text(account.secrets[key_id], encoding="utf-8")
+    result = present(account.client(), "deploy", SecretFile(str(tmp_path / "key"), set_nothing), "always", False)
+    assert [key["id"] for key in result["revoked"]] == [key_id]
+    assert (tmp_path / "key").read_text(encoding="utf-8") == account.secrets[result["api_key"]["id"]]
+
+
+@in_one_test(
+    "may_create_files, check_mode, locked", [(True, False, 1), (False, False, 0), (True, True, 0), (False, True, 0)]
+)
+def test_the_folder_is_locked_if_the_task_may_write(
+    tmp_path: Path, may_create_files: bool, check_mode: bool, locked: int
+) -> None:
+    account, [key_id] = with_keys(1)
+    (tmp_path / "key").write_text(account.secrets[key_id], encoding="utf-8")
+    locks: list[SecretFile] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SecretFile, "may_create_files", lambda self: may_create_files)
+        patch.setattr(SecretFile, "held", lambda self: nullcontext(locks.append(self)))
+        present(account.client(), "deploy", SecretFile(str(tmp_path / "key"), set_nothing), "never", check_mode)
+    assert len(locks) == locked
 
 
 def test_without_a_file_only_always_replaces() -> None:

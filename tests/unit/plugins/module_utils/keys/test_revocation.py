@@ -32,9 +32,15 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_account im
 
 def test_revokes_the_older_keys(keys: Keys) -> None:
     account, ids = keys
+    older = [dict(account.keys[key_id]) for key_id in ids[:2]]
     result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
-    assert ([key["id"] for key in result["revoked"]], result["left"], result["warnings"]) == (ids[:2], [], [])
-    assert result["api_key"]["id"] == ids[-1]
+    assert result == {
+        "changed": True,
+        "api_key": account.keys[ids[-1]],
+        "left": [],
+        "warnings": [],
+        "revoked": [{**key, "revoked": True} for key in older],
+    }
     assert list(account.keys) == [1, ids[-1]]
 
 
@@ -160,7 +166,7 @@ def test_check_mode_revokes_nothing(keys: Keys) -> None:
     account, ids = keys
     found = both(account, ids[-1], run="run (check mode)")
     result = run(account, "revoke", *found, key_id=ids[-1], check_mode=True)
-    assert [key["id"] for key in result["revoked"]] == ids[:2]
+    assert (result["changed"], [key["id"] for key in result["revoked"]]) == (True, ids[:2])
     # A key that would be created makes all others older.
     found = inspected(account, ids[-1], run="run (check mode)")
     result = run(account, "revoke", *found, check_mode=True)

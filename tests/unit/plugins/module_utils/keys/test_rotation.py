@@ -295,6 +295,17 @@ def authenticate_with(account: SimulatedAccount, key_id: int) -> None:
     account.secrets[1], account.secrets[key_id] = account.secrets[key_id], account.secrets[1]
 
 
+def test_own_key_is_known_by_its_checksum_in_the_only_record(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    account, ids = keys
+    authenticate_with(account, ids[0])
+    one, other = inspected(account, ids[-1])
+    # The service records uses late.
+    monkeypatch.setattr(account, "use", lambda secret: None)
+    result = run(account, "plan", one, other._replace(has_record=False, keys={}), consumers=["web1", "web2"])
+    assert result["reason"].startswith("older keys are still valid")
+    assert result["changed"] is False
+
+
 def test_without_records_older_keys_show_an_incomplete_deployment(keys: Keys) -> None:
     account, ids = keys
     assert without_records(account)["reason"] == (

@@ -220,6 +220,11 @@ def test_size_is_limited(tmp_path: Path) -> None:
         file.read()
 
 
+def test_content_that_is_no_text_is_read(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"secret\xff\n")
+    assert SecretFile(str(tmp_path / "key"), keep_attributes).read() == "secret\ufffd"
+
+
 @pytest.mark.parametrize("mode", [0o1200, 0o200, 0o066, 0])
 def test_mode_that_the_owner_cannot_read_is_refused(tmp_path: Path, mode: int) -> None:
     def set_mode(path: str) -> bool:

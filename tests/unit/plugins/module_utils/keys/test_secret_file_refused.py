@@ -14,7 +14,11 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile, dest_from
+from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import (
+    FileAttributes,
+    SecretFile,
+    dest_from,
+)
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
@@ -69,6 +73,26 @@ def test_who_may_replace_a_file(file: SecretFile, user: int, refused: bool) -> N
             return
         with pytest.raises(SecretFileError):
             file.check_replaceable()
+
+
+@in_one_test(
+    "name, problem",
+    [
+        ("key\0", "The path has a NUL character. Remove it."),
+        ("missing/key", "The directory {folder}/missing does not exist. Create it first."),
+    ],
+)
+def test_paths_of_no_file(tmp_path: Path, name: str, problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        SecretFile(f"{tmp_path}/{name}", keep_attributes).check()
+    assert str(error.value) == f"dest: {problem.format(folder=tmp_path)}"
+
+
+def test_file_that_cannot_be_replaced(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_file.TemporaryFile, "replace_target", denied)
+    with file.replacement() as write, pytest.raises(SecretFileError) as error:
+        write("secret")
+    assert str(error.value) == f"dest: {file.path} can't be written: Operation not permitted."
 
 
 def test_lock_that_is_held_or_unusable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +154,13 @@ def test_the_folder_must_be_writable_and_searchable(file: SecretFile, monkeypatc
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr(os, "access", lambda *arguments: asked.append(arguments))
     assert not file.may_create_files()
-    assert asked == [(str(Path(file.path).parent), os.W_OK | os.X_OK)]
+    folder = str(Path(file.path).parent)
+    assert asked == [(folder, os.W_OK | os.X_OK)]
+    with pytest.raises(InvalidOption) as error:
+        file.check()
+    assert str(error.value) == (
+        f"dest: This user may not create files in {folder}. Change its permissions, or set become."
+    )
 
 
 # Owner and group
@@ -139,9 +169,14 @@ def test_the_folder_must_be_writable_and_searchable(file: SecretFile, monkeypatc
 @in_one_test("has_owner, has_group", [(False, False), (True, False), (False, True), (True, True)])
 def test_the_owner_is_kept_unless_options_set_it(file: SecretFile, has_owner: bool, has_group: bool) -> None:
     given: list[tuple[int, int]] = []
+
+    def give(descriptor: int, uid: int, gid: int) -> None:
+        assert os.fstat(descriptor).st_size == 0
+        given.append((uid, gid))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_file, "replaced_owner", lambda target, unsafe_writes: (12345, 23456))
-        patch.setattr(os, "fchown", lambda descriptor, uid, gid: given.append((uid, gid)))
+        patch.setattr(os, "fchown", give)
         with file._replace(has_owner=has_owner, has_group=has_group).replacement():
             pass
     own = os.geteuid(), os.getegid()
@@ -155,17 +190,41 @@ def test_attributes_are_tried_without_the_owner_of_the_file(file: SecretFile, mo
     assert file.update_attributes() is False
 
 
+@in_one_test("may_restore", [True, False])
+def test_attributes_to_restore_come_before_those_of_the_options(file: SecretFile, may_restore: bool) -> None:
+    paths: list[str] = []
+    options = file._replace(set_attributes=lambda path: bool(paths.append(path)))
+    with pytest.MonkeyPatch.context() as patch:
+        if not may_restore:
+            patch.setattr(os, "fchown", denied)
+        with options.replacement(FileAttributes(os.geteuid(), os.getegid(), 0o640)) as write:
+            write("restored")
+    assert Path(file.path).read_text(encoding="utf-8") == "restored"
+    assert options.attributes().mode == (0o640 if may_restore else 0o600)
+    assert len(paths) == (0 if may_restore else 1)
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_attributes_in_a_folder_where_no_file_can_be_created(
+    file: SecretFile, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(secret_file, "temporary_file", denied)
+    assert file._replace(set_attributes=lambda path: changed).update_attributes() is changed
+
+
 @in_one_test("unsafe_writes", [False, True])
-def test_unsafe_writes_count_for_each_check(file: SecretFile, unsafe_writes: bool) -> None:
+def test_unsafe_writes_count_for_each_check_and_the_replacement(file: SecretFile, unsafe_writes: bool) -> None:
     asked: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_file, "require_replaceable", lambda target, unsafe: asked.append(unsafe))
         patch.setattr(secret_file, "replaced_owner", lambda target, unsafe: asked.append(unsafe))
+        patch.setattr(secret_file.TemporaryFile, "replace_target", lambda self, content, unsafe: asked.append(unsafe))
         options = file._replace(unsafe_writes=unsafe_writes)
         options.check_replaceable()
-        with options.replacement():
-            pass
-    assert asked == [unsafe_writes] * 3
+        with options.replacement() as write:
+            write("secret")
+    assert asked == [unsafe_writes] * 4
 
 
 @in_one_test(
@@ -186,3 +245,7 @@ def test_file_of_the_options(params: dict[str, Any], expected: tuple[bool, bool,
         *expected,
     )
     assert dest_from({"dest": None, **params}, keep_attributes) is None
+
+
+def test_file_without_options() -> None:
+    assert dest_from({"dest": "/etc/key"}, keep_attributes) == SecretFile("/etc/key", keep_attributes)
