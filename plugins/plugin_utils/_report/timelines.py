@@ -67,10 +67,7 @@ def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Windo
         lanes = {project_id: _lanes(operations, window, cells) for project_id, operations in projects.items()}
         if sum(len(bars) for project_lanes in lanes.values() for bars in project_lanes.values()) <= MAX_BARS:
             break
-    return {
-        project_id: _timeline(project_lanes, projects[project_id], window, cells)
-        for project_id, project_lanes in lanes.items()
-    }
+    return {project_id: _timeline(project_lanes, window, cells) for project_id, project_lanes in lanes.items()}
 
 
 def ticks(window: Window) -> list[dict[str, Any]]:
@@ -120,9 +117,7 @@ def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) 
     return lanes
 
 
-def _timeline(
-    lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[str, Any]], window: Window, cells: int
-) -> dict[str, Any]:
+def _timeline(lanes: Mapping[str, Sequence[Bar]], window: Window, cells: int) -> dict[str, Any]:
     height = len(lanes) * LANE_HEIGHT
     return {
         "height": height + 34,
