@@ -32,7 +32,7 @@ class ReportOptions(NamedTuple):
     stale_days: int
 
 
-def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, previous: str = "") -> dict[str, Any]:
+def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, previous: str) -> dict[str, Any]:
     """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
 
     C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time

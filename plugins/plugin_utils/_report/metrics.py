@@ -45,8 +45,8 @@ def metrics_text(facts: Mapping[str, Any], account: str, now: datetime) -> str:
         def collect(self) -> Iterable[Metric]:
             return metrics
 
-    # Not the registry of the process, which has metrics of Python. This one checks that names are unique.
-    registry = CollectorRegistry(auto_describe=True)
+    # Not the registry of the process, which has metrics of Python.
+    registry = CollectorRegistry()
     registry.register(Report())
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()

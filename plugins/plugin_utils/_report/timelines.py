@@ -67,24 +67,21 @@ def timelines(projects: Mapping[str, Sequence[Mapping[str, Any]]], window: Windo
         lanes = {project_id: _lanes(operations, window, cells) for project_id, operations in projects.items()}
         if sum(len(bars) for project_lanes in lanes.values() for bars in project_lanes.values()) <= MAX_BARS:
             break
-    return {
-        project_id: _timeline(project_lanes, projects[project_id], window, cells)
-        for project_id, project_lanes in lanes.items()
-    }
+    return {project_id: _timeline(project_lanes, window, cells) for project_id, project_lanes in lanes.items()}
 
 
 def ticks(window: Window) -> list[dict[str, Any]]:
     """At most MAX_TICKS vertical lines at full hours or days (UTC)."""
     hours = (window.end - window.start) / timedelta(hours=1)
     step = next((step for step in TICK_HOURS if hours / step <= MAX_TICKS), TICK_HOURS[-1])
-    day = window.start.replace(hour=0, minute=0, second=0, microsecond=0)
+    moment = window.start.replace(hour=0, minute=0, second=0, microsecond=0)
     found: list[dict[str, Any]] = []
-    for number in range(int((hours + 24) / step) + 1):
-        moment = day + timedelta(hours=number * step)
-        if window.start <= moment < window.end:
+    while moment < window.end:
+        if moment >= window.start:
             text = day_text(moment) if moment.hour == 0 else f"{moment:%H:%M}"
             share = window.share(moment)
             found.append({"x": _percent(share), "text": text, "minor": len(found) % 2 == 1, "late": share > LATE})
+        moment += timedelta(hours=step)
     return found
 
 
@@ -95,7 +92,7 @@ def sparkline(operations: Sequence[Mapping[str, Any]], window: Window) -> list[d
         count_by_cell = counts[operation["label"] == ERROR]
         cell = window.cell(parse_timestamp(operation["created_at"]), SPARKLINE_WIDTH)
         count_by_cell[cell] = count_by_cell.get(cell, 0) + 1
-    highest = max((number for count_by_cell in counts.values() for number in count_by_cell.values()), default=1)
+    highest = max([1, *(number for count_by_cell in counts.values() for number in count_by_cell.values())])
     paths = []
     for is_error, count_by_cell in counts.items():
         columns = [
@@ -120,9 +117,7 @@ def _lanes(operations: Sequence[Mapping[str, Any]], window: Window, cells: int) 
     return lanes
 
 
-def _timeline(
-    lanes: Mapping[str, Sequence[Bar]], operations: Sequence[Mapping[str, Any]], window: Window, cells: int
-) -> dict[str, Any]:
+def _timeline(lanes: Mapping[str, Sequence[Bar]], window: Window, cells: int) -> dict[str, Any]:
     height = len(lanes) * LANE_HEIGHT
     return {
         "height": height + 34,
@@ -148,7 +143,7 @@ def _bar(group: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
     return {
         "kind": css_class(group.label),
         "x": _percent(start),
-        "width": _percent(min(end, 1.0) - start),
+        "width": _percent(end - start),
         "middle": _percent(start + 0.375 / cells),
         "what": _bar_title(group, action),
         "when": _bar_times(group),

@@ -36,7 +36,7 @@ GUIDE = ROOT / "docs" / "docsite" / "rst" / "account_report.rst"
 def metrics() -> list[Metric]:
     """The metrics of an account that has each of them."""
     source = account([key(1, "ci")], [project("p1")], [operation(1, "running")])
-    facts = report_facts(source, ReportOptions("", 7, 90), stamp(NOW))
+    facts = report_facts(source, ReportOptions("", 7, 90), stamp(NOW), previous="")
     return report_metrics(facts, "production", NOW)
 
 

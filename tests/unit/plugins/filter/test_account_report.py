@@ -53,6 +53,10 @@ class TestKeys:
         assert marks == {4: [], 2: ["stale", "duplicate_name"], 1: ["duplicate_name"], 3: ["never_used"]}
         assert list(marks) == [4, 2, 1, 3], "sorted by name, then by creation time"
 
+    def test_keys_of_the_same_name_and_time_are_sorted_by_id(self):
+        keys = [key(number, "ci", created_at=ago(days=1)) for number in (3, 1, 2)]
+        assert [found["id"] for found in report(api_keys=keys)["api_keys"]["list"]] == [1, 2, 3]
+
     def test_ages(self):
         (found,) = report(api_keys=[key(1, "ci", "2026-11-19T23:59:59Z")])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["last_used_on"]) == (100, 1, "2026-11-19")
@@ -167,7 +171,15 @@ class TestOperations:
 
     @in_one_test(
         "values, percent, expected",
-        [([], 95, None), ([7], 95, 7), ([2, 1], 50, 1), ([3, 1, 2], 50, 2), ([1, 2, 3, 4], 100, 4), ([4, 5], 0, 4)],
+        [
+            ([], 95, None),
+            ([7], 95, 7),
+            ([2, 1], 50, 1),
+            ([3, 1, 2], 50, 2),
+            ([1, 2, 3, 4], 100, 4),
+            ([4, 5], 0, 4),
+            (range(1, 102), 95, 96),
+        ],
     )
     def test_percentile(self, values, percent, expected):
         assert percentile(values, percent) == expected
@@ -198,6 +210,14 @@ class TestPrevious:
     def test_unchanged_facts_keep_the_earlier_time(self):
         first, second = self.again()
         assert second == first
+
+    def test_fingerprint_is_the_same_in_all_versions_with_this_format(self):
+        """Otherwise, the first report of a new version would always be a change."""
+        facts = report(**self.SOURCE)
+        assert (facts["format"], facts["fingerprint"]) == (
+            1,
+            "bceca846e65e6929ec56335947d91b9ca7626490a24b58585a4761dc2409b3f5",
+        )
 
     def test_last_use_on_the_same_day_is_unchanged(self):
         first, second = self.again(api_keys=[key(1, "ci", ago(minutes=-29))])
@@ -251,6 +271,13 @@ class TestInvalidInput:
         assert str(error.value) == (
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
+
+    @in_one_test("field", ["api_keys", "projects", "operations"])
+    @in_one_test("value", [None, "text", {"a": {}}, ["text"], [{}, None]])
+    def test_lists(self, field, value):
+        with pytest.raises(AnsibleFilterError) as error:
+            account_report({**account(), field: value}, now=stamp(NOW))
+        assert str(error.value) == f"account_report: {field} must be a list of dictionaries"
 
     @in_one_test("option, value", [("days", 0), ("stale_days", -1)])
     def test_days(self, option, value):

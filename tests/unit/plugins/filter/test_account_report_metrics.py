@@ -198,17 +198,50 @@ class TestText:
         assert {family.type for family in openmetrics(text)} == {"gauge", "histogram"}
         assert text.endswith("\n# EOF\n")
 
-    def test_descriptions_are_sentences(self):
-        families = list(openmetrics(text_of()))
-        assert len(families) == 10
-        for family in families:
-            # The older format has no escape for quotes.
-            assert (
-                family.documentation[0].isupper()
-                and family.documentation.endswith(".")
-                and '"' not in family.documentation
-            )
-            assert family.name.startswith("clouddb_")
+    def test_labels_and_descriptions(self):
+        """Without quotes, for which the older format has no escape."""
+        text = text_of(api_keys=[key(1, "a")], projects=[project("p1")], operations=[operation(1, "running")])
+        found = {
+            family.name.removeprefix("clouddb_"): (" ".join(family.samples[0].labels), family.documentation)
+            for family in openmetrics(text)
+        }
+        assert found == {
+            "account_report_last_success_timestamp_seconds": (
+                "account",
+                "Unix time of the last report that succeeded.",
+            ),
+            "account_report_period_seconds": (
+                "account",
+                "Length of the period before the report whose operations are counted.",
+            ),
+            "api_keys": (
+                "account state",
+                "Number of API keys that were never used, that are stale because of a long time without use, and of all others.",
+            ),
+            "api_key_oldest_created_timestamp_seconds": (
+                "account",
+                "Unix time at which the oldest API key was created. An account without keys has no such sample.",
+            ),
+            "projects": ("account region_id", "Number of projects in each region."),
+            "unavailable_projects": (
+                "account",
+                "Number of projects that the service could not list. The other metrics do not include them.",
+            ),
+            "operations": ("account action status", "Number of operations that were created in the period."),
+            "unfinished_operations": (
+                "account action",
+                "Number of operations of the period that have neither succeeded nor failed.",
+            ),
+            "unfinished_operation_oldest_created_timestamp_seconds": (
+                "account action",
+                "Unix time at which the oldest unfinished operation was created. "
+                "Actions without unfinished operations have no such sample.",
+            ),
+            "operation_duration_seconds": (
+                "account action le",
+                "Time from the creation to the last update of the operations of the period that were executed.",
+            ),
+        }
 
     def test_hostile_values(self):
         text = text_of(

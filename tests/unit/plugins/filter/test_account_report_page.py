@@ -119,6 +119,7 @@ class TestHostileTexts:
         (lane,) = found["timelines"]["projects"][0]["lanes"]
         assert lane["action"].startswith(r"\x1b[31m\x9b\u202e")
         assert len(lane["action"]) == 120
+        assert max(len(row["status"]) for row in found["operations"]["statuses"]) == 40
 
     def test_usual_texts_stay_as_they_are(self):
         title = "Bericht – " + "é" * 600
@@ -131,14 +132,19 @@ class TestHostileTexts:
 class TestTables:
     def test_most_urgent_rows_first(self):
         found = page(
-            api_keys=[key(1, "a", ago(days=1)), key(2, "b")],
+            api_keys=[
+                key(1, "used", ago(days=1)),
+                *(key(number, "twice", ago(days=1)) for number in (3, 2)),
+                key(4, "zero"),
+                key(5, "idle", ago(days=91)),
+            ],
             projects=[
                 project("p1", cpu_used_sec=5),
                 project("p2", cpu_used_sec=7),
                 project("p3", cpu_used_sec=1, locked=True),
             ],
         )
-        assert [row["name"] for row in found["api_keys"]["rows"]] == ["b", "a"]
+        assert [row["name"] for row in found["api_keys"]["rows"]] == ["idle", "twice", "twice", "zero", "used"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
     @in_one_test("most", [0, -1])
@@ -160,6 +166,7 @@ class TestTables:
         ]
         assert [row["name"] for row in found["rows"]] == ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "3 others"]
         assert sum(int(row["count"]) for row in found["rows"]) == 20
+        assert [row["width"] for row in found["rows"]] == [*[33.3] * 7, 100.0]
 
     def test_attention(self):
         found = page(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,20 @@ from jsonschema import Draft7Validator
 
 from ansible_collections.clouddb.control.plugins.filter import api_key_policy_junit, api_key_policy_sarif
 from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import KINDS
+from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.plugins.plugin_utils._policy import kinds
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
-junit = api_key_policy_junit.FilterModule().filters()["api_key_policy_junit"]
-sarif = api_key_policy_sarif.FilterModule().filters()["api_key_policy_sarif"]
 SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
 HOSTILE = "{{ 7 * 7 }} <b>&\"'\x00\x1b[31m\x07\ud800\ufffe\u202e]]>\r\n" + "x" * 1000
+
+
+def junit(value: Any) -> Any:
+    return api_key_policy_junit.FilterModule().filters()["api_key_policy_junit"](value)
+
+
+def sarif(value: Any) -> Any:
+    return api_key_policy_sarif.FilterModule().filters()["api_key_policy_sarif"](value)
 
 
 def finding(kind: str, key_id: int | None = 7, name: str = "deploy", outcome: str = "reported") -> dict[str, Any]:
@@ -51,26 +59,29 @@ def test_kinds_have_texts() -> None:
 # JUnit
 
 
-def test_each_finding_is_a_failed_test_case() -> None:
-    text = junit(result(finding("expired"), finding("expired", 8, "ci"), finding("missing", None, "backup")))
-    expired = suites(text)["api_key_policy.expired"]
-    assert expired.attrib == {
-        "name": "api_key_policy.expired",
-        **{"tests": "2", "failures": "2", "errors": "0", "skipped": "0", "time": "0"},
-    }
-    assert [case.attrib for case in expired] == [
-        {"classname": "api_key_policy.expired", "name": name, "time": "0"} for name in ("deploy (id 7)", "ci (id 8)")
+def test_complete_xml() -> None:
+    findings = [finding("expired"), finding("expired", 8, "ci", "revoked"), finding("missing", None, "backup")]
+    assert junit(result(*findings, checked=("expired", "idle", "missing"))).splitlines() == [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<testsuites name="api_key_policy" tests="4" failures="2" errors="0" time="0">',
+        '  <testsuite name="api_key_policy.expired" tests="2" failures="1" errors="0" skipped="0" time="0">',
+        '    <testcase classname="api_key_policy.expired" name="deploy (id 7)" time="0">',
+        '      <failure type="expired" message="deploy is expired.">deploy is expired.</failure>',
+        "    </testcase>",
+        '    <testcase classname="api_key_policy.expired" name="ci (id 8)" time="0">',
+        "      <system-out>ci is expired.</system-out>",
+        "    </testcase>",
+        "  </testsuite>",
+        '  <testsuite name="api_key_policy.idle" tests="1" failures="0" errors="0" skipped="0" time="0">',
+        '    <testcase classname="api_key_policy.idle" name="No key is idle" time="0" />',
+        "  </testsuite>",
+        '  <testsuite name="api_key_policy.missing" tests="1" failures="1" errors="0" skipped="0" time="0">',
+        '    <testcase classname="api_key_policy.missing" name="backup" time="0">',
+        '      <failure type="missing" message="backup is missing.">backup is missing.</failure>',
+        "    </testcase>",
+        "  </testsuite>",
+        "</testsuites>",
     ]
-    [failure] = expired[0]
-    assert (failure.tag, failure.attrib, failure.text) == (
-        "failure",
-        {"type": "expired", "message": "deploy is expired."},
-        "deploy is expired.",
-    )
-    assert suites(text)["api_key_policy.missing"][0].attrib["name"] == "backup"
-    assert text.startswith(
-        '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="api_key_policy" tests="8" failures="3"'
-    )
 
 
 def test_revoked_keys_and_kinds_without_findings_pass() -> None:
@@ -101,27 +112,51 @@ def test_kinds_that_are_not_checked_have_no_suite() -> None:
 # SARIF
 
 
-def test_each_finding_is_a_result() -> None:
-    [run] = valid_log(sarif(result(finding("expired"), finding("missing", None, "backup"))))["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(KINDS)
-    expired, missing = run["results"]
-    assert (expired["ruleId"], expired["level"], expired["message"]) == (
-        "expired",
-        "warning",
-        {"text": "deploy is expired."},
-    )
-    assert expired["locations"][0]["logicalLocations"] == [
-        {"name": "deploy (id 7)", "fullyQualifiedName": "api_keys/7", "kind": "resource"}
-    ]
-    # GitHub needs a file and a line in each result.
-    assert expired["locations"][0]["physicalLocation"] == {
-        "artifactLocation": {"uri": "api_keys"},
-        "region": {"startLine": 1},
+def location(name: str, path: str) -> dict[str, Any]:
+    return {
+        # GitHub needs a file and a line in each result.
+        "physicalLocation": {"artifactLocation": {"uri": "api_keys"}, "region": {"startLine": 1}},
+        "logicalLocations": [{"name": name, "fullyQualifiedName": path, "kind": "resource"}],
     }
-    assert missing["level"] == "error"
-    assert missing["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "api_keys/backup"
+
+
+def test_complete_log() -> None:
+    text = sarif(result(finding("expired"), finding("missing", None, "backup")))
+    log = valid_log(text)
+    assert text == json.dumps(log, indent=2), "readable, and without characters that are not ASCII"
+    [run] = log.pop("runs")
+    assert log == {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0"}
+    rules = run["tool"]["driver"].pop("rules")
+    assert run["tool"]["driver"] == {
+        "name": "clouddb.control.api_key_policy",
+        "version": COLLECTION_VERSION,
+        "informationUri": "https://github.com/clouddb/ansible-control",
+    }
+    assert [rule["id"] for rule in rules] == list(KINDS)
+    assert rules[1] == {
+        "id": "expired",
+        "name": "ExpiredKey",
+        "shortDescription": {"text": "The key is older than max_age."},
+        "defaultConfiguration": {"level": "warning"},
+    }
     for each in run["results"]:
-        assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
+        assert rules[each.pop("ruleIndex")]["id"] == each["ruleId"]
+    assert run["results"] == [
+        {
+            "ruleId": "expired",
+            "level": "warning",
+            "message": {"text": "deploy is expired."},
+            "locations": [location("deploy (id 7)", "api_keys/7")],
+            "partialFingerprints": {"apiKey/v1": hashlib.sha256(b"expired/7").hexdigest()},
+        },
+        {
+            "ruleId": "missing",
+            "level": "error",
+            "message": {"text": "backup is missing."},
+            "locations": [location("backup", "api_keys/backup")],
+            "partialFingerprints": {"apiKey/v1": hashlib.sha256(b"missing/backup").hexdigest()},
+        },
+    ]
 
 
 def test_findings_on_revoked_keys_are_no_results() -> None:
@@ -164,6 +199,8 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
     for text in (case.attrib["name"], case[0].attrib["message"], case[0].text or "", shown["message"]["text"]):
         assert text.isprintable()
         assert "<b>&\"'\\x00\\x1b[31m" in text
+    for message in (case[0].attrib["message"], shown["message"]["text"]):
+        assert message.endswith(f"x is {kind}."), "messages are longer than names may be"
 
 
 @in_one_test("convert, name", [(junit, "api_key_policy_junit"), (sarif, "api_key_policy_sarif")])
@@ -171,7 +208,6 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
     "value", [None, [], {}, "text", {"findings": [{}], "checked": ["idle"]}, {"findings": 5, "checked": ["idle"]}]
 )
 def test_invalid_input_is_an_error(convert: Any, name: str, value: Any) -> None:
-    with pytest.raises(
-        AnsibleFilterError, match=f"^{name}: the input must be the result of clouddb.control.api_key_policy"
-    ):
+    expected = f"^{name}: the input must be the result of clouddb.control.api_key_policy: (?!None)."
+    with pytest.raises(AnsibleFilterError, match=expected):
         convert(value)
