@@ -9,7 +9,7 @@ import json
 import re
 import ssl
 from http import HTTPStatus
-from http.client import BadStatusLine
+from http.client import BadStatusLine, IncompleteRead
 from typing import Any
 
 from .._clock import Clock
@@ -186,14 +186,16 @@ def _innermost(error: BaseException) -> str:
 
 def _own_text(error: BaseException) -> str:
     """The error's text, without what it may quote: a response, or one of a proxy, may hold a secret."""
-    from urllib3.exceptions import IncompleteRead, LocationParseError, NewConnectionError
+    from urllib3.exceptions import LocationParseError, NewConnectionError
 
     text = str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error)
     if refusal := re.match(r"Tunnel connection failed: \d{3}\b", text):
         return refusal.group()
     if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
         return "the response does not begin with an HTTP status"
-    quotes_nothing = (BodyError, OSError, IncompleteRead, LocationParseError, NewConnectionError)
+    if isinstance(error, IncompleteRead):
+        return "the body is incomplete"
+    quotes_nothing = (BodyError, OSError, LocationParseError, NewConnectionError)
     is_certificate = type(error).__name__ == "CertificateError"
     return text if isinstance(error, quotes_nothing) or is_certificate else ""
 

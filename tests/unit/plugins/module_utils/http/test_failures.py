@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ssl
-from http.client import BadStatusLine, HTTPException
+from http.client import BadStatusLine, HTTPException, IncompleteRead
 from typing import Any
 
 import pytest
@@ -206,6 +206,7 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
     "cause, reason",
     [
         (BadStatusLine(SECRET_RESPONSE), "the response does not begin with an HTTP status"),
+        (IncompleteRead(SECRET_RESPONSE.encode()), "the body is incomplete"),
         (urllib3_exceptions.InvalidHeader(SECRET_RESPONSE), "InvalidHeader"),
         (HTTPException(SECRET_RESPONSE), "HTTPException"),
         (OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}"), "Tunnel connection failed: 502"),
