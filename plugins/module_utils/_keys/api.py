@@ -96,7 +96,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         created = response.require(response.object(), id=int, key=str)
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
-        if created.get("name", name) != name:
+        if created.get("name") not in (None, name):
             raise response.unexpected(f"key {created['id']} has another name, '{displayable(created['name'], 100)}'")
         is_old = created["key"] == client.connection.api_key
         if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:

@@ -182,6 +182,12 @@ def test_listed_keys_have_no_secrets(serve: Serve) -> None:
     assert list_keys(served.client) == [{"id": 1, "name": "deploy"}]
 
 
+def test_the_response_to_a_creation_may_have_no_name(serve: Serve) -> None:
+    for fields in ({}, {"name": None}, {"name": "deploy"}):
+        created = create_key(serve(reply({"id": 1, "key": "new", **fields})).client, "deploy", known_ids=[5])
+        assert created.id == 1
+
+
 def test_public_fields_of_a_new_key(serve: Serve) -> None:
     created = create_key(serve(reply({"id": 1, "key": "new", "scope": "all"})).client, "deploy", known_ids=[5])
     assert created == CreatedKey("new", {"name": "deploy", "id": 1, "scope": "all"})
