@@ -37,6 +37,7 @@ MAX_LINES = 60
 # Sanity tests that have nothing to check: the collection has no file of this type, or does not support Python 2.
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
+PYLINT = ("--test", "pylint")
 
 # The contexts in which ansible-test runs unit tests, in this order: the first two for the folders of these names, the last for all others.
 UNIT_CONTEXTS = ("modules", "module_utils", "controller")
@@ -139,14 +140,16 @@ def install_get_pip() -> None:
 
 
 def sanity(run: SuiteRun, arguments: list[str]) -> int:
-    """All sanity tests, or those named in the arguments."""
+    """All sanity tests, or those named in the arguments. Of tests/, make lint runs pylint, which takes long."""
 
     def may_skip(test: str) -> bool:
         no_such_file = test in FILE_TYPES and not any(run.workspace.collection.glob(FILE_TYPES[test]))
         return bool(arguments) or test in PYTHON_2 or no_such_file
 
     install_get_pip()
-    status, _lines = ansible_test(run, "sanity", "--python", PYTHON, "--junit", *arguments)
+    status = 0
+    for options in [arguments] if arguments else [["--skip-test", "pylint"], [*PYLINT, "--exclude", "tests/"]]:
+        status |= ansible_test(run, "sanity", "--python", PYTHON, "--junit", *options)[0]
     read_junit(run, "ansible-test-sanity-*.xml", may_skip)
     return status
 
@@ -239,7 +242,7 @@ def soak(run: SuiteRun, arguments: list[str]) -> int:
 
 
 def lint(run: SuiteRun, arguments: list[str]) -> int:
-    """The linters."""
+    """The linters, and pylint for the tests."""
     for command, proof in LINTERS:
         name = " ".join(command[:2]) if command[0] in ("python", "ruff") else command[0]
         run.write(f"--- {name}")
@@ -248,7 +251,7 @@ def lint(run: SuiteRun, arguments: list[str]) -> int:
             run.fail(name, lines)
         else:
             run.passed += 1
-    return 0
+    return sanity(run, [*PYLINT, "tests/"])
 
 
 def coverage(run: SuiteRun, arguments: list[str]) -> int:
