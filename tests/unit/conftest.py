@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -17,3 +19,9 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector of each test's process skip, and so not copy, the objects that exist before the fork."""
+    gc.collect()
+    gc.freeze()
