@@ -229,7 +229,7 @@ def rotation(run: SuiteRun, arguments: list[str]) -> int:
     """Rotations of a key, each disturbed at a step, or the tests in the arguments."""
     report = junit_folder(run) / "rotation.xml"
     options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
-    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py"]))
+    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py", "--cells=5"]))
     read_junit(run, report.name)
     return status
 
