@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from suites import BUILD, SuiteRun, run_suite
+from suites import BUILD, PLAYBOOKS, SuiteRun, run_suite
 from workspace import CHECKOUT, exit_on_signals
 
 TARGETS = CHECKOUT / "tests" / "integration" / "targets"
 LOGS = BUILD / "logs"
 MAX_OUTPUTS = 10
-INTEGRATION_JOBS = 4
+INTEGRATION_JOBS = 3
 
 
 def size(folder: Path) -> int:
@@ -32,7 +32,7 @@ def size(folder: Path) -> int:
 
 def split(suites: list[str], arguments: list[str]) -> Iterator[tuple[str, str, list[str]]]:
     """Jobs that can run in parallel: name, suite, arguments; each integration job gets large and small targets."""
-    targets = [folder for folder in TARGETS.iterdir() if not folder.name.startswith("setup_")]
+    targets = [folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS)]
     names = [folder.name for folder in sorted(targets, key=size, reverse=True)]
     for suite in suites:
         if suite == "integration" and not arguments:

@@ -42,6 +42,9 @@ PYLINT = ("--test", "pylint")
 # The contexts in which ansible-test runs unit tests, in this order: the first two for the folders of these names, the last for all others.
 UNIT_CONTEXTS = ("modules", "module_utils", "controller")
 
+# The integration targets that mainly run ansible-playbook in processes of its own, which takes long: make test-playbooks.
+PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation")
+
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (
     (("ruff", "format", "--check"), r"^[1-9]\d* files? already formatted"),
@@ -209,6 +212,11 @@ def integration(run: SuiteRun, arguments: list[str]) -> int:
     return status
 
 
+def playbooks(run: SuiteRun, arguments: list[str]) -> int:
+    """The integration targets that mainly run ansible-playbook, or those named in the arguments."""
+    return integration(run, arguments or list(PLAYBOOKS))
+
+
 def target_output(name: str, lines: list[str]) -> list[str]:
     """The first lines that an integration target printed from its last failed task on."""
     starts = [number for number, line in enumerate(lines) if re.match(r"Running \S+ integration test", line)]
@@ -277,7 +285,7 @@ def coverage(run: SuiteRun, arguments: list[str]) -> int:
 
 
 SUITES: dict[str, Callable[[SuiteRun, list[str]], int]] = {
-    suite.__name__: suite for suite in (sanity, units, target, integration, rotation, soak, lint, coverage)
+    suite.__name__: suite for suite in (sanity, units, target, integration, playbooks, rotation, soak, lint, coverage)
 }
 
 
