@@ -46,7 +46,7 @@ units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ selects 
 integration: $(READY) ## Run the integration tests of modules and roles; ARGS=api_key selects targets
 	@$(CHECK) $@ -- $(ARGS)
 
-test-playbooks: $(READY) ## Run the integration tests of playbooks and examples, which make integration leaves out
+test-playbooks: $(READY) ## Run the integration tests that mainly start playbooks, which make integration leaves out
 	@$(CHECK) playbooks -- $(ARGS)
 
 lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation, changelog, spelling and style

@@ -43,7 +43,7 @@ PYLINT = ("--test", "pylint")
 UNIT_CONTEXTS = ("modules", "module_utils", "controller")
 
 # The integration targets that mainly run ansible-playbook in processes of its own, which takes long: make test-playbooks.
-PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation")
+PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation", "secrets")
 
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (
