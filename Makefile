@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test sanity units integration lint format coverage test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-distribution test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help setup quickstart test sanity units integration lint format coverage test-playbooks test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-distribution test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -43,8 +43,11 @@ sanity: $(READY) ## Run ansible-test sanity; ARGS="--test pep8" or paths select 
 units: $(READY) ## Run the unit tests; ARGS=tests/unit/plugins/modules/ selects tests
 	@$(CHECK) $@ -- $(ARGS)
 
-integration: $(READY) ## Run the integration tests against a sandbox; ARGS=api_key selects targets
+integration: $(READY) ## Run the integration tests of modules and roles; ARGS=api_key selects targets
 	@$(CHECK) $@ -- $(ARGS)
+
+test-playbooks: $(READY) ## Run the integration tests that mainly start playbooks, which make integration leaves out
+	@$(CHECK) playbooks -- $(ARGS)
 
 lint: $(READY) ## Run ruff, ansible-lint, mypy, shellcheck and the linters of documentation, changelog, spelling and style
 	@$(CHECK) $@

@@ -59,7 +59,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
     """Run sanity, unit and integration tests, or the suites named after --, on a controller."""
-    check(session, ansible_core, *(session.posargs or ["sanity", "units", "integration"]))
+    check(session, ansible_core, *(session.posargs or ["sanity", "units", "integration", "playbooks"]))
 
 
 @nox.session(python=ANSIBLE_CORE[NEWEST][0])

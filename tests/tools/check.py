@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs test suites in temporary copies of the collection: ``check.py SUITE... [-- ARGUMENT...]``.
 
-Several suites run in parallel, one per core, each integration target on its own. A single suite shows its output as it
-comes. The complete output of each is in .build/logs; the failures are repeated at the end.
+Several suites run in parallel, one per core, the integration targets in INTEGRATION_JOBS parts. A single suite shows its
+output as it comes. The complete output of each is in .build/logs; the failures are repeated at the end.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from suites import BUILD, SuiteRun, run_suite
+from suites import BUILD, PLAYBOOKS, SuiteRun, run_suite
 from workspace import CHECKOUT, exit_on_signals
 
 TARGETS = CHECKOUT / "tests" / "integration" / "targets"
 LOGS = BUILD / "logs"
 MAX_OUTPUTS = 10
+INTEGRATION_JOBS = 3
 
 
 def size(folder: Path) -> int:
@@ -30,12 +31,13 @@ def size(folder: Path) -> int:
 
 
 def split(suites: list[str], arguments: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Jobs that can run in parallel: name, suite, arguments; the integration target that takes longest comes first."""
-    targets = [folder for folder in TARGETS.iterdir() if not folder.name.startswith("setup_")]
+    """Jobs that can run in parallel: name, suite, arguments; each integration job gets large and small targets."""
+    targets = [folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS)]
+    names = [folder.name for folder in sorted(targets, key=size, reverse=True)]
     for suite in suites:
         if suite == "integration" and not arguments:
-            for target in sorted(targets, key=size, reverse=True):
-                yield f"{suite}-{target.name}", suite, [target.name]
+            for number in range(INTEGRATION_JOBS):
+                yield f"{suite}-{number + 1}", suite, names[number::INTEGRATION_JOBS]
         else:
             yield suite, suite, arguments
 

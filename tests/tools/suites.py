@@ -37,9 +37,13 @@ MAX_LINES = 60
 # Sanity tests that have nothing to check: the collection has no file of this type, or does not support Python 2.
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
+PYLINT = ("--test", "pylint")
 
 # The contexts in which ansible-test runs unit tests, in this order: the first two for the folders of these names, the last for all others.
 UNIT_CONTEXTS = ("modules", "module_utils", "controller")
+
+# The integration targets that mainly run ansible-playbook in processes of its own, which takes long: make test-playbooks.
+PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation", "secrets")
 
 # Each linter, and what it prints if it checked at least one file.
 LINTERS = (
@@ -139,14 +143,16 @@ def install_get_pip() -> None:
 
 
 def sanity(run: SuiteRun, arguments: list[str]) -> int:
-    """All sanity tests, or those named in the arguments."""
+    """All sanity tests, or those named in the arguments. Of tests/, make lint runs pylint, which takes long."""
 
     def may_skip(test: str) -> bool:
         no_such_file = test in FILE_TYPES and not any(run.workspace.collection.glob(FILE_TYPES[test]))
         return bool(arguments) or test in PYTHON_2 or no_such_file
 
     install_get_pip()
-    status, _lines = ansible_test(run, "sanity", "--python", PYTHON, "--junit", *arguments)
+    status = 0
+    for options in [arguments] if arguments else [["--skip-test", "pylint"], [*PYLINT, "--exclude", "tests/"]]:
+        status |= ansible_test(run, "sanity", "--python", PYTHON, "--junit", *options)[0]
     read_junit(run, "ansible-test-sanity-*.xml", may_skip)
     return status
 
@@ -206,6 +212,11 @@ def integration(run: SuiteRun, arguments: list[str]) -> int:
     return status
 
 
+def playbooks(run: SuiteRun, arguments: list[str]) -> int:
+    """The integration targets that mainly run ansible-playbook, or those named in the arguments."""
+    return integration(run, arguments or list(PLAYBOOKS))
+
+
 def target_output(name: str, lines: list[str]) -> list[str]:
     """The first lines that an integration target printed from its last failed task on."""
     starts = [number for number, line in enumerate(lines) if re.match(r"Running \S+ integration test", line)]
@@ -226,7 +237,7 @@ def rotation(run: SuiteRun, arguments: list[str]) -> int:
     """Rotations of a key, each disturbed at a step, or the tests in the arguments."""
     report = junit_folder(run) / "rotation.xml"
     options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
-    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py"]))
+    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py", "--cells=5"]))
     read_junit(run, report.name)
     return status
 
@@ -239,7 +250,7 @@ def soak(run: SuiteRun, arguments: list[str]) -> int:
 
 
 def lint(run: SuiteRun, arguments: list[str]) -> int:
-    """The linters."""
+    """The linters, and pylint for the tests."""
     for command, proof in LINTERS:
         name = " ".join(command[:2]) if command[0] in ("python", "ruff") else command[0]
         run.write(f"--- {name}")
@@ -248,7 +259,7 @@ def lint(run: SuiteRun, arguments: list[str]) -> int:
             run.fail(name, lines)
         else:
             run.passed += 1
-    return 0
+    return sanity(run, [*PYLINT, "tests/"])
 
 
 def coverage(run: SuiteRun, arguments: list[str]) -> int:
@@ -274,7 +285,7 @@ def coverage(run: SuiteRun, arguments: list[str]) -> int:
 
 
 SUITES: dict[str, Callable[[SuiteRun, list[str]], int]] = {
-    suite.__name__: suite for suite in (sanity, units, target, integration, rotation, soak, lint, coverage)
+    suite.__name__: suite for suite in (sanity, units, target, integration, playbooks, rotation, soak, lint, coverage)
 }
 
 

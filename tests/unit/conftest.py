@@ -5,15 +5,23 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine may be slow, so there is no deadline. All examples of a test share its fixtures.
 settings.register_profile(
-    "quick", max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    "quick", max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("soak", settings.get_profile("quick"), max_examples=1000, derandomize=False, print_blob=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector of each test's process skip, and so not copy, the objects that exist before the fork."""
+    gc.collect()
+    gc.freeze()

@@ -57,7 +57,7 @@ rm first.env
 mv sandbox.env ours.env
 echo "export CLOUDDB_BASE_URL=https://control.example.com/api/v2" > sandbox.env
 cp sandbox.env unrelated.env
-for state in started absent; do
+for state in ${soak:+started} absent; do
     if "${playbook[@]}" -e "sandbox_state=$state" > output; then exit 1; fi
     grep -q "sandbox.env was not written by this playbook. Move it elsewhere" output
     cmp sandbox.env unrelated.env
@@ -82,5 +82,7 @@ if [ "$soak" ]; then
 
     remove
     test -z "$(ls -A)"
+    # The trap removes what is removed already, without an error.
+else
+    trap 'rm -rf "$FOLDER"' EXIT
 fi
-# The trap removes what is removed already, without an error.
