@@ -318,3 +318,20 @@ def test_attributes_that_cannot_be_set(account: Account, age: str, name: str, va
     failed(run, problem)
     assert observe(account) == before
     assert mode(account.consumers / "web1.key") == 0o600
+
+
+def with_defaults(**options: dict[str, Any]) -> Scenario:
+    """A play with these options in module_defaults, by module."""
+    return Scenario(
+        "module_defaults", play={"module_defaults": {"group/clouddb.control.all": {"api_retries": 0}, **options}}
+    )
+
+
+def test_module_defaults_do_not_remove_the_file(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = account.run(with_defaults(**{"ansible.builtin.file": {"state": "absent"}}), api_key_rotation_max_age="30d")
+
+    succeeded(run)
+    assert observe(account) == before
