@@ -335,3 +335,17 @@ def test_module_defaults_do_not_remove_the_file(account: Account) -> None:
 
     succeeded(run)
     assert observe(account) == before
+
+
+@pytest.mark.parametrize("options", [{"state": "absent"}, {"regenerate": "if_lost"}, {"dest": "{root}/elsewhere.key"}])
+def test_module_defaults_do_not_change_how_the_key_is_created(account: Account, options: dict[str, str]) -> None:
+    account.restore("rotated", tasks=False)
+    elsewhere = account.root / "elsewhere.key"
+    defaults = {
+        name: value.format(root=account.root) for name, value in {**options, "mode": "0644", "group": "root"}.items()
+    }
+
+    run = succeeded(account.run(with_defaults(**{"clouddb.control.api_key": defaults})))
+
+    assert ids(account) == [run.result()["api_key"]["id"]]
+    assert not elsewhere.exists()
