@@ -54,7 +54,9 @@ options:
     type: str
     required: true
   run:
-    description: Identifies the run that the evidence is for. Evidence of another run is not accepted.
+    description:
+      - Identifies the run that the evidence is for. Evidence of another run is not accepted. See
+        O(clouddb.control.api_key_rotation#module:run).
     type: str
     required: true
   dest:

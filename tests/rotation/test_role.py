@@ -349,3 +349,46 @@ def test_module_defaults_do_not_change_how_the_key_is_created(account: Account, 
 
     assert ids(account) == [run.result()["api_key"]["id"]]
     assert not elsewhere.exists()
+
+
+@pytest.mark.parametrize(
+    "variable, value, problem",
+    [
+        ("name", "deploy-{{ inventory_hostname }}-{timestamp}", '"deploy-web1-{timestamp}" on web1'),
+        ("max_age", "{{ '0' if inventory_hostname == 'web1' else '30d' }}", '"0" on web1, "30d" on web2 and web3'),
+        ("keep", "{{ 1 if inventory_hostname == 'web2' else 0 }}", " on web1 and web3, "),
+        ("former_consumers", "{{ ['old'] if inventory_hostname == 'web2' else [] }}", '[] on web1 and web3, ["old"]'),
+    ],
+)
+def test_variables_that_differ_between_hosts(account: Account, variable: str, value: str, problem: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    keys = len(account.other_keys())
+
+    run = account.run(**{f"api_key_rotation_{variable}": value})
+
+    failed(run, f"api_key_rotation_{variable} is ", problem, "Run the role once for each group of hosts")
+    assert (observe(account), len(account.other_keys())) == (before, keys)
+
+
+def test_tags_with_deployment_tasks_of_one_host(account: Account) -> None:
+    account.restore("rotated", tasks=True)
+    before = observe(account)
+    tasks = account.variables(tasks=True)["api_key_rotation_hand_over_tasks"]
+    of_web2 = f"{{{{ {tasks} if inventory_hostname == 'web2' else [] }}}}"
+
+    run = account.run(PLAIN, "--skip-tags", "vault", tasks=True, api_key_rotation_hand_over_tasks=of_web2)
+
+    failed(run, 'tags of the run with deployment tasks is [] on web1 and web3, ["vault"] on web2.')
+    assert observe(account) == before
+
+
+def test_variables_are_checked_on_each_host(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    missing = "{{ ['missing.yml'] if inventory_hostname == 'web2' else [] }}"
+
+    run = account.run(api_key_rotation_hand_over_tasks=missing)
+
+    failed(run, "missing.yml not found on the controller", "There is no evidence of this run from web2.")
+    assert observe(account) == before
