@@ -392,3 +392,16 @@ def test_variables_are_checked_on_each_host(account: Account) -> None:
 
     failed(run, "missing.yml not found on the controller", "There is no evidence of this run from web2.")
     assert observe(account) == before
+
+
+@pytest.mark.parametrize(
+    "task", ["Inspect what this consumer holds", "Show whether a new key is needed", "Replace the key"]
+)
+def test_start_in_the_middle(account: Account, task: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = account.run(Scenario("start", role="import_role", arguments=("--start-at-task", f"*{task}")))
+
+    failed(run, "Run the play without --start-at-task.")
+    assert observe(account) == before
