@@ -58,7 +58,7 @@ options:
     description:
       - Path of the file on the target to write the secret to. The secret is then not part of the result.
       - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The
-        directory must exist.
+        directory must exist. Out of check mode, it also checks that the disk has space for a secret.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401.
       - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any

@@ -39,7 +39,7 @@ options:
   step:
     description:
       - V(inspect) returns evidence of what the host holds, and changes nothing. It fails if O(dest) can't be written with O(owner), O(group) and
-        O(mode).
+        O(mode), or if there is no space for a new secret and a new record.
       - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
       - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
         deploy the key.
@@ -88,7 +88,10 @@ options:
     type: dict
     default: {}
   fingerprint:
-    description: The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
+    description:
+      - The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
+      - With O(step=roll_back), set it if the task with O(step=deploy) has ended with an error of the module. If the host still holds what was
+        inspected, nothing is written, so that a full disk does not prevent the rollback.
     type: str
   previous:
     description: What O(step=deploy) returned as RV(previous), for O(step=roll_back).
@@ -295,7 +298,7 @@ def run(
         return deploy(client, consumer, key, params["fingerprint"])
     if step == "confirm":
         return _result(confirm(client, consumer, key))
-    changed, evidence = roll_back(client, consumer, key, params["previous"])
+    changed, evidence = roll_back(client, consumer, key, params["previous"], params["fingerprint"])
     return _result(evidence._replace(tasks_rolled_back=params["tasks_rolled_back"]), changed)
 
 

@@ -405,3 +405,14 @@ def test_start_in_the_middle(account: Account, task: str) -> None:
 
     failed(run, "Run the play without --start-at-task.")
     assert observe(account) == before
+
+
+def test_rollback_where_nothing_was_deployed_writes_nothing(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    rule = {"kind": "status", "status": 401, "method": "GET", "path": "/api_keys", "times": 9}
+
+    run = account.run(event={"step": ["Write the key", 1], "what": "fault", "rule": rule})
+
+    failed(run, "was revoked")
+    assert observe(account) == before

@@ -29,7 +29,7 @@ from .api import (
     time_of,
 )
 from .in_use import own_key_candidates
-from .secret_file import SecretFile
+from .secret_file import SECRET_SIZE, SecretFile
 
 Result = dict[str, Any]
 
@@ -79,8 +79,8 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in listed]
-    # The temporary file is created before the key, so that no key is created whose secret can't be written.
-    with dest.replacement() if dest else nullcontext() as write:
+    # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
+    with dest.replacement(size=SECRET_SIZE) if dest else nullcontext() as write:
         created = create_key(client, name, known_ids)
         with _rolled_back_on_error(client, created):
             key, warnings = _earliest_new_key(client, name, created, known_ids)

@@ -21,6 +21,8 @@ from .._regular_file import open_regular_file, require_regular_file, resolve_fol
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
+# In bytes. That there is space for a new secret is checked with a file of this size.
+SECRET_SIZE = 4096
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
 # The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
@@ -139,12 +141,12 @@ class SecretFile(NamedTuple):
         return self._target() == other._target()
 
     @contextmanager
-    def replacement(self, attributes: FileAttributes | None = None) -> Iterator[Callable[[str], None]]:
+    def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options),
-        before the function is yielded, and is removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
-        function.
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options), and
+        written with C(size) bytes, before the function is yielded, and is removed in every case. Raises InvalidOption when
+        its owner could not read it, and SecretFileError, as does the function.
         """
         with ExitStack() as cleanup:
             try:
@@ -156,12 +158,12 @@ class SecretFile(NamedTuple):
                 self._keep_owner(temporary)
                 self.set_attributes(temporary.path)
             _require_readable(temporary.path)
+            with self._write_errors():
+                temporary.check_space(size)
 
             def write(secret: str) -> None:
-                try:
+                with self._write_errors():
                     temporary.replace_target(secret.encode(), self.unsafe_writes)
-                except OSError as error:
-                    raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
 
             yield write
 
@@ -222,6 +224,14 @@ class SecretFile(NamedTuple):
                 os.fchown(temporary.file.fileno(), uid, gid)
             except OSError as error:
                 raise self._foreign(*replaced) from error
+
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        """Raise SecretFileError for an OSError."""
+        try:
+            yield
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
 
     def _foreign(self, uid: int, gid: int) -> SecretFileError:
         return SecretFileError(
