@@ -69,6 +69,7 @@ options:
     description:
       - Path of the file on the host that records the deployment. It holds key ids, checksums and the names of consumers, but no secret.
       - Required with O(dest). It must be another file, on storage that survives a restart. A file that another user owns or may write is refused.
+      - It can have up to 16 MiB, which is enough for a key of 100,000 consumers.
     type: path
   key:
     description:
@@ -259,8 +260,8 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
-from ..module_utils._keys.record import keys_from_json
-from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._keys.record import keys_from_json, record_file
+from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 
@@ -279,7 +280,7 @@ def run(
         params["consumer"],
         run_name(params["run"], check_mode),
         dest_from(params, set_attributes),
-        SecretFile(record, lambda path: False, option="record") if record else None,
+        record_file(record) if record else None,
         check_mode,
     )
     if dest and not record:

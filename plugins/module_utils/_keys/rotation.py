@@ -17,7 +17,7 @@ from .api import Key, numbered, time_of
 from .ensure import Result
 from .evidence import Evidence, RotationRefused, recorded_keys, same_host
 from .in_use import keys_in_use
-from .record import KnownKey, checksum, keys_as_json
+from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -107,6 +107,12 @@ def plan(
         raise RotationRefused(
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set the consumers of the key explicitly, or a path for the record."
+        )
+    if not fits_record({**rotation.recorded(), 0: KnownKey(consumers, checksum(""))}):
+        raise RotationRefused(
+            f"The records of {len(consumers)} consumers would have more than {MAX_RECORD_SIZE} bytes, so they could not be "
+            "read. No key was created or revoked. Divide the consumers into groups with a play and a value of "
+            "api_key_rotation_name each."
         )
     older = surplus(keys[:-1], keep)
     reason = _reason_for_new_key(client, rotation, consumers, older, max_age)

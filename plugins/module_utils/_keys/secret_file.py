@@ -42,7 +42,9 @@ class SecretFile(NamedTuple):
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
-    replaces. C(option) is the name of the option that holds the path, for messages.
+    replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
+    not read, and C(too_large) says what to do about it. C(other_path) says how to
+    use another path.
     """
 
     path: str
@@ -52,6 +54,9 @@ class SecretFile(NamedTuple):
     has_group: bool = False
     option: str = "dest"
     clock: Clock = SYSTEM_CLOCK
+    max_size: int = MAX_SIZE
+    too_large: str = "so it holds no secret. Set dest to another path."
+    other_path: str = "set another path"
 
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
@@ -79,7 +84,7 @@ class SecretFile(NamedTuple):
                 advice = "Replace it by a copy, without other links, that belongs to the user of this task."
             problem = f"{self.path} can't be used: {error.strerror}. {advice}"
             raise InvalidOption(self.option, problem) from error
-        if status.st_size > MAX_SIZE:
+        if status.st_size > self.max_size:
             raise InvalidOption(self.option, self._too_large())
 
     def may_create_files(self) -> bool:
@@ -100,7 +105,7 @@ class SecretFile(NamedTuple):
             replaced = replaced_owner(self._target(), self.unsafe_writes)
         except OSError as error:
             problem = (
-                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or set another path."
+                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or {self.other_path}."
             )
             raise SecretFileError(problem) from error
         if replaced and not self.has_owner and os.geteuid() not in (0, replaced[0]):
@@ -119,12 +124,12 @@ class SecretFile(NamedTuple):
                         f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
                         "not trusted. Check who has written it, and remove it or change its owner and mode."
                     )
-                content = file.read(MAX_SIZE + 1) or b""
+                content = file.read(self.max_size + 1) or b""
         except FileNotFoundError:
             return None
         except OSError as error:
             raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
-        if len(content) > MAX_SIZE:
+        if len(content) > self.max_size:
             raise SecretFileError(f"{self.option}: {self._too_large()}")
         return content.decode(errors="replace").strip()
 
@@ -240,7 +245,7 @@ class SecretFile(NamedTuple):
         )
 
     def _too_large(self) -> str:
-        return f"{self.path} has more than {MAX_SIZE} bytes, so it holds no secret. Set {self.option} to another path."
+        return f"{self.path} has more than {self.max_size} bytes, {self.too_large}"
 
     def _target(self) -> str:
         return resolve_folder(self.path)
