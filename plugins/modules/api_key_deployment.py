@@ -213,6 +213,14 @@ evidence:
       type: str
       returned: success
       version_added: 1.1.0
+    places:
+      description:
+        - Checksums that identify O(dest) and O(record), by the machine, the directory and the name of the file. Hosts with the same file have the
+          same checksum. Empty with other steps than O(step=inspect), and where the machine can't be identified, other than with Linux.
+      type: list
+      elements: str
+      returned: success
+      version_added: 1.1.0
   sample:
     consumer: web1
     run: "20261121T091507Z-503112"
@@ -234,6 +242,9 @@ evidence:
     withdrawn: null
     tasks_rolled_back: false
     record_of: null
+    places:
+      - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e1c7a9e4f5d6c7b8a9f0e1d2c3b4a5968
+      - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a6c4e2f0d1b3a5c7e9f8d6b4a2c0e1f3d
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
   returned: success with O(step=deploy)

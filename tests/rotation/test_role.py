@@ -273,7 +273,7 @@ def test_names_that_lead_to_one_host_from_the_start(account: Account) -> None:
 
     run = account.run(api_key_rotation_dest=f"{account.consumers}/shared.key")
 
-    failed(run, "both names lead to the same host", "was revoked")
+    failed(run, "web1, web2, web3 have the same file for the secret or the record: the names lead to the same host")
     assert ids(account) == []
     assert secret_files(account.files()) == {}
 
@@ -416,3 +416,14 @@ def test_rollback_where_nothing_was_deployed_writes_nothing(account: Account) ->
 
     failed(run, "was revoked")
     assert observe(account) == before
+
+
+def test_hosts_with_one_file_and_separate_records(account: Account) -> None:
+    account.restore("empty", tasks=False)
+    records = f"{account.consumers}/.{{{{ inventory_hostname }}}}.rotation"
+    dest = f"{account.consumers}/{{{{ inventory_hostname if inventory_hostname == 'web1' else 'shared' }}}}.key"
+
+    run = account.run(api_key_rotation_dest=dest, api_key_rotation_record=records)
+
+    failed(run, "No key was created or revoked. web2, web3 have the same file")
+    assert ids(account) == [] and "Create the key" not in run.output

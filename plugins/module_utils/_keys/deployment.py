@@ -179,7 +179,8 @@ def inspect(client: Client, consumer: Consumer) -> Evidence:
                 file.check_replaceable()
                 with nullcontext() if consumer.check_mode else file.replacement(size=size):
                     pass
-        return consumer.evidence(client, "inspect")
+        places = [place for file in (consumer.file, consumer.record) if file and (place := file.place())]
+        return consumer.evidence(client, "inspect")._replace(places=places)
 
 
 def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) -> dict[str, Any]:
@@ -198,8 +199,8 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
             raise DeploymentRefused(
-                f"What {consumer.name} holds has changed since this run inspected it, by another rotation or by hand. "
-                "Nothing was written there. Run the role again, and only once at a time."
+                f"What {consumer.name} holds has changed since this run inspected it, by another rotation, by a host with the "
+                "same file or by hand. Nothing was written there. Run the role again, and only once at a time."
             )
         _require_accepted(client, consumer, key)
         sha256 = checksum(key.secret) if consumer.file else None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
     C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
     and can't be deployed to the consumer any more. C(record_of) is the name of the other consumer that the record belongs
-    to, if it does: both names lead to the same host then.
+    to, if it does: both names lead to the same host then. C(places) identify the files of the consumer, where that is possible.
     """
 
     consumer: str
@@ -53,6 +53,7 @@ class Evidence(NamedTuple):
     withdrawn: int | None
     tasks_rolled_back: bool = False
     record_of: str | None = None
+    places: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "keys": keys_as_json(self.keys)}
@@ -70,6 +71,15 @@ def same_host(consumer: str, other: str | None) -> str:
         "of the wrong one. If they are the same host, leave one of them out of the play, and name it in "
         f"api_key_rotation_former_consumers. If {consumer} is a clone of {other}, or they have exchanged their names, remove "
         "the record there."
+    )
+
+
+def same_file(consumers: Sequence[str]) -> str:
+    """The message about consumers with the same file."""
+    return (
+        f"{', '.join(consumers)} have the same file for the secret or the record: the names lead to the same host, or to a "
+        "directory that they share. Set a file for each host. If they are the same host, leave all but one of them out of the "
+        "play, and name those in api_key_rotation_former_consumers."
     )
 
 

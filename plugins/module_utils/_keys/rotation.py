@@ -15,7 +15,7 @@ from .._http.client import Client
 from .._timestamps import parse_timestamp
 from .api import Key, numbered, time_of
 from .ensure import Result
-from .evidence import Evidence, RotationRefused, recorded_keys, same_host
+from .evidence import Evidence, RotationRefused, recorded_keys, same_file, same_host
 from .in_use import keys_in_use
 from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
 
@@ -148,6 +148,7 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
             f"No key was created or revoked. {' '.join(shared)}",
             {"consumers": sorted(name for name, evidence in rotation.evidence.items() if evidence.record_of)},
         )
+    _require_separate_files(rotation)
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
         raise RotationRefused(
@@ -156,6 +157,19 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
             "are reachable, that the strategy is linear, and that none is excluded by serial, limit or job slices. Name "
             "those that no longer use the key in api_key_rotation_former_consumers, and leave them out of the play.",
             {"consumers": missing},
+        )
+
+
+def _require_separate_files(rotation: Rotation) -> None:
+    consumers: dict[str, list[str]] = {}
+    for name, evidence in rotation.evidence.items():
+        for place in set(evidence.places):
+            consumers.setdefault(place, []).append(name)
+    shared = sorted({tuple(names) for names in consumers.values() if len(names) > 1})
+    if shared:
+        raise RotationRefused(
+            f"No key was created or revoked. {' '.join(map(same_file, shared))}",
+            {"consumers": sorted({name for names in shared for name in names})},
         )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -23,6 +24,8 @@ from .._regular_file import open_regular_file, require_regular_file, resolve_fol
 MAX_SIZE = 65536
 # In bytes. That there is space for a new secret is checked with a file of this size.
 SECRET_SIZE = 4096
+# Of Linux: differs between machines, also between clones, but not between the containers of one machine.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
 # The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
@@ -144,6 +147,20 @@ class SecretFile(NamedTuple):
     def is_same(self, other: SecretFile) -> bool:
         """Whether both paths lead to the same file, even if it does not exist."""
         return self._target() == other._target()
+
+    def place(self) -> str | None:
+        """A checksum of this machine, the directory and the file's name, None if the machine can't be identified.
+
+        It is the same for all paths and host names that lead to the file.
+        """
+        try:
+            with open(BOOT_ID, encoding="ascii") as file:
+                boot_id = file.read().strip()
+            status = os.stat(self._folder())
+        except (OSError, ValueError):
+            return None
+        place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
+        return hashlib.sha256(os.fsencode(place)).hexdigest()
 
     @contextmanager
     def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
