@@ -427,3 +427,13 @@ def test_hosts_with_one_file_and_separate_records(account: Account) -> None:
 
     failed(run, "No key was created or revoked. web2, web3 have the same file")
     assert ids(account) == [] and "Create the key" not in run.output
+
+
+def test_failed_task_without_a_name(account: Account, tmp_path: Path) -> None:
+    account.restore("rotated", tasks=False)
+    tasks = tmp_path / "tasks.yml"
+    tasks.write_text("- ansible.builtin.fail:\n  when: inventory_hostname == 'web2'\n")
+
+    run = account.run(api_key_rotation_hand_over_tasks=[str(tasks)])
+
+    failed(run, "The task 'ansible.builtin.fail' failed.")
