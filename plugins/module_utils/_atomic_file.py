@@ -55,6 +55,16 @@ class TemporaryFile(NamedTuple):
         with suppress(OSError):
             _sync_folder(os.path.dirname(self.target))
 
+    def check_space(self, size: int) -> None:
+        """Write as many bytes to the disk, and remove them from the file again. Raises OSError, with the file empty too."""
+        if not size:
+            return
+        try:
+            _write(self.file, b"\n" * size)
+        finally:
+            self.file.seek(0)
+            self.file.truncate()
+
     def _overwrite_target(self, content: bytes) -> None:
         """Write the content in place, with the mode of the temporary file.
 

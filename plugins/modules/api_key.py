@@ -58,13 +58,16 @@ options:
     description:
       - Path of the file on the target to write the secret to. The secret is then not part of the result.
       - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The
-        directory must exist.
+        directory must exist. Out of check mode, it also checks that the disk has space for a secret.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401.
       - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
         request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
       - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
         The task fails before it creates a key.
+      - If a key of that O(name) exists, and the file surely holds the secret of a key of another name, the task fails as well. The service does
+        not show which key a secret belongs to, but when each key was last used. If no key of that O(name) is used by the request with the secret,
+        the module lists the keys twice more, within two seconds, to find the key. If others are used at the same time, it may not find it.
       - A user who may only read the file and its directory can use a key that exists and is valid.
       - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
         task fails when the lock is not free within 300 seconds.

@@ -39,7 +39,7 @@ options:
   step:
     description:
       - V(inspect) returns evidence of what the host holds, and changes nothing. It fails if O(dest) can't be written with O(owner), O(group) and
-        O(mode).
+        O(mode), or if there is no space for a new secret and a new record.
       - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
       - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
         deploy the key.
@@ -54,7 +54,9 @@ options:
     type: str
     required: true
   run:
-    description: Identifies the run that the evidence is for. Evidence of another run is not accepted.
+    description:
+      - Identifies the run that the evidence is for. Evidence of another run is not accepted. See
+        O(clouddb.control.api_key_rotation#module:run).
     type: str
     required: true
   dest:
@@ -67,6 +69,7 @@ options:
     description:
       - Path of the file on the host that records the deployment. It holds key ids, checksums and the names of consumers, but no secret.
       - Required with O(dest). It must be another file, on storage that survives a restart. A file that another user owns or may write is refused.
+      - It can have up to 16 MiB, which is enough for a key of 100,000 consumers.
     type: path
   key:
     description:
@@ -86,7 +89,10 @@ options:
     type: dict
     default: {}
   fingerprint:
-    description: The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
+    description:
+      - The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
+      - With O(step=roll_back), set it if the task with O(step=deploy) has ended with an error of the module. If the host still holds what was
+        inspected, nothing is written, so that a full disk does not prevent the rollback.
     type: str
   previous:
     description: What O(step=deploy) returned as RV(previous), for O(step=roll_back).
@@ -207,6 +213,14 @@ evidence:
       type: str
       returned: success
       version_added: 1.1.0
+    places:
+      description:
+        - Checksums that identify O(dest) and O(record), by the machine, the directory and the name of the file. Hosts with the same file have the
+          same checksum. Empty with other steps than O(step=inspect), and where the machine can't be identified, other than with Linux.
+      type: list
+      elements: str
+      returned: success
+      version_added: 1.1.0
   sample:
     consumer: web1
     run: "20261121T091507Z-503112"
@@ -228,6 +242,9 @@ evidence:
     withdrawn: null
     tasks_rolled_back: false
     record_of: null
+    places:
+      - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e1c7a9e4f5d6c7b8a9f0e1d2c3b4a5968
+      - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a6c4e2f0d1b3a5c7e9f8d6b4a2c0e1f3d
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
   returned: success with O(step=deploy)
@@ -254,8 +271,8 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_name
-from ..module_utils._keys.record import keys_from_json
-from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._keys.record import keys_from_json, record_file
+from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 
@@ -274,7 +291,7 @@ def run(
         params["consumer"],
         run_name(params["run"], check_mode),
         dest_from(params, set_attributes),
-        SecretFile(record, lambda path: False, option="record") if record else None,
+        record_file(record) if record else None,
         check_mode,
     )
     if dest and not record:
@@ -293,7 +310,7 @@ def run(
         return deploy(client, consumer, key, params["fingerprint"])
     if step == "confirm":
         return _result(confirm(client, consumer, key))
-    changed, evidence = roll_back(client, consumer, key, params["previous"])
+    changed, evidence = roll_back(client, consumer, key, params["previous"], params["fingerprint"])
     return _result(evidence._replace(tasks_rolled_back=params["tasks_rolled_back"]), changed)
 
 

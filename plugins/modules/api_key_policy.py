@@ -45,7 +45,7 @@ options:
       name:
         description:
           - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ. V([*]), V([?]) and V([[]) stand for the
-            characters themselves.
+            characters themselves. A V([) without V(]) is refused.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
         type: str
         required: true

@@ -46,7 +46,10 @@ options:
     type: str
     required: true
   run:
-    description: Identifies the run. Evidence of another run is not accepted.
+    description:
+      - Identifies the run. Evidence of another run is not accepted.
+      - It can end with a space and a JSON object with the names and values of variables that must be the same on all hosts. O(step=plan) refuses
+        evidence with other values, and names them.
     type: str
     required: true
   evidence:
@@ -210,7 +213,7 @@ from typing import Any
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys, time_of_list
-from ..module_utils._keys.evidence import evidence_by_consumer, run_name
+from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_name
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
@@ -230,7 +233,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     evidence_step = "inspect" if check_mode and params["key_id"] is None else EVIDENCE_STEPS[step]
     listed = list_keys(client)
     now = client.service_now()
-    evidence = evidence_by_consumer(params["evidence"], run_name(params["run"], check_mode), evidence_step, now)
+    run = run_name(params["run"], check_mode)
+    if step == "plan":
+        require_same_variables(params["evidence"], run, evidence_step)
+    evidence = evidence_by_consumer(params["evidence"], run, evidence_step, now)
     rotation = Rotation(
         params["name"],
         *split_foreign(managed_keys(listed, params["name"]), evidence),

@@ -273,7 +273,7 @@ def test_names_that_lead_to_one_host_from_the_start(account: Account) -> None:
 
     run = account.run(api_key_rotation_dest=f"{account.consumers}/shared.key")
 
-    failed(run, "both names lead to the same host", "was revoked")
+    failed(run, "web1, web2, web3 have the same file for the secret or the record: the names lead to the same host")
     assert ids(account) == []
     assert secret_files(account.files()) == {}
 
@@ -318,3 +318,122 @@ def test_attributes_that_cannot_be_set(account: Account, age: str, name: str, va
     failed(run, problem)
     assert observe(account) == before
     assert mode(account.consumers / "web1.key") == 0o600
+
+
+def with_defaults(**options: dict[str, Any]) -> Scenario:
+    """A play with these options in module_defaults, by module."""
+    return Scenario(
+        "module_defaults", play={"module_defaults": {"group/clouddb.control.all": {"api_retries": 0}, **options}}
+    )
+
+
+def test_module_defaults_do_not_remove_the_file(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = account.run(with_defaults(**{"ansible.builtin.file": {"state": "absent"}}), api_key_rotation_max_age="30d")
+
+    succeeded(run)
+    assert observe(account) == before
+
+
+@pytest.mark.parametrize("options", [{"state": "absent"}, {"regenerate": "if_lost"}, {"dest": "{root}/elsewhere.key"}])
+def test_module_defaults_do_not_change_how_the_key_is_created(account: Account, options: dict[str, str]) -> None:
+    account.restore("rotated", tasks=False)
+    elsewhere = account.root / "elsewhere.key"
+    defaults = {
+        name: value.format(root=account.root) for name, value in {**options, "mode": "0644", "group": "root"}.items()
+    }
+
+    run = succeeded(account.run(with_defaults(**{"clouddb.control.api_key": defaults})))
+
+    assert ids(account) == [run.result()["api_key"]["id"]]
+    assert not elsewhere.exists()
+
+
+@pytest.mark.parametrize(
+    "variable, value, problem",
+    [
+        ("name", "deploy-{{ inventory_hostname }}-{timestamp}", '"deploy-web1-{timestamp}" on web1'),
+        ("max_age", "{{ '0' if inventory_hostname == 'web1' else '30d' }}", '"0" on web1, "30d" on web2 and web3'),
+        ("keep", "{{ 1 if inventory_hostname == 'web2' else 0 }}", " on web1 and web3, "),
+        ("former_consumers", "{{ ['old'] if inventory_hostname == 'web2' else [] }}", '[] on web1 and web3, ["old"]'),
+    ],
+)
+def test_variables_that_differ_between_hosts(account: Account, variable: str, value: str, problem: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    keys = len(account.other_keys())
+
+    run = account.run(**{f"api_key_rotation_{variable}": value})
+
+    failed(run, f"api_key_rotation_{variable} is ", problem, "Run the role once for each group of hosts")
+    assert (observe(account), len(account.other_keys())) == (before, keys)
+
+
+def test_tags_with_deployment_tasks_of_one_host(account: Account) -> None:
+    account.restore("rotated", tasks=True)
+    before = observe(account)
+    tasks = account.variables(tasks=True)["api_key_rotation_hand_over_tasks"]
+    of_web2 = f"{{{{ {tasks} if inventory_hostname == 'web2' else [] }}}}"
+
+    run = account.run(PLAIN, "--skip-tags", "vault", tasks=True, api_key_rotation_hand_over_tasks=of_web2)
+
+    failed(run, 'tags of the run with deployment tasks is [] on web1 and web3, ["vault"] on web2.')
+    assert observe(account) == before
+
+
+def test_variables_are_checked_on_each_host(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    missing = "{{ ['missing.yml'] if inventory_hostname == 'web2' else [] }}"
+
+    run = account.run(api_key_rotation_hand_over_tasks=missing)
+
+    failed(run, "missing.yml not found on the controller", "There is no evidence of this run from web2.")
+    assert observe(account) == before
+
+
+@pytest.mark.parametrize(
+    "task", ["Inspect what this consumer holds", "Show whether a new key is needed", "Replace the key"]
+)
+def test_start_in_the_middle(account: Account, task: str) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+
+    run = account.run(Scenario("start", role="import_role", arguments=("--start-at-task", f"*{task}")))
+
+    failed(run, "Run the play without --start-at-task.")
+    assert observe(account) == before
+
+
+def test_rollback_where_nothing_was_deployed_writes_nothing(account: Account) -> None:
+    account.restore("rotated", tasks=False)
+    before = observe(account)
+    rule = {"kind": "status", "status": 401, "method": "GET", "path": "/api_keys", "times": 9}
+
+    run = account.run(event={"step": ["Write the key", 1], "what": "fault", "rule": rule})
+
+    failed(run, "was revoked")
+    assert observe(account) == before
+
+
+def test_hosts_with_one_file_and_separate_records(account: Account) -> None:
+    account.restore("empty", tasks=False)
+    records = f"{account.consumers}/.{{{{ inventory_hostname }}}}.rotation"
+    dest = f"{account.consumers}/{{{{ inventory_hostname if inventory_hostname == 'web1' else 'shared' }}}}.key"
+
+    run = account.run(api_key_rotation_dest=dest, api_key_rotation_record=records)
+
+    failed(run, "No key was created or revoked. web2, web3 have the same file")
+    assert ids(account) == [] and "Create the key" not in run.output
+
+
+def test_failed_task_without_a_name(account: Account, tmp_path: Path) -> None:
+    account.restore("rotated", tasks=False)
+    tasks = tmp_path / "tasks.yml"
+    tasks.write_text("- ansible.builtin.fail:\n  when: inventory_hostname == 'web2'\n")
+
+    run = account.run(api_key_rotation_hand_over_tasks=[str(tasks)])
+
+    failed(run, "The task 'ansible.builtin.fail' failed.")

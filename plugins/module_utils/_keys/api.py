@@ -251,6 +251,16 @@ def is_valid_secret(client: Client) -> bool:
     return True
 
 
+def list_keys_if_valid(client: Client) -> list[Key] | None:
+    """The account's active keys; None if the service does not accept the key of this client."""
+    if not is_sendable(client.connection.api_key):
+        return None
+    try:
+        return list_keys(client)
+    except Unauthorized:
+        return None
+
+
 def numbered(key_ids: Sequence[int]) -> str:
     """The beginning of a sentence about these keys: C(Key 12), C(Keys 12 and 13), C(Keys 12, 13 and 14)."""
     *others, last = map(str, key_ids)

@@ -30,11 +30,13 @@ from .record import (
     read_record,
     write_record,
 )
-from .secret_file import FileAttributes, SecretFile
+from .secret_file import SECRET_SIZE, FileAttributes, SecretFile
 
 # A service that spreads a new key over several machines may take a moment to accept it.
 VERIFICATION_ATTEMPTS = 3
 VERIFICATION_INTERVAL = 2.0
+# In bytes. That there is space for the next record is checked with a file of this size, or twice that of a larger record.
+RECORD_SIZE = 16384
 
 
 class DeploymentRefused(ClouddbError):
@@ -170,12 +172,15 @@ def inspect(client: Client, consumer: Consumer) -> Evidence:
 
     Raises what a Consumer and a Client raise.
     """
-    with consumer.held():
-        for file in filter(None, (consumer.file, consumer.record)):
-            file.check_replaceable()
-            with nullcontext() if consumer.check_mode else file.replacement():
-                pass
-        return consumer.evidence(client, "inspect")
+    with consumer.held() as found:
+        record_size = max(RECORD_SIZE, 2 * len(found.record.as_text())) if found.record else RECORD_SIZE
+        for file, size in ((consumer.file, SECRET_SIZE), (consumer.record, record_size)):
+            if file:
+                file.check_replaceable()
+                with nullcontext() if consumer.check_mode else file.replacement(size=size):
+                    pass
+        places = [place for file in (consumer.file, consumer.record) if file and (place := file.place())]
+        return consumer.evidence(client, "inspect")._replace(places=places)
 
 
 def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) -> dict[str, Any]:
@@ -194,8 +199,8 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
             raise DeploymentRefused(
-                f"What {consumer.name} holds has changed since this run inspected it, by another rotation or by hand. "
-                "Nothing was written there. Run the role again, and only once at a time."
+                f"What {consumer.name} holds has changed since this run inspected it, by another rotation, by a host with the "
+                "same file or by hand. Nothing was written there. Run the role again, and only once at a time."
             )
         _require_accepted(client, consumer, key)
         sha256 = checksum(key.secret) if consumer.file else None
@@ -250,10 +255,13 @@ def verify(client: Client, consumer: Consumer, key_id: int) -> Evidence:
     return evidence
 
 
-def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | None) -> tuple[bool, Evidence]:
+def roll_back(
+    client: Client, consumer: Consumer, key: NewKey, previous: str | None, fingerprint: str | None = None
+) -> tuple[bool, Evidence]:
     """Restore the previous secret, if the file still holds the new one and the service still accepts the previous one.
 
-    C(previous) is what deploy() returned. Returns whether it was restored, and evidence of what the consumer holds in
+    C(previous) is what deploy() returned. C(fingerprint) is the one that deploy() got, if it has ended with an error: where
+    it has changed nothing, nothing is written, because that could fail for the same reason. Returns whether it was restored, and evidence of what the consumer holds in
     the end, whatever that is.
     """
     with consumer.held() as found:
@@ -262,6 +270,8 @@ def roll_back(client: Client, consumer: Consumer, key: NewKey, previous: str | N
             # deploy() has written nothing to the file of another consumer.
             return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
         is_held = found.holds(key, consumer)
+        if not is_held and found.fingerprint == fingerprint:
+            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
         if record and is_held and record.state != COMMITTED:
             is_held = not _restore_file(client, consumer, key, record.previous, previous)
             record = _record_before(record)

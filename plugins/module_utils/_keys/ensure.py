@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
@@ -21,6 +21,7 @@ from .api import (
     earliest_new_key,
     is_valid_secret,
     list_keys,
+    list_keys_if_valid,
     not_revoked,
     require_accepted,
     retry_advice,
@@ -28,8 +29,8 @@ from .api import (
     roll_back,
     time_of,
 )
-from .in_use import own_key_candidates
-from .secret_file import SecretFile
+from .in_use import key_of_another_name, own_key_candidates
+from .secret_file import SECRET_SIZE, SecretFile
 
 Result = dict[str, Any]
 
@@ -70,7 +71,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     listed = list_keys(client)
     existing = [key for key in listed if key.get("name") == name]
-    if existing and not _needs_replacement(client, existing, dest, regenerate):
+    if existing and not _needs_replacement(client, listed, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
     if dest:
         dest.check_replaceable()
@@ -79,8 +80,8 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
     if check_mode:
         return _planned(name, existing, dest)
     known_ids = [key["id"] for key in listed]
-    # The temporary file is created before the key, so that no key is created whose secret can't be written.
-    with dest.replacement() if dest else nullcontext() as write:
+    # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
+    with dest.replacement(size=SECRET_SIZE) if dest else nullcontext() as write:
         created = create_key(client, name, known_ids)
         with _rolled_back_on_error(client, created):
             key, warnings = _earliest_new_key(client, name, created, known_ids)
@@ -126,23 +127,44 @@ def _revoke_own_last(client: Client, listed: Sequence[Key], keys: Sequence[Key])
     return revoke_all(client, in_order, {}, own_id=min(candidates) if len(candidates) == 1 else None)
 
 
-def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
-    if regenerate == "always" or dest is None:
+def _needs_replacement(
+    client: Client, listed: Sequence[Key], existing: Sequence[Key], dest: SecretFile | None, regenerate: str
+) -> bool:
+    if dest is None:
         return regenerate == "always"
-    reason = _reason_unavailable(client, dest)
+    if regenerate == "always":
+        # A file that can't be read is replaced as well.
+        with suppress(SecretFileError):
+            _reason_unavailable(client, listed, existing, dest)
+        return True
+    reason = _reason_unavailable(client, listed, existing, dest)
     if reason and regenerate == "never":
         raise SecretUnavailable(_secret_unavailable(existing, reason), {"key_ids": [key["id"] for key in existing]})
     return reason is not None
 
 
-def _reason_unavailable(client: Client, dest: SecretFile) -> str | None:
-    """The sentence that says why the secret in this file is of no use; None when the service accepts it."""
+def _reason_unavailable(client: Client, listed: Sequence[Key], existing: Sequence[Key], dest: SecretFile) -> str | None:
+    """The sentence that says why the secret in this file is of no use; None when the service accepts it.
+
+    Raises OtherKey when it is surely that of a key of another name.
+    """
     secret = dest.read()
     if secret is None:
         return f"{dest.path} does not exist."
     if not secret:
         return f"{dest.path} is empty."
-    return None if is_valid_secret(client.with_api_key(secret)) else f"The service rejects the key in {dest.path}."
+    own = client.with_api_key(secret)
+    listed_by_own = list_keys_if_valid(own)
+    if listed_by_own is None:
+        return f"The service rejects the key in {dest.path}."
+    other = key_of_another_name(client, own, listed, listed_by_own, [key["id"] for key in existing])
+    if other:
+        raise OtherKey(
+            f"{dest.option}: {dest.path} holds the secret of key {other['id']}, whose name is '{other.get('name')}', not "
+            f"'{existing[0]['name']}'. Nothing was changed. Set {dest.option} to another path, or remove the file first.",
+            {"key_ids": [other["id"]]},
+        )
+    return None
 
 
 def _require_no_other_key(client: Client, name: str, dest: SecretFile) -> None:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class Evidence(NamedTuple):
     C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
     and can't be deployed to the consumer any more. C(record_of) is the name of the other consumer that the record belongs
-    to, if it does: both names lead to the same host then.
+    to, if it does: both names lead to the same host then. C(places) identify the files of the consumer, where that is possible.
     """
 
     consumer: str
@@ -52,6 +53,7 @@ class Evidence(NamedTuple):
     withdrawn: int | None
     tasks_rolled_back: bool = False
     record_of: str | None = None
+    places: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {**self._asdict(), "keys": keys_as_json(self.keys)}
@@ -69,6 +71,15 @@ def same_host(consumer: str, other: str | None) -> str:
         "of the wrong one. If they are the same host, leave one of them out of the play, and name it in "
         f"api_key_rotation_former_consumers. If {consumer} is a clone of {other}, or they have exchanged their names, remove "
         "the record there."
+    )
+
+
+def same_file(consumers: Sequence[str]) -> str:
+    """The message about consumers with the same file."""
+    return (
+        f"{', '.join(consumers)} have the same file for the secret or the record: the names lead to the same host, or to a "
+        "directory that they share. Set a file for each host. If they are the same host, leave all but one of them out of the "
+        "play, and name those in api_key_rotation_former_consumers."
     )
 
 
@@ -99,6 +110,45 @@ def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: str, step: str
         if (evidence.run, evidence.step) == (run, step)
         and (evidence.checked_at is None or abs(now - parse_timestamp(evidence.checked_at)) <= MAX_AGE)
     }
+
+
+def require_same_variables(items: Iterable[Mapping[str, Any]], run: str, step: str) -> None:
+    """Raise RotationRefused if hosts took part in this run with other values of the variables that C(run) names."""
+    variables: dict[str, dict[str, list[str]]] = {}
+    for evidence in (_evidence_from(item) for item in items if item):
+        if evidence.step == step and evidence.run.partition(" ")[0] == run.partition(" ")[0]:
+            for name, value in _variables_of(evidence.run).items():
+                variables.setdefault(name, {}).setdefault(json.dumps(value), []).append(evidence.consumer)
+    differing = {name: hosts_by_value for name, hosts_by_value in variables.items() if len(hosts_by_value) > 1}
+    if differing:
+        # The values come last, because they can be many.
+        texts = (
+            f"{name} is {', '.join(f'{value} on {_and(hosts)}' for value, hosts in hosts_by_value.items())}."
+            for name, hosts_by_value in differing.items()
+        )
+        raise RotationRefused(
+            "All hosts of a run get the same key, so the variables of the role must have the same values on all of them. No "
+            "key was created or revoked. Run the role once for each group of hosts, in a separate play with a name of its "
+            f"own for the keys. {' '.join(texts)}",
+            {
+                "consumers": sorted(
+                    {name for values in differing.values() for hosts in values.values() for name in hosts}
+                )
+            },
+        )
+
+
+def _variables_of(run: str) -> dict[str, Any]:
+    """The variables that the name of a run has after a space, as JSON."""
+    try:
+        variables, _end = json.JSONDecoder().raw_decode(run.partition(" ")[2])
+    except (ValueError, RecursionError):
+        return {}
+    return variables if isinstance(variables, dict) else {}
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(names)
 
 
 def recorded_keys(evidence: Iterable[Evidence]) -> dict[int, KnownKey]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from .._http.client import Client
-from .api import Key, list_keys
+from .api import Key, list_keys, list_keys_if_valid
 
 # The interval between the lists of keys that show which keys are in use, in seconds.
 LIST_INTERVAL = 1.0
@@ -39,15 +39,41 @@ def own_key_candidates(client: Client, listed: Sequence[Key], keys: Sequence[Key
     return first & then
 
 
+def key_of_another_name(
+    client: Client, own: Client, listed: Sequence[Key], listed_by_own: Sequence[Key], named: Collection[int]
+) -> Key | None:
+    """The key that the client C(own) authenticates with, if it is surely none of those with the ids C(named).
+
+    C(listed) are all keys before the first request of C(own), C(listed_by_own) those in the response to it. The key is known
+    if it is the only one that is used whenever C(own) sends a request, and not when C(client) does.
+    """
+    first = _used_between(listed, listed_by_own)
+    if first & set(named):
+        return None
+    client.clock.sleep(LIST_INTERVAL)
+    again = list_keys_if_valid(own)
+    if again is None:
+        return None
+    client.clock.sleep(LIST_INTERVAL)
+    second, later = _used_between(listed_by_own, again), _used_between(again, list_keys(client))
+    if (second | later) & set(named):
+        return None
+    candidates = [key for key in again if key["id"] in first & second - later]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _used_between(earlier: Sequence[Key], later: Sequence[Key]) -> set[int]:
+    """The ids of the keys that were used between two lists."""
+    uses = {key["id"]: key.get("last_used_at") for key in earlier}
+    return {key["id"] for key in later if uses.get(key["id"]) != key.get("last_used_at")}
+
+
 def _uses(client: Client) -> tuple[set[int], set[int]]:
     """The ids of keys that are used between a first and a second list of keys, and between the second and a third."""
     lists = []
     for position in range(3):
         if position:
             client.clock.sleep(LIST_INTERVAL)
-        lists.append({key["id"]: key.get("last_used_at") for key in list_keys(client)})
-    first, then = (
-        {key_id for key_id, used_at in later.items() if earlier.get(key_id) != used_at}
-        for earlier, later in zip(lists, lists[1:])
-    )
+        lists.append(list_keys(client))
+    first, then = (_used_between(earlier, later) for earlier, later in zip(lists, lists[1:]))
     return first, then

@@ -107,6 +107,10 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
     for entry in allowed:
         if not isinstance(entry.name, str) or not entry.name.strip():
             raise InvalidOption("allowed", "an entry has no name. Set name in each entry.")
+        if "[" in _WILDCARD.sub("", entry.name):
+            raise InvalidOption(
+                "allowed", f"'{entry.name}' has a [ without ]. Add ], or write [[] for the character [."
+            )
         if entry.max_keys is not None and entry.max_keys < 1:
             raise InvalidOption("allowed", f"max_keys of '{entry.name}' must be 1 or more, not {entry.max_keys}")
     repeated = [name for name, count in Counter(entry.name for entry in allowed).items() if count > 1]

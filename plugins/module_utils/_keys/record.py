@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 from .._errors import SecretFileError
 from .secret_file import FileAttributes, SecretFile
 
+# In bytes. A record has the names of all consumers for each key.
+MAX_RECORD_SIZE = 16 * 2**20
+# In bytes. Its other fields are shorter.
+FIELDS_SIZE = 4096
 # The key may not be everywhere on the consumer yet. It can be rolled back.
 DEPLOYING = "deploying"
 # The consumer has the key, and the service accepted it from there. It can be rolled back.
@@ -76,6 +80,23 @@ class Record(NamedTuple):
         return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
 
 
+def record_file(path: str) -> SecretFile:
+    """The file of a record. Another path would lose it."""
+    return SecretFile(
+        path,
+        lambda path: False,
+        option="record",
+        max_size=MAX_RECORD_SIZE,
+        too_large="which no record of a deployment has. Check what has written it, and restore it from a backup or remove it.",
+        other_path="move it and set record to its new path",
+    )
+
+
+def fits_record(keys: Mapping[int, KnownKey]) -> bool:
+    """Whether a record of these keys can be written and read."""
+    return len(Record(0, None, DEPLOYING, None, None, dict(keys)).as_text()) <= MAX_RECORD_SIZE - FIELDS_SIZE
+
+
 def read_record(file: SecretFile) -> Record | None:
     """The record in this file; None when there is none. Raises SecretFileError, also for a file that is no record."""
     text = file.read(private=True)
@@ -91,9 +112,15 @@ def read_record(file: SecretFile) -> Record | None:
 
 
 def write_record(file: SecretFile, record: Record) -> None:
-    """Replace the record in this file, readable by its owner only. Raises SecretFileError."""
+    """Replace the record in this file, readable by its owner only. Raises SecretFileError, also if it is too large to be read."""
+    text = record.as_text()
+    if len(text) > MAX_RECORD_SIZE:
+        raise SecretFileError(
+            f"record: The record in {file.path} would have more than {MAX_RECORD_SIZE} bytes, so it was not written. Rotate "
+            "the key for fewer hosts, with names of their own for the keys of the others."
+        )
     with file.replacement() as write:
-        write(record.as_text())
+        write(text)
 
 
 def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, dict[str, Any]]:

@@ -15,9 +15,9 @@ from .._http.client import Client
 from .._timestamps import parse_timestamp
 from .api import Key, numbered, time_of
 from .ensure import Result
-from .evidence import Evidence, RotationRefused, recorded_keys, same_host
+from .evidence import Evidence, RotationRefused, recorded_keys, same_file, same_host
 from .in_use import keys_in_use
-from .record import KnownKey, checksum, keys_as_json
+from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -108,6 +108,12 @@ def plan(
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set the consumers of the key explicitly, or a path for the record."
         )
+    if not fits_record({**rotation.recorded(), 0: KnownKey(consumers, checksum(""))}):
+        raise RotationRefused(
+            f"The records of {len(consumers)} consumers would have more than {MAX_RECORD_SIZE} bytes, so they could not be "
+            "read. No key was created or revoked. Divide the consumers into groups with a play and a value of "
+            "api_key_rotation_name each."
+        )
     older = surplus(keys[:-1], keep)
     reason = _reason_for_new_key(client, rotation, consumers, older, max_age)
     # Only a file shows which key a consumer holds, other than in the run that deploys it.
@@ -142,6 +148,7 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
             f"No key was created or revoked. {' '.join(shared)}",
             {"consumers": sorted(name for name, evidence in rotation.evidence.items() if evidence.record_of)},
         )
+    _require_separate_files(rotation)
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
         raise RotationRefused(
@@ -150,6 +157,19 @@ def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
             "are reachable, that the strategy is linear, and that none is excluded by serial, limit or job slices. Name "
             "those that no longer use the key in api_key_rotation_former_consumers, and leave them out of the play.",
             {"consumers": missing},
+        )
+
+
+def _require_separate_files(rotation: Rotation) -> None:
+    consumers: dict[str, list[str]] = {}
+    for name, evidence in rotation.evidence.items():
+        for place in set(evidence.places):
+            consumers.setdefault(place, []).append(name)
+    shared = sorted({tuple(names) for names in consumers.values() if len(names) > 1})
+    if shared:
+        raise RotationRefused(
+            f"No key was created or revoked. {' '.join(map(same_file, shared))}",
+            {"consumers": sorted({name for names in shared for name in names})},
         )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -21,6 +22,10 @@ from .._regular_file import open_regular_file, require_regular_file, resolve_fol
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
+# In bytes. That there is space for a new secret is checked with a file of this size.
+SECRET_SIZE = 4096
+# Of Linux: differs between machines, also between clones, but not between the containers of one machine.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
 # The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
@@ -40,7 +45,9 @@ class SecretFile(NamedTuple):
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
-    replaces. C(option) is the name of the option that holds the path, for messages.
+    replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
+    not read, and C(too_large) says what to do about it. C(other_path) says how to
+    use another path.
     """
 
     path: str
@@ -50,6 +57,9 @@ class SecretFile(NamedTuple):
     has_group: bool = False
     option: str = "dest"
     clock: Clock = SYSTEM_CLOCK
+    max_size: int = MAX_SIZE
+    too_large: str = "so it holds no secret. Set dest to another path."
+    other_path: str = "set another path"
 
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
@@ -77,7 +87,7 @@ class SecretFile(NamedTuple):
                 advice = "Replace it by a copy, without other links, that belongs to the user of this task."
             problem = f"{self.path} can't be used: {error.strerror}. {advice}"
             raise InvalidOption(self.option, problem) from error
-        if status.st_size > MAX_SIZE:
+        if status.st_size > self.max_size:
             raise InvalidOption(self.option, self._too_large())
 
     def may_create_files(self) -> bool:
@@ -98,7 +108,7 @@ class SecretFile(NamedTuple):
             replaced = replaced_owner(self._target(), self.unsafe_writes)
         except OSError as error:
             problem = (
-                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or set another path."
+                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or {self.other_path}."
             )
             raise SecretFileError(problem) from error
         if replaced and not self.has_owner and os.geteuid() not in (0, replaced[0]):
@@ -117,12 +127,12 @@ class SecretFile(NamedTuple):
                         f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
                         "not trusted. Check who has written it, and remove it or change its owner and mode."
                     )
-                content = file.read(MAX_SIZE + 1) or b""
+                content = file.read(self.max_size + 1) or b""
         except FileNotFoundError:
             return None
         except OSError as error:
             raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
-        if len(content) > MAX_SIZE:
+        if len(content) > self.max_size:
             raise SecretFileError(f"{self.option}: {self._too_large()}")
         return content.decode(errors="replace").strip()
 
@@ -138,13 +148,27 @@ class SecretFile(NamedTuple):
         """Whether both paths lead to the same file, even if it does not exist."""
         return self._target() == other._target()
 
+    def place(self) -> str | None:
+        """A checksum of this machine, the directory and the file's name, None if the machine can't be identified.
+
+        It is the same for all paths and host names that lead to the file.
+        """
+        try:
+            with open(BOOT_ID, encoding="ascii") as file:
+                boot_id = file.read().strip()
+            status = os.stat(self._folder())
+        except (OSError, ValueError):
+            return None
+        place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
+        return hashlib.sha256(os.fsencode(place)).hexdigest()
+
     @contextmanager
-    def replacement(self, attributes: FileAttributes | None = None) -> Iterator[Callable[[str], None]]:
+    def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options),
-        before the function is yielded, and is removed in every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the
-        function.
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options), and
+        written with C(size) bytes, before the function is yielded, and is removed in every case. Raises InvalidOption when
+        its owner could not read it, and SecretFileError, as does the function.
         """
         with ExitStack() as cleanup:
             try:
@@ -156,12 +180,12 @@ class SecretFile(NamedTuple):
                 self._keep_owner(temporary)
                 self.set_attributes(temporary.path)
             _require_readable(temporary.path)
+            with self._write_errors():
+                temporary.check_space(size)
 
             def write(secret: str) -> None:
-                try:
+                with self._write_errors():
                     temporary.replace_target(secret.encode(), self.unsafe_writes)
-                except OSError as error:
-                    raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
 
             yield write
 
@@ -223,6 +247,14 @@ class SecretFile(NamedTuple):
             except OSError as error:
                 raise self._foreign(*replaced) from error
 
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        """Raise SecretFileError for an OSError."""
+        try:
+            yield
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
+
     def _foreign(self, uid: int, gid: int) -> SecretFileError:
         return SecretFileError(
             f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
@@ -230,7 +262,7 @@ class SecretFile(NamedTuple):
         )
 
     def _too_large(self) -> str:
-        return f"{self.path} has more than {MAX_SIZE} bytes, so it holds no secret. Set {self.option} to another path."
+        return f"{self.path} has more than {self.max_size} bytes, {self.too_large}"
 
     def _target(self) -> str:
         return resolve_folder(self.path)

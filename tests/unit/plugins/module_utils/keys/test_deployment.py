@@ -172,7 +172,8 @@ def test_deploys_only_over_what_was_inspected(rotated: tuple[Host, NewKey], chan
     before = host.secret
     with pytest.raises(
         DeploymentRefused,
-        match=r"^What web1 holds has changed since this run inspected it, by another rotation or by hand\. Nothing was written there\."
+        match=r"^What web1 holds has changed since this run inspected it, by another rotation, by a host with "
+        r"the same file or by hand\. Nothing was written there\."
         r" Run the role again, and only once at a time\.$",
     ):
         host.deploy(host.create())
@@ -513,7 +514,7 @@ def test_each_step_returns_complete_evidence(rotated: tuple[Host, NewKey]) -> No
     )
     assert confirmed == expected
     inspected = inspect(host.client, host.consumer)
-    assert inspected == expected._replace(step="inspect", checked_at=host.account.now())
+    assert inspected == expected._replace(step="inspect", checked_at=host.account.now(), places=host.inspected.places)
 
     committed = commit(host.client, host.consumer, new.id, new)
     later = expected._replace(step="commit", state=COMMITTED, return_sha256=None, checked_at=host.account.now())
@@ -600,7 +601,7 @@ def test_rollback_of_another_name_of_the_host_is_complete_evidence(
     key = host.rotate("web2")
     same = Host(account, tmp_path, name="web2")
     _is_restored, evidence = same.roll_back(key)
-    assert evidence == same.inspected._replace(step="roll_back", withdrawn=key.id)
+    assert evidence == same.inspected._replace(step="roll_back", withdrawn=key.id, places=())
     assert (evidence.run, evidence.consumer, evidence.accepted) == ("run", "web2", None)
 
 

@@ -397,3 +397,15 @@ def test_invalid_entries(entries: list[dict[str, Any]], problem: str) -> None:
     with pytest.raises(InvalidOption) as error:
         allowed_from(entries)
     assert str(error.value) == problem
+
+
+@in_one_test("name", ["[", "pol[1-", "web[12]-[", "[!", "[]", "[!]", "[]b"])
+def test_unclosed_bracket_is_refused(name: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from([{"name": name}])
+    assert str(error.value) == f"allowed: '{name}' has a [ without ]. Add ], or write [[] for the character [."
+
+
+@in_one_test("name", ["[[]", "web[12]", "a]b", "[]]", "[!]]", "web[[12]"])
+def test_closed_brackets_are_accepted(name: str) -> None:
+    assert allowed_from([{"name": name}]) == [Allowed(name)]
