@@ -117,6 +117,15 @@ def test_service_that_records_uses_late(account: SimulatedAccount, file: SecretF
     assert not present(account.client(), "deploy", file, "never", False)["changed"]
 
 
+def test_service_that_shows_no_use_is_not_asked_again(account: SimulatedAccount, file: SecretFile) -> None:
+    account.create("deploy")
+    write(file, account.create("backup")[1])
+    numbers = during_requests(account, lambda number: None)
+    account.use = lambda secret: None  # type: ignore[method-assign, assignment]
+    assert not present(account.client(), "deploy", file, "never", False)["changed"]
+    assert numbers == [0, 1]
+
+
 def test_secret_that_is_revoked_meanwhile(account: SimulatedAccount, file: SecretFile) -> None:
     account.create("deploy")
     other_id, other = account.create("backup")
