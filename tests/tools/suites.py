@@ -17,7 +17,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -103,8 +105,32 @@ class SuiteRun:
         self.failures.append(Failure(name, "\n".join(shown).strip("\n")))
 
 
+_cache_lock = threading.Lock()
+
+
+def fill_cache() -> None:
+    """Create what every run of ansible-test takes from the home directory, or creates there.
+
+    It would download get_pip.py, and of two runs that begin at the same time, one would fail to create its SSH keys.
+    """
+    from ansible_test._internal.python_requirements import get_venv_packages
+
+    folder = Path.home() / ".ansible" / "test"
+    version = get_venv_packages(SimpleNamespace(version=PYTHON))["pip"]
+    get_pip = folder / "cache" / f"get_pip_{version.replace('.', '_')}.py"
+    with _cache_lock:
+        get_pip.parent.mkdir(parents=True, exist_ok=True)
+        if not get_pip.exists():
+            shutil.copy(Path(__file__).with_name("get_pip.py"), get_pip)
+        if not (folder / "id_rsa").exists():
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "rsa", "-m", "PEM", "-N", "", "-f", str(folder / "id_rsa")], check=True
+            )
+
+
 def ansible_test(run: SuiteRun, *command: str, may_warn: str = "") -> tuple[int, list[str]]:
     """Run a command of ansible-test; every warning about skipped work counts as a failure, except C(may_warn)."""
+    fill_cache()
     color = "yes" if run.verbose and sys.stdout.isatty() else "no"
     status, lines = run.execute("ansible-test", *command, "--color", color)
     run.failures += [Failure(line) for line in sorted({line for line in lines if SKIPPED.search(line)} - {may_warn})]
@@ -131,17 +157,6 @@ def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str], bool] = la
                 run.fail(f"{case.get('classname')}.{name} ({', '.join(sorted(problems))})", output.splitlines())
 
 
-def install_get_pip() -> None:
-    """Put get_pip.py where ansible-test caches the script of that name, so that it does not download it."""
-    from ansible_test._internal.python_requirements import get_venv_packages
-
-    version = get_venv_packages(SimpleNamespace(version=PYTHON))["pip"]
-    target = Path.home() / ".ansible" / "test" / "cache" / f"get_pip_{version.replace('.', '_')}.py"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(__file__).with_name("get_pip.py"), target)
-
-
 def sanity(run: SuiteRun, arguments: list[str]) -> int:
     """All sanity tests, or those named in the arguments. Of tests/, make lint runs pylint, which takes long."""
 
@@ -149,7 +164,6 @@ def sanity(run: SuiteRun, arguments: list[str]) -> int:
         no_such_file = test in FILE_TYPES and not any(run.workspace.collection.glob(FILE_TYPES[test]))
         return bool(arguments) or test in PYTHON_2 or no_such_file
 
-    install_get_pip()
     status = 0
     for options in [arguments] if arguments else [["--skip-test", "pylint"], [*PYLINT, "--exclude", "tests/"]]:
         status |= ansible_test(run, "sanity", "--python", PYTHON, "--junit", *options)[0]
@@ -189,7 +203,6 @@ def target(run: SuiteRun, arguments: list[str]) -> int:
     [version] = arguments
     controller = ("--controller", f"origin:python={PYTHON}")
     tests = ("--test", "compile", "--test", "import")
-    install_get_pip()
     compiled, _lines = ansible_test(run, "sanity", *controller, "--target-python", version, *tests, "--junit")
     read_junit(run, "ansible-test-sanity-*.xml")
     # The tests of modules use the sandbox, which needs Python 3.10.

@@ -261,8 +261,8 @@ def roll_back(
     """Restore the previous secret, if the file still holds the new one and the service still accepts the previous one.
 
     C(previous) is what deploy() returned. C(fingerprint) is the one that deploy() got, if it has ended with an error: where
-    it has changed nothing, nothing is written, because that could fail for the same reason. Returns whether it was restored, and evidence of what the consumer holds in
-    the end, whatever that is.
+    it has changed nothing, nothing is written, because that could fail for the same reason. Returns whether it was restored,
+    and evidence of what the consumer holds in the end, whatever that is.
     """
     with consumer.held() as found:
         record = found.record

@@ -46,8 +46,7 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read, and C(too_large) says what to do about it. C(other_path) says how to
-    use another path.
+    not read, and C(too_large) says what to do about it. C(other_path) says how to use another path.
     """
 
     path: str
