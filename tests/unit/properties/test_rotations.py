@@ -33,6 +33,8 @@ class Run:
         self.plan: dict[str, Any] = {}
         self.created: tuple[int, str] | None = None
         self.previous: dict[str, str | None] = {}
+        # The hosts on which the deployment has ended with an error, and is not repeated.
+        self.failed: set[str] = set()
         self.evidence: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
 
 
@@ -58,7 +60,8 @@ class Rotations(RuleBasedStateMachine):
 
     def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_deployment on this host; empty if it fails."""
-        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}, "previous": None}
+        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}}
+        defaults |= {"previous": None, "fingerprint": None}
         params = {
             **defaults,
             "step": step,
@@ -159,7 +162,7 @@ class Rotations(RuleBasedStateMachine):
     @rule(number=st.integers(0, 2), host=hosts)
     def deploy(self, number: int, host: str) -> None:
         run = self.pick(number)
-        if run.created and host in run.evidence["inspect"]:
+        if run.created and host in run.evidence["inspect"] and host not in run.failed:
             key_id, key = run.created
             options = {name: run.plan[name] for name in ("consumers", "older_keys")}
             fingerprint = run.evidence["inspect"][host]["fingerprint"]
@@ -167,6 +170,8 @@ class Rotations(RuleBasedStateMachine):
             if result:
                 run.previous[host] = result["previous"]
                 self.edited.discard(host)
+            else:
+                run.failed.add(host)
 
     @precondition(lambda self: self.runs)
     @rule(number=st.integers(0, 2), host=hosts)
@@ -200,6 +205,8 @@ class Rotations(RuleBasedStateMachine):
         run = self.pick(number)
         if run.created:
             options = {"key_id": run.created[0], "key": run.created[1], "previous": run.previous.get(host)}
+            if host in run.failed:
+                options["fingerprint"] = run.evidence["inspect"][host]["fingerprint"]
             self.deployment(run, host, "roll_back", **options)
 
     @precondition(lambda self: self.runs)
