@@ -68,8 +68,8 @@ def test_order_of_lanes_and_bars() -> None:
     found = lanes(operation(1, action="c"), *operations, operation(1, action="a"))
     assert [lane["action"] for lane in found] == ["b", "a", "c"]
     kinds = [kind for kind in ("ok", "scheduling", "in-progress", "error") for _each in range(2)]
-    assert [bar["kind"] for bar in found[0]["bars"]] == kinds
-    assert [bar["x"] for bar in found[0]["bars"]] == ["1.04%", "2.08%"] * 4
+    assert [drawn["kind"] for drawn in found[0]["bars"]] == kinds
+    assert [drawn["x"] for drawn in found[0]["bars"]] == ["1.04%", "2.08%"] * 4
 
 
 @in_one_test(
@@ -86,8 +86,8 @@ def test_order_of_lanes_and_bars() -> None:
 )
 def test_width_of_a_bar(fields: dict[str, Any], width: str) -> None:
     [lane] = lanes(operation(24, **fields))
-    [bar] = lane["bars"]
-    assert (bar["x"], bar["width"], bar["middle"]) == ("25%", width, "25.39%")
+    [drawn] = lane["bars"]
+    assert (drawn["x"], drawn["width"], drawn["middle"]) == ("25%", width, "25.39%")
 
 
 @in_one_test(
@@ -112,8 +112,8 @@ def test_width_of_a_bar(fields: dict[str, Any], width: str) -> None:
 )
 def test_texts_of_a_bar(operations: list[dict[str, Any]], what: str, when: str) -> None:
     [lane] = lanes(*operations)
-    [bar] = lane["bars"]
-    assert (bar["what"], bar["when"]) == (what, when)
+    [drawn] = lane["bars"]
+    assert (drawn["what"], drawn["when"]) == (what, when)
 
 
 @in_one_test("step, following", [*zip(STEPS, STEPS[1:]), (STEPS[-1], STEPS[-1])])
