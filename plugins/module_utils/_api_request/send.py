@@ -101,6 +101,7 @@ def _send(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
         plan.method, segments, plan.query, plan.body, accept=plan.accept, retry_locked=False, may_be_empty=True
     )
     started = started_operations(response)
+    warnings: list[str] = []
     after = None
     if response.status not in SUCCESS:
         return Outcome(False, response.json, response.status, found, found, started)
@@ -113,15 +114,17 @@ def _send(client: Client, plan: Plan, found: Object | None, since: datetime) -> 
             if after is None:
                 raise response.unexpected(f"{_missing_content(response)}, and no object matches find")
             # Nor can it be expected to show the operations.
-            started = started or _operations_since(client, plan, after, since)
+            if not started:
+                started, warnings = _unshown_operations(client, plan, after, since)
     elif response.attempts > 1 and not started:
         # An earlier attempt has deleted it, so that this response has no operations.
         return _after_lost_response(client, plan, None, found, since)
     elif not started and response.status != NO_CONTENT:
         if find_again(client, plan, found):
             raise response.unexpected(f"{_missing_content(response)}, and the object is still there")
-        started = _operations_since(client, plan, found, since)
-    return Outcome(True, response.json, response.status, after, found, started)
+        if not response.json:
+            started, warnings = _unshown_operations(client, plan, found, since)
+    return Outcome(True, response.json, response.status, after, found, started, warnings)
 
 
 def _other_object(response: Response, shown: Object) -> OtherObject:
@@ -189,6 +192,19 @@ def _operations_since(client: Client, plan: Plan, about: Object | None, started:
             # Timestamps may be in whole seconds.
             return list_operations(client, project_id, Selection(created_after=started.replace(microsecond=0)))
     return []
+
+
+def _unshown_operations(
+    client: Client, plan: Plan, about: Object | None, since: datetime
+) -> tuple[list[Operation], list[str]]:
+    """The operations to wait for after a successful response that does not show them, and a warning if they cannot be listed."""
+    if not plan.wait:
+        return [], []
+    try:
+        return _operations_since(client, plan, about, since), []
+    except ClouddbError as error:
+        problem = f"{plan.name} was carried out, but the task did not wait for its operations, because they could not be listed"
+        return [], [f"{problem}: {error}"]
 
 
 def unfinished_about(client: Client, plan: Plan, found: Object | None) -> list[Operation]:

@@ -107,7 +107,7 @@ def test_a_response_about_the_object_is_enough(serve: Serve) -> None:
 def test_after_another_response_the_object_is_looked_up_by_its_id(serve: Serve, response: Reply) -> None:
     started = operations(operation("op-2", 5), operation("op-1", -5))
     served = serve(listed(branch()), response, listed(branch("renamed by another client")), started)
-    outcome = carry_out(served.client, plan("PATCH", {"branch": {"name": "new"}}))
+    outcome = carry_out(served.client, plan("PATCH", {"branch": {"name": "new"}}, wait=True))
     assert (outcome.changed, outcome.object) == (True, branch("renamed by another client"))
     assert (ids(outcome), outcome.warnings) == (["op-2"], [])
 
@@ -124,6 +124,12 @@ def test_a_response_that_shows_nothing(serve: Serve, response: Reply, problem: s
     )
 
 
+def test_a_deletion_that_shows_the_object_has_no_further_operations(serve: Serve) -> None:
+    served = serve(listed(branch()), reply({"branch": branch()}), listed())
+    outcome = carry_out(served.client, plan("DELETE", wait=True))
+    assert (outcome.changed, outcome.operations, len(served.requests)) == (True, [], 3)
+
+
 @in_one_test("response, problem", [(reply(b""), "its body is empty"), (reply({}), "it does not show what was done")])
 def test_an_object_that_is_still_there_is_not_deleted(serve: Serve, response: Reply, problem: str) -> None:
     # It is found by its id, whatever its name is by now.
@@ -138,7 +144,7 @@ def test_an_object_that_is_still_there_is_not_deleted(serve: Serve, response: Re
 )
 def test_a_deletion_is_looked_up_unless_its_response_shows_it(serve: Serve, response: Reply, lookups: int) -> None:
     served = serve(listed(branch()), response, *[listed(), operations(operation("op-1"))][:lookups])
-    outcome = carry_out(served.client, plan("DELETE"))
+    outcome = carry_out(served.client, plan("DELETE", wait=True))
     assert (outcome.changed, outcome.object, outcome.before) == (True, None, branch())
     assert ids(outcome) == ([] if response == reply(b"", 204) else ["op-1"])
     assert len(served.requests) == 2 + lookups
@@ -235,6 +241,23 @@ def test_operations_of_a_deleted_project_are_gone(serve: Serve) -> None:
     served = serve(HANG_UP, reply({}, 404), reply({}, 404))
     outcome = carry_out(served.client, plan("DELETE", find=None, segments=("projects", "p")))
     assert (outcome.changed, outcome.operations) == (True, [])
+
+
+def test_operations_that_cannot_be_listed_are_a_warning(serve: Serve) -> None:
+    served = serve(listed(), reply(b"", 202), listed(branch()), reply({}, 403))
+    outcome = carry_out(served.client, plan("POST", CREATE, segments=BRANCHES, wait=True))
+    assert (outcome.changed, outcome.object, outcome.operations) == (True, branch(), [])
+    [warning] = outcome.warnings
+    assert warning.startswith(
+        "POST /projects/p/branches was carried out, but the task did not wait for its operations, because they could not be "
+        "listed: GET /projects/p/operations returned 403 Forbidden."
+    )
+
+
+def test_without_wait_no_operations_are_listed(serve: Serve) -> None:
+    served = serve(listed(), reply(b"", 202), listed(branch()))
+    outcome = carry_out(served.client, plan("POST", CREATE, segments=BRANCHES))
+    assert (outcome.changed, outcome.operations, outcome.warnings) == (True, [], [])
 
 
 def test_operations_of_the_same_second_are_those_of_the_request(serve: Serve) -> None:
