@@ -59,6 +59,11 @@ options:
         O(clouddb.control.api_key_rotation#module:run).
     type: str
     required: true
+  variables:
+    description: Values of variables that must be the same on all hosts, by name, for the evidence.
+    type: dict
+    default: {}
+    version_added: 1.1.0
   dest:
     description:
       - Path of the file on the host for the secret. The directory must exist.
@@ -152,6 +157,11 @@ evidence:
       description: The run that the evidence is for.
       type: str
       returned: success
+    variables:
+      description: The value of O(variables).
+      type: dict
+      returned: success
+      version_added: 1.1.0
     step:
       description: The step that produced the evidence.
       type: str
@@ -224,6 +234,7 @@ evidence:
   sample:
     consumer: web1
     run: "20261121T091507Z-503112"
+    variables: {}
     step: commit
     checked_at: "2026-11-21T09:15:09.000000+00:00"
     has_file: true
@@ -270,7 +281,7 @@ from typing import Any, Callable
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
-from ..module_utils._keys.evidence import Evidence, run_name
+from ..module_utils._keys.evidence import Evidence, run_from
 from ..module_utils._keys.record import keys_from_json, record_file
 from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
@@ -289,7 +300,7 @@ def run(
     dest, record, step = params["dest"], params["record"], params["step"]
     consumer = Consumer(
         params["consumer"],
-        run_name(params["run"], check_mode),
+        run_from(params, check_mode),
         dest_from(params, set_attributes),
         record_file(record) if record else None,
         check_mode,
@@ -337,6 +348,7 @@ def main() -> None:
             },
             consumer={"type": "str", "required": True},
             run={"type": "str", "required": True},
+            variables={"type": "dict", "default": {}},
             dest={"type": "path"},
             record={"type": "path"},
             key={"type": "str", "no_log": True},

@@ -48,10 +48,15 @@ options:
   run:
     description:
       - Identifies the run. Evidence of another run is not accepted.
-      - It can end with a space and a JSON object with the names and values of variables that must be the same on all hosts. O(step=plan) refuses
-        evidence with other values, and names them.
     type: str
     required: true
+  variables:
+    description:
+      - Values of variables that must be the same on all hosts, by name. Evidence with other values is not accepted, and O(step=plan) fails with
+        the names of these variables and hosts.
+    type: dict
+    default: {}
+    version_added: 1.1.0
   evidence:
     description: Evidence from the consumers, as M(clouddb.control.api_key_deployment) returns it. Empty items are ignored.
     type: list
@@ -213,7 +218,7 @@ from typing import Any
 
 from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys, time_of_list
-from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_name
+from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_from
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
@@ -233,7 +238,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     evidence_step = "inspect" if check_mode and params["key_id"] is None else EVIDENCE_STEPS[step]
     listed = list_keys(client)
     now = client.service_now()
-    run = run_name(params["run"], check_mode)
+    run = run_from(params, check_mode)
     if step == "plan":
         require_same_variables(params["evidence"], run, evidence_step)
     evidence = evidence_by_consumer(params["evidence"], run, evidence_step, now)
@@ -260,6 +265,7 @@ def main() -> None:
             step={"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
             name={"type": "str", "required": True},
             run={"type": "str", "required": True},
+            variables={"type": "dict", "default": {}},
             evidence={"type": "list", "elements": "dict", "required": True},
             hosts={"type": "list", "elements": "str", "default": []},
             consumers={"type": "list", "elements": "str", "default": []},

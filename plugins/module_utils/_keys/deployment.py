@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
 from .api import is_valid_secret
-from .evidence import Evidence, same_host
+from .evidence import Evidence, Run, same_host
 from .record import (
     COMMITTED,
     DEPLOYED,
@@ -87,11 +87,11 @@ class Found(NamedTuple):
 class Consumer(NamedTuple):
     """A host that uses the key. Its C(file) holds the secret, its C(record) what was deployed; it may have neither.
 
-    C(run) identifies the run of the role, for its evidence. In check mode nothing is locked or written.
+    C(run) is that of the role, for its evidence. In check mode nothing is locked or written.
     """
 
     name: str
-    run: str
+    run: Run
     file: SecretFile | None
     record: SecretFile | None
     check_mode: bool = False
@@ -149,7 +149,8 @@ class Consumer(NamedTuple):
             key_id, state = deployed.id, DEPLOYED
         return Evidence(
             consumer=self.name,
-            run=self.run,
+            run=self.run.id,
+            variables=self.run.variables,
             step=step,
             has_file=self.file is not None,
             has_record=self.record is not None,

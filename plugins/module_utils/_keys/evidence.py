@@ -24,10 +24,17 @@ class RotationRefused(ClouddbError):
     kind = "rotation_refused"
 
 
+class Run(NamedTuple):
+    """A run of the role on all hosts of a play, and the variables that must be the same on all of them, by name."""
+
+    id: str
+    variables: Mapping[str, Any]
+
+
 class Evidence(NamedTuple):
     """What one consumer held.
 
-    C(step) and C(run) are the step that produced it, and the run of the role. C(sha256) is the checksum of the file's
+    C(step), C(run) and C(variables) are the step that produced it, and those of the run of the role. C(sha256) is the checksum of the file's
     content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record.
     C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
@@ -38,6 +45,7 @@ class Evidence(NamedTuple):
 
     consumer: str
     run: str
+    variables: Mapping[str, Any]
     step: str
     has_file: bool
     has_record: bool
@@ -83,9 +91,9 @@ def same_file(consumers: Sequence[str]) -> str:
     )
 
 
-def run_name(run: str, check_mode: bool) -> str:
-    """The name of the run in evidence, so that evidence of check mode is not accepted out of check mode."""
-    return f"{run} (check mode)" if check_mode else run
+def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
+    """The run that a module's options name, such that evidence of check mode is not accepted out of check mode."""
+    return Run(f"{params['run']} (check mode)" if check_mode else params["run"], params["variables"])
 
 
 def _evidence_from(data: Any) -> Evidence:
@@ -94,6 +102,7 @@ def _evidence_from(data: Any) -> Evidence:
         evidence = Evidence(**{**data, "keys": keys_from_json(data["keys"])})
         for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
             parse_timestamp(timestamp)
+        evidence = evidence._replace(variables=dict(evidence.variables))
     except (TypeError, ValueError, KeyError, AttributeError):
         raise InvalidOption(
             "evidence", "this is not the evidence that clouddb.control.api_key_deployment returns"
@@ -101,54 +110,48 @@ def _evidence_from(data: Any) -> Evidence:
     return evidence
 
 
-def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: str, step: str, now: datetime) -> dict[str, Evidence]:
+def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: Run, step: str, now: datetime) -> dict[str, Evidence]:
     """The evidence of this run and step that is not too old, by consumer. Raises InvalidOption."""
     found = (_evidence_from(item) for item in items if item)
     return {
         evidence.consumer: evidence
         for evidence in found
-        if (evidence.run, evidence.step) == (run, step)
+        if (evidence.run, evidence.variables, evidence.step) == (*run, step)
         and (evidence.checked_at is None or abs(now - parse_timestamp(evidence.checked_at)) <= MAX_AGE)
     }
 
 
-def require_same_variables(items: Iterable[Mapping[str, Any]], run: str, step: str) -> None:
-    """Raise RotationRefused if hosts took part in this run with other values of the variables that C(run) names."""
-    variables: dict[str, dict[str, list[str]]] = {}
+def require_same_variables(items: Iterable[Mapping[str, Any]], run: Run, step: str) -> None:
+    """Raise RotationRefused if hosts took part in this run with other values of its variables."""
+    # By name and value: the hosts, or none if only this task has the value.
+    hosts: dict[str, dict[str, list[str]]] = {}
     for evidence in (_evidence_from(item) for item in items if item):
-        if evidence.step == step and evidence.run.partition(" ")[0] == run.partition(" ")[0]:
-            for name, value in _variables_of(evidence.run).items():
-                variables.setdefault(name, {}).setdefault(json.dumps(value), []).append(evidence.consumer)
-    differing = {name: hosts_by_value for name, hosts_by_value in variables.items() if len(hosts_by_value) > 1}
+        if (evidence.run, evidence.step) == (run.id, step):
+            for name in {**run.variables, **evidence.variables}:
+                by_value = hosts.setdefault(name, {_shown(run.variables.get(name)): []})
+                by_value.setdefault(_shown(evidence.variables.get(name)), []).append(evidence.consumer)
+    differing = {name: hosts_by_value for name, hosts_by_value in hosts.items() if len(hosts_by_value) > 1}
     if differing:
         # The values come last, because they can be many.
         texts = (
-            f"{name} is {', '.join(f'{value} on {_and(hosts)}' for value, hosts in hosts_by_value.items())}."
+            f"{name} is {', '.join(f'{value} {_on(hosts)}' for value, hosts in hosts_by_value.items())}."
             for name, hosts_by_value in differing.items()
         )
+        consumers = {name for values in differing.values() for names in values.values() for name in names}
         raise RotationRefused(
             "All hosts of a run get the same key, so the variables of the role must have the same values on all of them. No "
             "key was created or revoked. Run the role once for each group of hosts, in a separate play with a name of its "
             f"own for the keys. {' '.join(texts)}",
-            {
-                "consumers": sorted(
-                    {name for values in differing.values() for hosts in values.values() for name in hosts}
-                )
-            },
+            {"consumers": sorted(consumers)},
         )
 
 
-def _variables_of(run: str) -> dict[str, Any]:
-    """The variables that the name of a run has after a space, as JSON."""
-    try:
-        variables, _end = json.JSONDecoder().raw_decode(run.partition(" ")[2])
-    except (ValueError, RecursionError):
-        return {}
-    return variables if isinstance(variables, dict) else {}
+def _shown(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
-def _and(names: Iterable[str]) -> str:
-    return " and ".join(names)
+def _on(hosts: Sequence[str]) -> str:
+    return f"on {' and '.join(hosts)}" if hosts else "in this task"
 
 
 def recorded_keys(evidence: Iterable[Evidence]) -> dict[int, KnownKey]:

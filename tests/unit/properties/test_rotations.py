@@ -60,7 +60,7 @@ class Rotations(RuleBasedStateMachine):
 
     def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_deployment on this host; empty if it fails."""
-        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}}
+        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}, "variables": {}}
         defaults |= {"previous": None, "fingerprint": None}
         params = {
             **defaults,
@@ -87,6 +87,7 @@ class Rotations(RuleBasedStateMachine):
             "step": step,
             "name": "deploy-{timestamp}",
             "run": run.name,
+            "variables": {},
             "evidence": list(evidence.values()),
             "hosts": run.hosts,
             "consumers": [],

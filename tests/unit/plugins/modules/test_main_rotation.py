@@ -27,14 +27,14 @@ class Rotation:
     def __init__(self, sandbox: Sandbox, folder: Path, run: str, check_mode: bool = False):
         self.sandbox = sandbox
         self.folder = folder
-        self.run = run
+        self.run = {"run": run, "variables": {"api_key_rotation_keep": 0}}
         self.check_mode = check_mode
         self.key: dict[str, Any] = {}
         self.outcomes: list[Outcome] = []
 
     def deployment(self, host: str, step: str, **options: Any) -> Outcome:
         path = {"dest": str(self.folder / host), "record": str(self.folder / f".{host}.rotation")}
-        common = {"base_url": self.sandbox.base_url, "run": self.run, "consumer": host, "step": step, **path}
+        common = {"base_url": self.sandbox.base_url, **self.run, "consumer": host, "step": step, **path}
         outcome = run_main(api_key_deployment, {**common, **self.key, **options}, check_mode=self.check_mode)
         assert undocumented_fields(api_key_deployment, outcome.result) == []
         self.outcomes.append(outcome)
@@ -44,7 +44,7 @@ class Rotation:
         return [self.deployment(host, step, **options).success["evidence"] for host in HOSTS]
 
     def rotation(self, step: str, evidence: list[dict[str, Any]], **options: Any) -> Outcome:
-        common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, "run": self.run, "step": step}
+        common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, **self.run, "step": step}
         outcome = run_main(
             api_key_rotation,
             {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},

@@ -41,6 +41,7 @@ def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fie
         **{
             "consumer": consumer,
             "run": "run",
+            "variables": {},
             "step": "commit",
             "has_file": True,
             "has_record": True,
@@ -64,6 +65,7 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
         "step": step,
         "name": "deploy-{timestamp}",
         "run": "run",
+        "variables": {},
         "evidence": [one.as_dict() for one in found],
         "hosts": ["web1", "web2"],
         "consumers": [],

@@ -35,7 +35,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment i
     roll_back,
     verify,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, Run
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import (
     COMMITTED,
     DEPLOYED,
@@ -62,7 +62,7 @@ class Host:
         self.path, self.record = folder / "key", folder / ".key.rotation"
         self.file = SecretFile(str(self.path), lambda path: False)
         self.consumer = Consumer(
-            name, run, self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
+            name, Run(run, {}), self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
         )
         self.client = account.client("unused")
         self.inspected = inspect(self.client, self.consumer)
@@ -440,7 +440,7 @@ def test_rollback_sets_attributes_by_the_descriptor(
 
 
 def test_without_a_file_the_run_that_deploys_is_the_evidence(account: SimulatedAccount) -> None:
-    consumer = Consumer("web1", "run", None, None)
+    consumer = Consumer("web1", Run("run", {}), None, None)
     client = account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
     key = NewKey(key_id, secret, ["web1"], {})
@@ -498,6 +498,7 @@ def test_each_step_returns_complete_evidence(rotated: tuple[Host, NewKey]) -> No
     expected = Evidence(
         consumer="web1",
         run="run 2",
+        variables={},
         step="confirm",
         has_file=True,
         has_record=True,
@@ -618,7 +619,7 @@ def test_key_that_is_revoked_before_it_is_confirmed(host: Host) -> None:
 
 def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
     record = tmp_path / "record"
-    consumer = Consumer("web1", "run", None, SecretFile(str(record), lambda path: False, option="record"))
+    consumer = Consumer("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"))
     client = account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
     key = NewKey(key_id, secret, ["web1"], {})
@@ -634,7 +635,7 @@ def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> Non
 
 
 def test_rollback_without_file_and_record(account: SimulatedAccount) -> None:
-    consumer, client = Consumer("web1", "run", None, None), account.client("unused")
+    consumer, client = Consumer("web1", Run("run", {}), None, None), account.client("unused")
     key_id, secret = account.create("deploy-20261121T091507Z")
     _is_restored, evidence = roll_back(client, consumer, NewKey(key_id, secret, ["web1"], {}), None)
     assert (evidence.step, evidence.withdrawn, evidence.has_record) == ("roll_back", key_id, False)

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import RotationRefused
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
     Keys,
     evidence,
@@ -16,16 +19,17 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.ro
 )
 
 
-def of_runs(keys: Keys, *runs: str, step: str = "inspect") -> list[object]:
+def found_with(keys: Keys, *variables: dict[str, Any], **fields: Any) -> list[Evidence]:
     account, ids = keys
-    return [evidence(account, f"web{number}", ids[-1], step=step, run=name) for number, name in enumerate(runs, 1)]
+    return [
+        evidence(account, f"web{number}", ids[-1], **{"step": "inspect", "variables": values, **fields})
+        for number, values in enumerate(variables, 1)
+    ]
 
 
 def test_variables_that_differ_are_refused(keys: Keys) -> None:
-    found = of_runs(
-        keys, 'run {"name": "a", "keep": 1}', 'run {"name": "b", "keep": 1}', 'run {"name": "a", "keep": 1}'
-    )
-    error = refusal(keys[0], "plan", *found, run='run {"name": "a", "keep": 1}')
+    found = found_with(keys, {"name": "a", "keep": 1}, {"name": "b", "keep": 1}, {"name": "a", "keep": 1})
+    error = refusal(keys[0], "plan", *found, variables={"name": "a", "keep": 1})
     assert str(error) == (
         "All hosts of a run get the same key, so the variables of the role must have the same values on all of them. No key "
         "was created or revoked. Run the role once for each group of hosts, in a separate play with a name of its own for "
@@ -35,21 +39,48 @@ def test_variables_that_differ_are_refused(keys: Keys) -> None:
 
 
 def test_variables_that_differ_are_refused_in_check_mode(keys: Keys) -> None:
-    found = of_runs(keys, 'run {"keep": 1} (check mode)', 'run {"keep": [2]} (check mode)')
+    found = found_with(keys, {"keep": 1}, {"keep": [2]}, run="run (check mode)")
     with pytest.raises(RotationRefused, match=r"keep is 1 on web1, \[2\] on web2\.$"):
-        run(keys[0], "plan", *found, run='run {"keep": 1}', check_mode=True)
+        run(keys[0], "plan", *found, variables={"keep": 1}, check_mode=True)
 
 
-@pytest.mark.parametrize("name", ["run", 'run {"keep": 1}', "run {", "run [1]"])
-def test_same_variables(keys: Keys, name: str) -> None:
-    assert run(keys[0], "plan", *of_runs(keys, name, name), run=name)["reason"] == ""
+@pytest.mark.parametrize(
+    ("own", "others", "expected"),
+    [
+        ({"keep": 1}, {"keep": 2}, "keep is 1 in this task, 2 on web1 and web2."),
+        ({"keep": 1}, {}, "keep is 1 in this task, null on web1 and web2."),
+        ({}, {"keep": 1}, "keep is null in this task, 1 on web1 and web2."),
+    ],
+)
+def test_the_variables_of_the_task_count_as_well(keys: Keys, own: Any, others: Any, expected: str) -> None:
+    error = refusal(keys[0], "plan", *found_with(keys, others, others), variables=own)
+    assert str(error).endswith(expected)
+
+
+@pytest.mark.parametrize("variables", [{}, {"keep": 1}, {"consumers": ["web3", "web4"], "age": {"b": 1, "a": 2}}])
+def test_same_variables(keys: Keys, variables: dict[str, Any]) -> None:
+    assert run(keys[0], "plan", *found_with(keys, variables, variables), variables=variables)["reason"] == ""
 
 
 def test_variables_of_another_run_or_step_are_ignored(keys: Keys) -> None:
     account, ids = keys
-    name = 'run {"keep": 1}'
     others = [
-        evidence(account, "web3", ids[-1], step="inspect", run='earlier {"keep": 2}'),
-        evidence(account, "web4", ids[-1], step="commit", run='run {"keep": 2}'),
+        evidence(account, "web3", ids[-1], step="inspect", run="earlier", variables={"keep": 2}),
+        evidence(account, "web4", ids[-1], step="commit", variables={"keep": 2}),
     ]
-    assert run(account, "plan", *of_runs(keys, name, name), *others, run=name)["reason"] == ""
+    found = found_with(keys, {"keep": 1}, {"keep": 1})
+    assert run(account, "plan", *found, *others, variables={"keep": 1})["reason"] == ""
+
+
+def test_evidence_with_other_variables_does_not_allow_a_revocation(keys: Keys) -> None:
+    account, ids = keys
+    found = found_with(keys, {"keep": 0}, {"keep": 1}, step="commit")
+    error = refusal(account, "revoke", *found, key_id=ids[-1], variables={"keep": 0})
+    assert error.details["consumers"] == ["web2"]
+
+
+def test_variables_of_evidence_that_are_not_a_dictionary(keys: Keys) -> None:
+    account, ids = keys
+    found = evidence(account, "web1", ids[-1]).as_dict()
+    with pytest.raises(InvalidOption, match=r"^evidence: this is not the evidence"):
+        run(account, "plan", evidence=[{**found, "variables": "keep"}])

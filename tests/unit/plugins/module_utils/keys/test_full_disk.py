@@ -23,6 +23,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment i
     roll_back,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import present
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Run
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
@@ -50,7 +51,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> Fill:
 @pytest.fixture
 def consumer(tmp_path: Path) -> Consumer:
     file, record = SecretFile(str(tmp_path / "key"), lambda path: False), tmp_path / ".key.rotation"
-    return Consumer("web1", "run", file, SecretFile(str(record), lambda path: False, option="record"))
+    return Consumer("web1", Run("run", {}), file, SecretFile(str(record), lambda path: False, option="record"))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def deployment(account: SimulatedAccount, folder: Path, step: str, **options: An
         "step": step,
         "consumer": HOSTS[0],
         "run": "run",
+        "variables": {},
         "dest": str(folder / "key"),
         "record": str(folder / "record"),
         "key": None,

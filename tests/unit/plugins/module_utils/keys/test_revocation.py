@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, Run
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._keys.revocation import RotationFailed
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
@@ -89,7 +89,7 @@ def test_a_key_id_is_required(keys: Keys) -> None:
 
 def test_what_is_not_evidence_is_refused(account: SimulatedAccount) -> None:
     with pytest.raises(InvalidOption, match="evidence: this is not the evidence"):
-        api_key_rotation.evidence_by_consumer([{"consumer": "web1"}], "run", "commit", EPOCH)
+        api_key_rotation.evidence_by_consumer([{"consumer": "web1"}], Run("run", {}), "commit", EPOCH)
 
 
 @pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2), (5, 2)])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import evidence_by_consumer
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Run, evidence_by_consumer
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
     Keys,
@@ -358,12 +358,12 @@ def test_a_file_must_be_accepted(has_file: bool, accepted: bool | None, is_deplo
 def test_evidence_is_not_older_than_an_hour(seconds: float, counts: bool) -> None:
     account = SimulatedAccount()
     found = evidence(account, "web1", None, checked_at=(EPOCH - timedelta(seconds=seconds)).isoformat())
-    assert bool(evidence_by_consumer([found.as_dict()], "run", "commit", EPOCH)) is counts
+    assert bool(evidence_by_consumer([found.as_dict()], Run("run", {}), "commit", EPOCH)) is counts
 
 
 def test_evidence_of_version_1_0_0() -> None:
     """It lacks the later fields."""
     found = evidence(SimulatedAccount(), "web1", None).as_dict()
     del found["tasks_rolled_back"], found["record_of"]
-    [known_as] = evidence_by_consumer([found], "run", "commit", EPOCH).values()
+    [known_as] = evidence_by_consumer([found], Run("run", {}), "commit", EPOCH).values()
     assert (known_as.tasks_rolled_back, known_as.record_of) == (False, None)

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._keys.deployment import Consumer, inspect
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Run
 from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
     Keys,
@@ -56,7 +57,7 @@ def test_place_on_an_unknown_machine(tmp_path: Path, boot_id: Path) -> None:
 
 def test_evidence_has_the_places_of_all_files(account: SimulatedAccount, tmp_path: Path, boot_id: Path) -> None:
     files = [SecretFile(str(tmp_path / name), lambda path: False) for name in ("key", "record")]
-    consumer = Consumer("web1", "run", *files)
+    consumer = Consumer("web1", Run("run", {}), *files)
     assert inspect(account.client(), consumer).places == [place(tmp_path / "key"), place(tmp_path / "record")]
     assert inspect(account.client(), consumer._replace(record=None)).places == [place(tmp_path / "key")]
     boot_id.unlink()
