@@ -63,7 +63,7 @@ options:
 requirements:
   - requests
 notes:
-  - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY) and E(NO_PROXY) in the environment where the module runs.
+  - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) in the environment where the module runs.
   - Set connection options that all tasks share in C(module_defaults) for the group C(clouddb.control.all).
 """
 

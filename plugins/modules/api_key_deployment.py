@@ -63,7 +63,7 @@ options:
     description: Values of variables that must be the same on all hosts, by name, for the evidence.
     type: dict
     default: {}
-    version_added: 1.1.0
+    version_added: 1.2.0
   dest:
     description:
       - Path of the file on the host for the secret. The directory must exist.
@@ -161,7 +161,7 @@ evidence:
       description: The value of O(variables).
       type: dict
       returned: success
-      version_added: 1.1.0
+      version_added: 1.2.0
     step:
       description: The step that produced the evidence.
       type: str
@@ -222,7 +222,7 @@ evidence:
       description: Name of the other consumer that O(record) belongs to. V(null) if it belongs to O(consumer) or there is none.
       type: str
       returned: success
-      version_added: 1.1.0
+      version_added: 1.2.0
     places:
       description:
         - Checksums that identify O(dest) and O(record), by the machine, the directory and the name of the file. Hosts with the same file have the
@@ -230,7 +230,7 @@ evidence:
       type: list
       elements: str
       returned: success
-      version_added: 1.1.0
+      version_added: 1.2.0
   sample:
     consumer: web1
     run: "20261121T091507Z-503112"

@@ -56,7 +56,7 @@ options:
         the names of these variables and hosts.
     type: dict
     default: {}
-    version_added: 1.1.0
+    version_added: 1.2.0
   evidence:
     description: Evidence from the consumers, as M(clouddb.control.api_key_deployment) returns it. Empty items are ignored.
     type: list

@@ -287,7 +287,7 @@ failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out, V(locked) if the project
       was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out,
-      V(ambiguous_match) or V(no_match) if O(find) did not find one object.
+      V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one object.
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure

@@ -26,7 +26,8 @@ MESSAGES_GUIDE = "troubleshooting"
 NOT_RUN = {
     (
         "job_templates",
-        "$ ansible-builder build --file execution-environment.yml --tag registry.example.com/platform/clouddb-ee:1.0.0",
+        "$ ansible-builder build --file ~/.ansible/collections/ansible_collections/clouddb/control/extensions/awx/"
+        "execution-environment.yml \\",
     ): "It needs a container runtime and a registry; tests/awx tests the steps before.",
     (
         "job_templates",

@@ -126,7 +126,6 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (operation_info, {"created_after": "yesterday"}, None),
     (operation_info, {"status": ["faild"]}, None),
     (operation_info, {"project_id": None}, None),
-    (project_info, {"name": "shpo", "required": True}, None),
 ]
 
 
