@@ -29,15 +29,19 @@ logger = logging.getLogger("clouddb.control.operations")
 
 
 class State(NamedTuple):
-    """When the projects were last listed, by the service's clock, and what was seen of each one's operations, by its id.
+    """What was seen of the operations of each project, and of deleted ones, by their ids.
 
-    Before the first list, C(listed_at) is as if the projects had been listed at the first start. Of the projects as they were
-    listed, SAVED_FIELDS are saved.
+    C(lists_began_at) is when the latest complete lists of projects began, the earliest first, by the service's clock. Before
+    them, it is as if the projects had been listed at the first start. Until the service has responded for the first time, its
+    clock is unknown, and C(first_started_at) is the time of the first start by the clock of this machine. Of the projects as
+    they were C(listed), SAVED_FIELDS are saved.
     """
 
-    listed_at: datetime
+    lists_began_at: list[datetime]
     projects: dict[str, SeenOperations]
     listed: Mapping[str, Mapping[str, Any]] = {}
+    deleted: dict[str, SeenOperations] = {}
+    first_started_at: datetime | None = None
 
 
 class Checkpoint:
@@ -56,12 +60,12 @@ class Checkpoint:
         self._seconds = 0.0
         self._failing_since: float | None = None
 
-    def load(self, beginning: datetime) -> State:
-        """The state that an earlier run has saved, or else one that begins now, and is saved.
+    def load(self, first: State) -> State:
+        """The state that an earlier run has saved, or else C(first), that of a first start, which is saved.
 
         Raises InvalidOption, also when the file can't be written.
         """
-        state = self._read(beginning)
+        state = self._read(first)
         if self._file:
             try:
                 self._file.write(self._as_json(state))
@@ -72,23 +76,24 @@ class Checkpoint:
                 raise InvalidOption("state_file", problem) from error
         return state
 
-    def _read(self, beginning: datetime) -> State:
+    def _read(self, first: State) -> State:
         saved = self._file.read() if self._file else None
         if self._file is None or saved is None:
-            return State(beginning, {})
+            return first
         try:
-            base_url = saved["base_url"]
+            base_url, lists_began_at = saved["base_url"], _saved_beginnings(saved)
             state = State(
-                # Version 1.0.0 saved none before the first list.
-                saved_beginning(saved["listed_at"]) or beginning,
-                {project_id: SeenOperations.from_json(seen) for project_id, seen in saved["projects"].items()},
-                # Up to version 1.0.0, there was none.
+                lists_began_at or first.lists_began_at,
+                _seen_operations(saved["projects"]),
+                # Version 1.0.0 saved none, and version 1.1.0 none of what follows.
                 {project_id: _saved_fields(project) for project_id, project in saved.get("listed", {}).items()},
+                _seen_operations(saved.get("deleted", {})),
+                saved_beginning(saved.get("first_started_at")) if lists_began_at else first.first_started_at,
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             problem = f"{self._file.path} does not hold the state of this event source. Name another file."
             raise InvalidOption("state_file", problem) from None
-        if not all(map(is_id, state.projects)):
+        if not all(map(is_id, [*state.projects, *state.deleted])):
             raise InvalidOption(
                 "state_file", f"{self._file.path} has a project whose id is not an id. Set another file"
             )
@@ -168,10 +173,25 @@ class Checkpoint:
     def _as_json(self, state: State) -> dict[str, Any]:
         return {
             "base_url": self._base_url,
-            "listed_at": state.listed_at.isoformat(),
+            "lists_began_at": [moment.isoformat() for moment in state.lists_began_at],
             "projects": {project_id: seen.as_json() for project_id, seen in state.projects.items()},
             "listed": {project_id: _saved_fields(project) for project_id, project in state.listed.items()},
+            "deleted": {project_id: seen.as_json() for project_id, seen in state.deleted.items()},
+            "first_started_at": state.first_started_at and state.first_started_at.isoformat(),
         }
+
+
+def _saved_beginnings(saved: Mapping[str, Any]) -> list[datetime]:
+    """When the latest lists began; version 1.0.0 saved nothing before the first list."""
+    # Up to version 1.1.0, one was saved.
+    moments = saved["lists_began_at"] if "lists_began_at" in saved else [saved["listed_at"]]
+    if not moments or not isinstance(moments, list):
+        raise ValueError
+    return [beginning for beginning in map(saved_beginning, moments) if beginning]
+
+
+def _seen_operations(saved: Mapping[str, Any]) -> dict[str, SeenOperations]:
+    return {project_id: SeenOperations.from_json(seen) for project_id, seen in saved.items()}
 
 
 def _saved_fields(project: Mapping[str, Any]) -> dict[str, str]:

@@ -32,8 +32,10 @@ from .threads import in_thread
 PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
-# A project is deleted if this number of complete lists in a row lack it.
+# A project is deleted if this number of complete lists in a row lack it. So many may lack a new project by mistake.
 MISSING_LISTS_OF_DELETED = 2
+# What was seen of so many deleted projects is kept, in case one of them comes back.
+MAX_DELETED = 100
 
 # None: there is no such project, or the project list is not complete yet.
 Result = Union[CompleteList, PollResult, RequestFailed, None]
@@ -77,8 +79,10 @@ class Follower:
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
+        self._deleted: dict[str, SeenOperations] = {}
         self._running: dict[asyncio.Future[Result], str] = {}
-        self._started = clock.monotonic()
+        self._started, self._started_at = clock.monotonic(), clock.utcnow()
+        self._first_started_at: datetime | None = None
         # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False
@@ -138,9 +142,9 @@ class Follower:
     # Load
 
     def _load(self) -> None:
-        beginning = self._beginning()
-        state = self._checkpoint.load(beginning)
-        self._listed_at, self._is_first_start = state.listed_at, state.listed_at == beginning
+        state = self._checkpoint.load(State([self._beginning()], {}, first_started_at=self._started_at))
+        self._lists_began_at, self._first_started_at = state.lists_began_at, state.first_started_at
+        self._deleted = dict(state.deleted)
         for project_id, seen in state.projects.items():
             if self._options.wants_project(project_id):
                 project = {**state.listed.get(project_id, {}), "id": project_id}
@@ -150,6 +154,8 @@ class Follower:
     def _beginning(self) -> datetime:
         """When the projects would have been listed for operations to be new since the start, or for as long as C(backfill)."""
         running = timedelta(seconds=self._clock.monotonic() - self._started)
+        if self._first_started_at:
+            running += max(timedelta(), self._started_at - self._first_started_at)
         return self._client.service_now() - running - self._options.backfill + CLOCK_TOLERANCE
 
     # Poll
@@ -192,17 +198,16 @@ class Follower:
         else:
             since_change = await self._report(self._projects[name], result) if isinstance(result, PollResult) else None
             if self._is_over(name, result):
-                self._schedule.remove(name)
-                del self._projects[name]
-                self._checkpoint.mark_changed()
+                self._forget(name)
             else:
                 self._schedule.polled(name, since_change, bool(self._unfinished(name)))
 
     def _connected(self) -> None:
         """The service has responded for the first time, so that its clock is known."""
         self._is_connected = True
-        if self._is_first_start:
-            self._listed_at = self._beginning()
+        if self._first_started_at:
+            self._lists_began_at = [self._beginning()]
+            self._first_started_at = None
             self._checkpoint.mark_changed()
 
     def _unfinished(self, project_id: str) -> list[str]:
@@ -216,6 +221,20 @@ class Follower:
         is_deleted = self._projects[project_id].missing_lists_before_poll >= MISSING_LISTS_OF_DELETED
         return is_deleted and (result is None or not self._unfinished(project_id))
 
+    def _forget(self, project_id: str) -> None:
+        """Poll a deleted project no more. If it comes back after all, its earlier events are not repeated."""
+        self._schedule.remove(project_id)
+        self._deleted[project_id] = self._projects.pop(project_id).seen
+        if len(self._deleted) > MAX_DELETED:
+            del self._deleted[next(iter(self._deleted))]
+        self._checkpoint.mark_changed()
+
+    def _add(self, project: dict[str, Any]) -> None:
+        """Follow this project from now on, unless it is followed already."""
+        if project["id"] not in self._projects:
+            seen = self._deleted.pop(project["id"], None) or SeenOperations(self._lists_began_at[0] - CLOCK_TOLERANCE)
+            self._projects[project["id"]] = FollowedProject(project, seen)
+
     def _update_projects(self, found: CompleteList) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""
         listed = {
@@ -223,12 +242,11 @@ class Follower:
             for project_id, project in found.projects.items()
             if self._options.wants_project(project_id)
         }
-        new_since = self._listed_at - CLOCK_TOLERANCE
-        for project_id, project in listed.items():
-            self._projects.setdefault(project_id, FollowedProject(project, SeenOperations(new_since)))
+        for project in listed.values():
+            self._add(project)
         # Of a project that the service could not list, only the id is known.
         for project_id in filter(self._options.wants_project, found.unavailable_ids):
-            self._projects.setdefault(project_id, FollowedProject({"id": project_id}, SeenOperations(new_since)))
+            self._add({"id": project_id})
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)
@@ -243,7 +261,7 @@ class Follower:
         if not self._is_listed:
             self._is_listed = True
             self._warn_of_unknown_values()
-        self._listed_at = found.began_at
+        self._lists_began_at = [*self._lists_began_at, found.began_at][-MISSING_LISTS_OF_DELETED - 1 :]
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
@@ -316,7 +334,9 @@ class Follower:
 
     def _state(self) -> State:
         return State(
-            self._listed_at,
+            self._lists_began_at,
             {project_id: followed.seen for project_id, followed in self._projects.items()},
             {project_id: followed.project for project_id, followed in self._projects.items()},
+            self._deleted,
+            self._first_started_at,
         )

@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import tempfile
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,12 +51,12 @@ timelines = st.lists(
 class Faults(NamedTuple):
     """What happens to requests of one run, by their number.
 
-    One list may lack its first or its last project, by the number of its page.
+    Some lists may lack their first or their last project, by the number of their page.
     """
 
     polls: dict[int, str] = {}
     lists: dict[int, str] = {}
-    incomplete_list: int | None = None
+    incomplete_lists: Collection[int] = ()
     lacks_first: bool = False
 
 
@@ -64,7 +65,7 @@ faults = st.builds(
     st.dictionaries(st.integers(0, 60), st.sampled_from(FAULTS), max_size=15),
     st.dictionaries(st.integers(0, 15), st.sampled_from(FAULTS), max_size=5),
     # After each list, there is an empty page.
-    st.sampled_from((2, 4, 6)),
+    st.sampled_from([(2,), (4,), (6,), (2, 4), (4, 6)]),
     st.booleans(),
 )
 
@@ -126,7 +127,7 @@ class Events(RuleBasedStateMachine):
 
     def page(self, page: Any, path: str, field: str, items: Any, *arguments: Any) -> Any:
         """A page of a list, which may lack a project."""
-        if field == "projects" and next(self.pages) == self.faults.incomplete_list:
+        if field == "projects" and next(self.pages) in self.faults.incomplete_lists:
             items = items[1:] if self.faults.lacks_first else items[:-1]
         return page(self.account, path, field, items, *arguments)
 
@@ -235,13 +236,16 @@ class Events(RuleBasedStateMachine):
         self.run_source(seconds, crashes)
 
     @precondition(lambda self: self.account.projects)
-    @rule(number=numbers, timeline=timelines, page=st.sampled_from((2, 4)), lacks_first=st.booleans())
-    def run_with_incomplete_list(
-        self, number: int, timeline: list[tuple[float, str]], page: int, lacks_first: bool
+    @rule(number=numbers, timeline=timelines, lists=st.integers(1, 5), lacks_first=st.booleans())
+    def run_with_incomplete_lists(
+        self, number: int, timeline: list[tuple[float, str]], lists: int, lacks_first: bool
     ) -> None:
-        """A list lacks a project that may have changed just before."""
+        """Lists in a row lack a project that may have changed just before; only two lack one that was never listed."""
         self.start_operation(number, timeline)
-        self.run(150.0, Faults(incomplete_list=page, lacks_first=lacks_first), crashes=False)
+        lacking = list(self.account.projects)[0 if lacks_first else -1]
+        saved = json.loads(self.state_file.read_text(encoding="utf-8"))
+        lists = lists if lacking in {*saved["projects"], *saved["deleted"]} else min(lists, 2)
+        self.run(150.0, Faults(incomplete_lists=range(2, 2 + 2 * lists, 2), lacks_first=lacks_first), crashes=False)
 
     @precondition(lambda self: self.account.projects)
     @rule(number=numbers, timeline=timelines, put_limit=st.integers(0, 3), crashes=st.booleans())

@@ -141,10 +141,19 @@ async def call(function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def follow(
-    account: SimulatedOperations, seconds: float, events: Any, in_thread: Callable[..., Any] = call, **args: Any
+    account: SimulatedOperations,
+    seconds: float,
+    events: Any,
+    in_thread: Callable[..., Any] = call,
+    clock_ahead: timedelta = timedelta(0),
+    **args: Any,
 ) -> None:
-    """Run the event source for C(seconds) of the account's clock; its polls run one after another, without threads."""
+    """Run the event source for C(seconds) of the account's clock; its polls run one after another, without threads.
+
+    The clock of its machine is C(clock_ahead) of the service's.
+    """
     end = account.clock.elapsed + seconds
+    clock = account.clock.clock._replace(utcnow=lambda: account.clock.clock.utcnow() + clock_ahead)
 
     class SimulatedClient(RateLimitedClient):
         def request(
@@ -155,7 +164,9 @@ def follow(
             *_arguments: Any,
             **_options: Any,
         ) -> Response:
-            return account.get(segments, query)
+            response = account.get(segments, query)
+            self._service_ahead = -clock_ahead
+            return response
 
     async def sleep(pause: float) -> None:
         account.clock.elapsed += min(pause, max(0.0, end - account.clock.elapsed))
@@ -168,4 +179,4 @@ def follow(
         suppress(asyncio.CancelledError),
     ):
         options = source_options({**CONNECTION, **args}, {})
-        asyncio.run(follower.Follower(options, events, clock=account.clock.clock, sleep=sleep).run())
+        asyncio.run(follower.Follower(options, events, clock=clock, sleep=sleep).run())

@@ -30,6 +30,8 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EP
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 BASE_URL = "https://control.example.com/api/v2"
+LATER = EPOCH + timedelta(days=1)
+FIRST = State([EPOCH], {})
 
 
 @pytest.fixture
@@ -43,34 +45,63 @@ def checkpoint(tmp_path: Path, clock: FakeClock) -> Checkpoint:
 
 
 def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
-    assert checkpoint.load(EPOCH) == State(EPOCH, {})
-    asyncio.run(checkpoint.save(State(EPOCH, {"p": SeenOperations(EPOCH)})))
+    assert checkpoint.load(FIRST) == FIRST
+    state = State([EPOCH, LATER], {"p": SeenOperations(EPOCH)}, {}, {"q": SeenOperations(LATER)}, LATER)
+    asyncio.run(checkpoint.save(state))
     assert not checkpoint.is_failing()
-    loaded = checkpoint.load(EPOCH + timedelta(days=1))
-    assert (loaded.listed_at, list(loaded.projects)) == (EPOCH, ["p"])
-    assert vars(loaded.projects["p"]) == vars(SeenOperations(EPOCH))
+    loaded = checkpoint.load(FIRST)
+    assert (loaded.lists_began_at, loaded.first_started_at) == ([EPOCH, LATER], LATER)
+    assert {name: vars(seen) for name, seen in loaded.projects.items()} == {"p": vars(SeenOperations(EPOCH))}
+    assert {name: vars(seen) for name, seen in loaded.deleted.items()} == {"q": vars(SeenOperations(LATER))}
+
+
+@in_one_test(
+    "saved, expected",
+    [
+        ({"listed_at": LATER.isoformat()}, ([LATER], None)),
+        # The state of an account that was never listed.
+        ({"listed_at": None}, ([EPOCH], EPOCH)),
+        ({"lists_began_at": [LATER.isoformat()], "first_started_at": None}, ([LATER], None)),
+    ],
+)
+def test_state_of_an_earlier_version(checkpoint: Checkpoint, tmp_path: Path, saved: Any, expected: Any) -> None:
+    (tmp_path / "state.json").write_text(json.dumps({"base_url": BASE_URL, "projects": {}, **saved}))
+    state = checkpoint.load(State([EPOCH], {}, first_started_at=EPOCH))
+    assert (state.lists_began_at, state.first_started_at, state.deleted) == (*expected, {})
 
 
 @in_one_test("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
-@in_one_test("field", ["listed_at", "new_since", "forgotten_until", "created_at", "action"])
+@in_one_test(
+    "field",
+    [
+        "listed_at",
+        "lists_began_at",
+        "first_started_at",
+        "deleted",
+        "new_since",
+        "forgotten_until",
+        "created_at",
+        "action",
+    ],
+)
 def test_file_with_another_value_is_refused_or_usable(
     checkpoint: Checkpoint, tmp_path: Path, field: str, saved: Any
 ) -> None:
-    times = {"listed_at": None, "new_since": None, "forgotten_until": None, "created_at": "2026-11-21", "action": "a"}
-    times[field] = saved
+    times = {"new_since": None, "forgotten_until": None, "created_at": "2026-11-21", "action": "a", field: saved}
     operation = ["o", "finished", times["action"], times["created_at"]]
     seen = {"new_since": times["new_since"], "forgotten_until": times["forgotten_until"], "operations": [operation]}
-    content = {"base_url": BASE_URL, "listed_at": times["listed_at"], "projects": {"p": seen}}
+    content = {"base_url": BASE_URL, "listed_at": EPOCH.isoformat(), "projects": {"p": seen}, field: saved}
     (tmp_path / "state.json").write_text(json.dumps(content))
-    if isinstance(saved, str) and (
-        field == "action" or (saved[:1] == "0" and field in ("forgotten_until", "created_at"))
-    ):
-        state = checkpoint.load(EPOCH)
+    if (
+        isinstance(saved, str)
+        and (field == "action" or (saved[:1] == "0" and field in ("forgotten_until", "created_at")))
+    ) or (field, saved) == ("deleted", {}):
+        state = checkpoint.load(FIRST)
         new = {"id": "new", "status": "running", "action": "a", "created_at": "2026-11-21"}
         assert not state.projects["p"].is_reached(new)
     else:
         with pytest.raises(InvalidOption, match="does not hold the state of this event source. Name another file."):
-            checkpoint.load(EPOCH)
+            checkpoint.load(FIRST)
 
 
 @in_one_test(
@@ -82,6 +113,10 @@ def test_file_with_another_value_is_refused_or_usable(
             {"projects": {"..": SeenOperations(EPOCH).as_json()}},
             "has a project whose id is not an id. Set another file.",
         ),
+        (
+            {"deleted": {"..": SeenOperations(EPOCH).as_json()}},
+            "has a project whose id is not an id. Set another file.",
+        ),
         ({"base_url": "https://x.example.com"}, "is about another base_url, https://x.example.com. Name another file."),
     ],
 )
@@ -89,14 +124,14 @@ def test_file_that_is_refused(checkpoint: Checkpoint, tmp_path: Path, content: d
     file = tmp_path / "state.json"
     file.write_text(json.dumps({"base_url": BASE_URL, "listed_at": None, "projects": {}, **content}))
     with pytest.raises(InvalidOption) as error:
-        checkpoint.load(EPOCH)
+        checkpoint.load(FIRST)
     assert str(error.value) == f"state_file: {file} {problem}"
 
 
 def test_file_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
     file = tmp_path / "missing" / "state.json"
     with pytest.raises(InvalidOption) as error:
-        Checkpoint(str(file), BASE_URL, clock.clock).load(EPOCH)
+        Checkpoint(str(file), BASE_URL, clock.clock).load(FIRST)
     problem = "can't be written: No such file or directory. Check its folder, or name another file."
     assert str(error.value) == f"state_file: {file} {problem}"
 
@@ -104,21 +139,21 @@ def test_file_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
 def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
     saved = {"name": "shop", "updated_at": "2026-11-21T08:00:00Z"}
     listed = {"p": {**saved, "id": "p", "compute_last_active_at": None, "owner": {"name": "x"}}}
-    asyncio.run(checkpoint.save(State(EPOCH, {"p": SeenOperations(EPOCH)}, listed)))
-    assert checkpoint.load(EPOCH).listed == {"p": saved}
+    asyncio.run(checkpoint.save(State([EPOCH], {"p": SeenOperations(EPOCH)}, listed)))
+    assert checkpoint.load(FIRST).listed == {"p": saved}
 
 
 def test_beginning_is_saved_before_the_first_list(checkpoint: Checkpoint) -> None:
-    assert checkpoint.load(EPOCH) == checkpoint.load(EPOCH + timedelta(days=1)) == State(EPOCH, {})
+    assert checkpoint.load(FIRST) == checkpoint.load(State([LATER], {})) == FIRST
 
 
 def test_without_a_file_nothing_is_saved(clock: FakeClock) -> None:
     checkpoint = Checkpoint(None, BASE_URL, clock.clock)
-    assert checkpoint.load(EPOCH) == State(EPOCH, {})
+    assert checkpoint.load(FIRST) == FIRST
     checkpoint.mark_changed()
     clock.sleep(SAVE_INTERVAL)
     assert not checkpoint.is_due(is_idle=True)
-    checkpoint.save_now(State(EPOCH, {}))
+    checkpoint.save_now(State([EPOCH], {}))
 
 
 def test_changed_state_is_saved_when_idle_or_after_the_interval(checkpoint: Checkpoint, clock: FakeClock) -> None:
@@ -126,7 +161,7 @@ def test_changed_state_is_saved_when_idle_or_after_the_interval(checkpoint: Chec
     assert not checkpoint.is_due(is_idle=True)
     checkpoint.mark_changed()
     assert checkpoint.is_due(is_idle=False)
-    asyncio.run(checkpoint.save(State(EPOCH, {})))
+    asyncio.run(checkpoint.save(State([EPOCH], {})))
     assert not checkpoint.is_due(is_idle=True)
     checkpoint.mark_changed()
     assert (checkpoint.is_due(is_idle=True), checkpoint.is_due(is_idle=False)) == (True, False)
@@ -146,21 +181,21 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
     def fail(*args: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    checkpoint.load(EPOCH)
+    checkpoint.load(FIRST)
     for outage in (1, 2):
         checkpoint.mark_changed()
         with monkeypatch.context() as failing:
             failing.setattr(tempfile, "mkstemp", fail)
             for _attempt in range(3):
                 assert checkpoint.is_due(is_idle=True)
-                asyncio.run(checkpoint.save(State(EPOCH, {f"outage-{outage}": SeenOperations(EPOCH)})))
+                asyncio.run(checkpoint.save(State([EPOCH], {f"outage-{outage}": SeenOperations(EPOCH)})))
                 assert checkpoint.is_failing()
                 assert not checkpoint.is_due(is_idle=False)
                 clock.sleep(SAVE_INTERVAL)
-        asyncio.run(checkpoint.save(State(EPOCH, {f"outage-{outage}": SeenOperations(EPOCH)})))
+        asyncio.run(checkpoint.save(State([EPOCH], {f"outage-{outage}": SeenOperations(EPOCH)})))
         assert not checkpoint.is_failing()
         assert not checkpoint.is_due(is_idle=True)
-        assert list(checkpoint.load(EPOCH).projects) == [f"outage-{outage}"]
+        assert list(checkpoint.load(FIRST).projects) == [f"outage-{outage}"]
     failed = (
         f"The state can't be saved to {tmp_path}/state.json: {os.strerror(number)}. This is retried. If the event source "
         "ends before it succeeds, a restart emits the events since then again, with the same meta.uuid."
@@ -171,12 +206,12 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
 def test_last_save_that_fails_is_logged(
     checkpoint: Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    checkpoint.load(EPOCH)
-    checkpoint.save_now(State(EPOCH, {}))
+    checkpoint.load(FIRST)
+    checkpoint.save_now(State([EPOCH], {}))
     assert caplog.messages == []
     (tmp_path / "state.json").unlink()
     tmp_path.rename(tmp_path.with_name("moved"))
-    checkpoint.save_now(State(EPOCH, {}))
+    checkpoint.save_now(State([EPOCH], {}))
     message = (
         f"The state can't be saved to {tmp_path}/state.json: No such file or directory. After a restart, the events since it was "
         "last saved are emitted again, with the same meta.uuid."
@@ -196,7 +231,7 @@ def test_cancelled_save_ends_before_the_next_one_begins(
         write(file, content)
 
     async def main() -> None:
-        saving = asyncio.create_task(checkpoint.save(State(EPOCH, {"old": SeenOperations(EPOCH)})))
+        saving = asyncio.create_task(checkpoint.save(State([EPOCH], {"old": SeenOperations(EPOCH)})))
         await asyncio.to_thread(is_writing.wait, 60)
         saving.cancel()
         await asyncio.sleep(0)
@@ -208,14 +243,14 @@ def test_cancelled_save_ends_before_the_next_one_begins(
     with monkeypatch.context() as patch:
         patch.setattr(StateFile, "write", slow)
         asyncio.run(main())
-    assert list(checkpoint.load(EPOCH).projects) == ["old"]
+    assert list(checkpoint.load(FIRST).projects) == ["old"]
 
 
 def test_large_state_is_saved_less_often(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Saving takes a twentieth of the time."""
     checkpoint = Checkpoint(str(tmp_path / "state.json"), BASE_URL, clock.clock)
     monkeypatch.setattr(StateFile, "write", lambda self, content: clock.sleep(0.5))
-    asyncio.run(checkpoint.save(State(EPOCH, {})))
+    asyncio.run(checkpoint.save(State([EPOCH], {})))
     checkpoint.mark_changed()
     clock.sleep(9)
     assert not checkpoint.is_due(is_idle=True)

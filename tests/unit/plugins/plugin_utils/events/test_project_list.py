@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing, changed_hints
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
@@ -128,6 +130,37 @@ def test_project_with_unfinished_operations_that_is_gone_is_forgotten() -> None:
     with hide(account, "p1", 100, 9999):
         follow(account, 2000, EventList(account.clock))
     assert refused and max(refused) < 200
+
+
+@in_one_test("absence", [60, 600, 100_000])
+@in_one_test("restarts", [False, True])
+def test_events_of_a_project_that_comes_back_are_not_repeated(tmp_path: Path, absence: float, restarts: bool) -> None:
+    account = account_with(3)
+    for name, moment in [("first", 91.0), ("second", 115.0), ("absent", 120.0 + absence / 2)]:
+        statuses = [(moment, "running"), (moment + 10, "finished")]
+        account.add_operation("p1", SimulatedOperation(name, "create_branch", statuses))
+    state_file = str(tmp_path / f"{absence}-{restarts}.json")
+    events = EventList(account.clock)
+    with hide(account, "p1", 119, 119 + absence):
+        for _run in range(2 if restarts else 1):
+            follow(account, (absence + 2000) / (2 if restarts else 1), events, state_file=state_file)
+    found = [
+        (event["clouddb"]["operation"]["id"], event["clouddb"]["operation"]["status"]) for _moment, event in events
+    ]
+    assert len(set(found)) == len(found), found
+    assert {name for name, status in found if status == "finished"} == {"first", "second", "absent"}, found
+
+
+def test_number_of_deleted_projects_that_are_remembered(tmp_path: Path) -> None:
+    account = account_with(5)
+    for number in range(4):
+        start(account, f"p{number}", 10.0 + number)
+    state_file = tmp_path / "state.json"
+    for number in range(4):
+        del account.projects[f"p{number}"]
+        with mock.patch.object(follower, "MAX_DELETED", 2):
+            follow(account, 200, EventList(account.clock), state_file=str(state_file))
+    assert list(json.loads(state_file.read_text())["deleted"]) == ["p2", "p3"]
 
 
 # Before the first list

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -119,6 +120,21 @@ def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: py
     ]
 
 
+@in_one_test("hours", [-1, 0, 1])
+@in_one_test("runs", [1, 2, 3])
+def test_start_during_an_outage_with_a_wrong_clock(tmp_path: Path, hours: int, runs: int) -> None:
+    account = Account("a")
+    account.fails = lambda moment, path: moment < 100
+    for moment in (-1, 0, 50, 99):
+        account.start("a", moment, seconds=0)
+    events: list[str] = []
+    for _run in range(runs):
+        events += account.follow(
+            200 / runs, state_file=str(tmp_path / f"{hours}-{runs}.json"), clock_ahead=timedelta(hours=hours)
+        )
+    assert events == ["a-0 finished", "a-50 finished", "a-99 finished"]
+
+
 def test_list_whose_second_page_is_rejected_begins_anew() -> None:
     account = Account("a", "b")
     account.error_status = 404
@@ -164,12 +180,23 @@ def test_deleted_project_is_polled_until_two_lists_lack_it() -> None:
     assert account.seconds("b") == [0, 30, 60, 90, 120, 120, 150, 150]
 
 
-def test_operations_of_a_project_that_is_listed_later_are_new_since_a_minute_before_the_previous_list() -> None:
+def test_operations_of_a_project_that_is_listed_later_are_new_since_a_minute_before_the_third_to_last_list() -> None:
     account = Account("a", "b")
     account.hidden = lambda moment: ("b",) if moment < 200 else ()
-    for moment in (0, 119, 120, 121, 179):
+    for moment in (0, 59, 60, 61, 179):
         account.start("b", moment, seconds=0.0)
-    assert account.follow(250) == [f"b-{moment} finished" for moment in (120, 121, 179)]
+    assert account.follow(250) == [f"b-{moment} finished" for moment in (60, 61, 179)]
+
+
+@in_one_test("lacking", [1, 2])
+@in_one_test("restarts", [False, True])
+def test_new_project_that_the_next_lists_lack(tmp_path: Path, lacking: int, restarts: bool) -> None:
+    account = Account("a", "b")
+    account.hidden = lambda moment: ("b",) if moment < 300 * lacking + 10 else ()
+    account.start("b", 20)
+    state_file = str(tmp_path / f"{lacking}-{restarts}.json")
+    events = account.follow(250, max_interval=300, state_file=state_file) if restarts else []
+    assert events + account.follow(2000, max_interval=300, state_file=state_file) == ["b-20 finished"]
 
 
 def test_project_that_the_service_cannot_list_is_followed_if_it_is_selected() -> None:
