@@ -36,7 +36,7 @@ options:
     default: true
   ca_path:
     description:
-      - File or directory with the certificates of the trusted authorities.
+      - File with the certificates of the trusted authorities, or directory with one in each file, prepared with C(openssl rehash).
       - If not set, E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE) apply, and without them the bundle of the C(requests) package.
     type: path
   allow_http:

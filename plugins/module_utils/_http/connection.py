@@ -87,11 +87,22 @@ def _require_values(params: Mapping[str, Any]) -> None:
         )
 
 
+def _has_hashed_names(directory: str) -> bool:
+    """Whether OpenSSL may find certificates in a directory, which it does by the hash in their names."""
+    try:
+        return any(re.fullmatch(r"[0-9a-f]{8}\.[0-9]+", name) for name in os.listdir(directory))
+    except OSError:
+        # The files can be readable nevertheless.
+        return True
+
+
 def _check_bundle(ca_path: str) -> None:
-    if os.path.isdir(ca_path):
-        return
     problem = f"{ca_path} does not exist. Set the path of a CA bundle, or omit the option."
-    if os.path.isfile(ca_path):
+    if os.path.isdir(ca_path):
+        if _has_hashed_names(ca_path):
+            return
+        problem = f"{ca_path} has no certificates with the names that OpenSSL requires. Run openssl rehash, or set the path of a CA bundle."
+    elif os.path.isfile(ca_path):
         try:
             ssl.create_default_context(cafile=ca_path)
             return

@@ -47,7 +47,8 @@ def error_of(
     """
     cause = attempt.cause
     name = f"{request.method} {request.path}"
-    if isinstance(cause, UnicodeError):
+    # What is encoded otherwise are headers: the password of a proxy.
+    if isinstance(cause, UnicodeError) and getattr(cause, "encoding", None) == "utf-8":
         return ClouddbError(f"{name} cannot be sent: a value in it is not valid Unicode.")
     if isinstance(cause, ResponseTooLarge):
         return UnexpectedResponse(
@@ -78,7 +79,6 @@ def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
 
 def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
     """What happened, without the errors that the libraries wrap around it, and what to do."""
-    from requests.exceptions import InvalidSchema, InvalidURL
     from urllib3.exceptions import HTTPError
 
     error, base_url = attempt.cause, connection.base_url
@@ -91,11 +91,11 @@ def _message(attempt: AttemptError, name: str, connection: Connection, seconds: 
             return f"{name} got no complete response from {base_url} within {limit}.{advice}"
         return f"{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
     if _is_untrusted_certificate(error):
-        sentence = f"The certificate of {base_url} is not trusted: {_innermost(_root_cause(error))}."
+        message = f"The certificate of {base_url} is not trusted: {sentence(_innermost(_root_cause(error)))}"
         if not _is_invalid_certificate(error):
-            sentence += " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
-        return sentence
-    if isinstance(error, (InvalidSchema, InvalidURL)):
+            message += " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+        return message
+    if _is_invalid_address(error) and not attempt.was_sent:
         # The library's text may quote the password of a proxy.
         return (
             f"{name} was not sent: an address is not valid. "
@@ -103,12 +103,23 @@ def _message(attempt: AttemptError, name: str, connection: Connection, seconds: 
         )
     if not isinstance(error, (OSError, HTTPError, BodyError)):
         text = f"{name} failed with an unexpected {type(error).__name__}"
-        # A library's text may quote the response.
-        return f"{text}." if attempt.was_sent else f"{text}: {error}"
+        # A library's text may quote the response, or what it could not read of an address.
+        return f"{text}: {error}" if isinstance(error, RuntimeError) and not attempt.was_sent else f"{text}."
     reason = _innermost(_root_cause(error))
     if attempt.was_sent:
         return f"{name} got no complete response from {base_url}: the connection broke ({reason})."
     return f"{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network."
+
+
+def _is_invalid_address(error: BaseException) -> bool:
+    """Whether an address can't be read: base_url is checked before, so it is that of a proxy."""
+    from requests.exceptions import InvalidSchema, InvalidURL
+    from urllib3.exceptions import HTTPError
+
+    is_unexpected = isinstance(error, (TypeError, ValueError)) and not isinstance(
+        error, (OSError, HTTPError, BodyError)
+    )
+    return is_unexpected or isinstance(error, (InvalidSchema, InvalidURL))
 
 
 def _is_transient(error: BaseException | None) -> bool:

@@ -32,9 +32,9 @@ from .threads import in_thread
 PROJECT_LIST = ""
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
-# A project is deleted if this number of complete lists in a row lack it. So many may lack a new project by mistake.
+# A project is deleted if this number of complete lists in a row lack it. They may also lack a new project by mistake.
 MISSING_LISTS_OF_DELETED = 2
-# What was seen of so many deleted projects is kept, in case one of them comes back.
+# What was seen of this number of deleted projects is kept, in case one of them comes back.
 MAX_DELETED = 100
 
 # None: there is no such project, or the project list is not complete yet.

@@ -9,6 +9,7 @@ ansible-rulebook need not have ansible-core.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Callable, NamedTuple
@@ -38,6 +39,11 @@ def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be a string")
     return value
+
+
+def _path(value: Any) -> str:
+    """The path, expanded as Ansible does for modules."""
+    return os.path.expanduser(os.path.expandvars(_string(value)))
 
 
 def _strings(value: Any) -> list[str]:
@@ -71,7 +77,7 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "float": float,
     "int": int,
     "list": _strings,
-    "path": _string,
+    "path": _path,
     "raw": _raw,
     "str": _string,
 }
@@ -87,7 +93,7 @@ ARGUMENTS = {
     "interval": Argument("raw", 5.0),
     "max_interval": Argument("raw"),
     "backfill": Argument("raw", 0),
-    "state_file": Argument("str"),
+    "state_file": Argument("path"),
     "requests_per_minute": Argument("int", 600),
     "page_size": Argument("int"),
     # ansible-rulebook acts on it.

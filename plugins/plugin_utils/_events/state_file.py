@@ -18,7 +18,7 @@ class StateFile:
     """A JSON object in a file that belongs to one process at a time."""
 
     def __init__(self, path: str):
-        self.path = resolve_folder(os.path.expanduser(path))
+        self.path = resolve_folder(path)
         self._folder, name = os.path.split(self.path)
         # Other programs do not use this name, so what begins with it can be removed.
         self._prefix = f".clouddb-events.{name}."

@@ -48,7 +48,7 @@ options:
     default: true
   ca_path:
     description:
-      - File or directory with the certificates of the trusted authorities.
+      - File with the certificates of the trusted authorities, or directory with one in each file, prepared with C(openssl rehash).
     type: path
   allow_http:
     description:
@@ -103,7 +103,7 @@ options:
       - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
       - A file that can't be read or written at the start, or is not a regular file, is an error. Later on, saving is retried until it succeeds.
         If the event source ends before that, events since the last saved state are emitted again, with the same C(meta.uuid).
-    type: str
+    type: path
   requests_per_minute:
     description:
       - Maximum number of requests per minute; they are spaced evenly. The account's limit is 700, for all its clients together.

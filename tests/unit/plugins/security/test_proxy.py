@@ -204,6 +204,10 @@ def test_a_refused_tunnel_means_not_sent(
         f"http://{CREDENTIALS}@127.0.0.1:99999",
         f"http://{CREDENTIALS}@[half",
         "http://somebody:proxy-pass/word@127.0.0.1:1",
+        "http://somebody:[proxy-pass]@127.0.0.1:1",
+        "http://somebody:proxy-pass[word@127.0.0.1:1",
+        "http://somebody:proxy-pass€@127.0.0.1:1",
+        "http://somebody:proxy-pass@",
     ],
 )
 @in_one_test("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
@@ -213,4 +217,5 @@ def test_proxy_errors_do_not_quote_the_password(
     monkeypatch.setenv("HTTPS_PROXY", proxy_url)
     outcome = task(serve(tls=True), HOST, module, **options)
     assert outcome.failure["kind"] == "unreachable"
+    assert "Unicode" not in outcome.printed and "unexpected" not in outcome.printed
     assert "proxy-pass" not in outcome.printed

@@ -62,6 +62,7 @@ def test_a_module_that_uses_other_keys_has_none() -> None:
 
 
 def test_options_are_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "0f1e2d3c.0").touch()
     connection = checked(validate_certs=False, ca_path=str(tmp_path), api_timeout=0.5, api_retries=0)
     assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)
 
@@ -239,6 +240,18 @@ def test_ca_path_of_a_named_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     assert refused("ca_path", ca_path=str(pipe)) == (
         f"ca_path: {pipe} is neither a file nor a directory. Set the path of a CA bundle."
+    )
+
+
+@in_one_test("name", [None, "ca.pem", "0f1e2d3c", "0f1e2d3c.pem", "x0f1e2d3c.0", "0f1e2d3c.0x"])
+def test_directory_in_which_openssl_finds_no_certificate(tmp_path: Path, name: str | None) -> None:
+    folder = tmp_path / str(name)
+    folder.mkdir()
+    if name:
+        (folder / name).touch()
+    assert refused("ca_path", ca_path=str(folder)) == (
+        f"ca_path: {folder} has no certificates with the names that OpenSSL requires. "
+        "Run openssl rehash, or set the path of a CA bundle."
     )
 
 

@@ -127,9 +127,29 @@ BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority t
             False,
         ),
         (
-            ValueError("the-secret-key is odd"),
+            RuntimeError("the-secret-key is odd"),
             False,
-            "POST /api_keys failed with an unexpected ValueError: ******** is odd",
+            "POST /api_keys failed with an unexpected RuntimeError: ******** is odd",
+            False,
+        ),
+        *(
+            (
+                error,
+                False,
+                "POST /api_keys was not sent: an address is not valid. "
+                "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
+                False,
+            )
+            for error in (
+                ValueError("'password' does not appear to be an IPv6 address"),
+                TypeError("password"),
+                UnicodeEncodeError("latin-1", "password€", 8, 9, "ordinal not in range(256)"),
+            )
+        ),
+        (
+            KeyError("password"),
+            False,
+            "POST /api_keys failed with an unexpected KeyError.",
             False,
         ),
         (

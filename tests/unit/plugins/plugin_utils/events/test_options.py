@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,13 @@ def test_unknown_actions_and_statuses_cause_warnings() -> None:
     of_action, of_status = source_options({**CONNECTION, **unknown}, {}).warnings()
     assert of_action.startswith("actions: 'create_brnach' is unknown") and "Did you mean create_branch?" in of_action
     assert of_status.startswith("statuses: 'faild' is unknown") and "Did you mean failed?" in of_status
+
+
+def test_paths_are_expanded_as_those_of_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "0f1e2d3c.0").touch()
+    options = source_options({**CONNECTION, "ca_path": "~", "state_file": "$HOME/state.json"}, {})
+    assert (options.connection.ca_path, options.state_file) == (str(tmp_path), f"{tmp_path}/state.json")
 
 
 def test_null_is_the_default() -> None:

@@ -122,7 +122,7 @@ def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: py
 
 @in_one_test("hours", [-1, 0, 1])
 @in_one_test("runs", [1, 2, 3])
-def test_start_during_an_outage_with_a_wrong_clock(tmp_path: Path, hours: int, runs: int) -> None:
+def test_start_during_an_outage_with_a_clock_that_differs(tmp_path: Path, hours: int, runs: int) -> None:
     account = Account("a")
     account.fails = lambda moment, path: moment < 100
     for moment in (-1, 0, 50, 99):
