@@ -149,7 +149,8 @@ _value:
           number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
         - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
           duration.
-        - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent.
+        - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent. C(project_name) is null if the
+          project has no name, or is not in O(_input).
       type: dict
 """
 

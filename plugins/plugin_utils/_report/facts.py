@@ -58,7 +58,7 @@ def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) ->
     now = now.replace(microsecond=0)
     since = now - timedelta(days=options.days)
     projects = project_facts(account["projects"], account.get("unavailable_project_ids") or ())
-    names = {str(project["id"]): str(project["name"]) for project in projects["list"]}
+    names = {str(project["id"]): str(project["name"]) for project in projects["list"] if project["name"] is not None}
     facts = {
         "format": FORMAT,
         "title": options.title,

@@ -270,7 +270,7 @@ def _action(action: Mapping[str, Any]) -> Row:
 def _operation(operation: Mapping[str, Any]) -> Row:
     return {
         "id": truncated(operation["id"], MAX_NAME_LENGTH),
-        "project": _name(operation["project_name"] or operation["project_id"]),
+        "project": _name_or_id(operation["project_name"], operation["project_id"]),
         "project_id": truncated(operation["project_id"], MAX_NAME_LENGTH),
         "action": truncated(operation["action"], MAX_NAME_LENGTH),
         "label": status_text(operation),
@@ -318,7 +318,7 @@ def _timelines(facts: Mapping[str, Any], window: Window, limits: PageLimits) -> 
 def _summary(project_id: str, names: Mapping[str, Any], operations: Sequence[Mapping[str, Any]]) -> Row:
     labels = by_label(operations)
     return {
-        "name": _name(names.get(project_id, project_id)),
+        "name": _name_or_id(names.get(project_id), project_id),
         "id": truncated(project_id, MAX_NAME_LENGTH),
         "total": number_text(len(operations)),
         "count": count_text(len(operations), "operation"),
@@ -330,3 +330,8 @@ def _summary(project_id: str, names: Mapping[str, Any], operations: Sequence[Map
 
 def _name(value: Any) -> str:
     return NO_VALUE if value in (None, "") else truncated(value, MAX_NAME_LENGTH)
+
+
+def _name_or_id(name: Any, project_id: Any) -> str:
+    """The name of an operation's project; its id if it has no name, or if the report has no such project."""
+    return _name(project_id if name in (None, "") else name)

@@ -29,10 +29,10 @@ def key(number, name, last_used_at=None, **fields):
     }
 
 
-def project(project_id, name=None, **fields):
+def project(project_id, name=..., **fields):
     return {
         "id": project_id,
-        "name": name or project_id,
+        "name": project_id if name is ... else name,
         "platform_id": "aws",
         "region_id": "aws-eu-central-1",
         "provisioner": "k8s-pod",

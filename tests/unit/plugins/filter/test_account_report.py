@@ -194,6 +194,11 @@ class TestOperations:
         found = report(projects=[project("p1", "shop")], operations=[operation(1), operation(2, project_id="gone")])
         assert [row["project_name"] for row in found["operations"]["list"]] == ["shop", None]
 
+    @in_one_test("fields, name", [({"name": None}, None), ({}, None), ({"name": ""}, ""), ({"name": 5}, "5")])
+    def test_name_of_a_project_without_one(self, fields, name):
+        found = report(projects=[{"id": "p1", **fields}], operations=[operation(1)])
+        assert [row["project_name"] for row in found["operations"]["list"]] == [name]
+
 
 class TestPrevious:
     SOURCE = {

@@ -215,6 +215,14 @@ class TestTimelines:
         assert [row["name"] for row in found["rest"]["folded"]] == ["few"]
         assert found["count"] == "3"
 
+    @in_one_test("name", [None, ""])
+    def test_operations_of_a_project_without_a_name_have_its_id(self, name):
+        source = {"projects": [project("p1", name)], "operations": [operation(1, "failed")]}
+        (failed,) = page(**source)["operations"]["failed"]["rows"]
+        (drawn,) = page(**source)["timelines"]["projects"]
+        (left,) = page({"most_timelines": 0}, **source)["timelines"]["rest"]["folded"]
+        assert [failed["project"], drawn["name"], left["name"]] == ["p1"] * 3
+
     def bars(self, *operations):
         (lane,) = timelines({"p1": facts_of(operations)}, WEEK)["p1"]["lanes"]
         return lane["bars"]
