@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._json import decode
 from ...module_utils._timestamps import parse_timestamp
 from .keys import key_facts
 from .operations import operation_facts
@@ -44,7 +43,8 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
     moment = parse_timestamp(now)
     facts = _facts(account, options, moment)
     try:
-        found = decode(previous)
+        # Of any size, unlike a response. The numbers in it, which may have any number of digits, are not needed.
+        found = json.loads(previous, parse_int=str, parse_float=str)
         earlier = parse_timestamp(found["generated_at"])
         is_unchanged = earlier <= moment and found["fingerprint"] == facts["fingerprint"]
         earlier_facts = _facts(account, options, earlier) if is_unchanged else facts

@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
 from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule as PageFilterModule
+from ansible_collections.clouddb.control.plugins.module_utils._json import MAX_VALUES
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label, percentile
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
@@ -245,7 +246,34 @@ class TestPrevious:
         assert second["generated_at"] > first["generated_at"]
         assert second["fingerprint"] != first["fingerprint"]
 
-    @in_one_test("previous", ["", "{", "[]", "null", "{}", '{"generated_at": "then"}', '{"generated_at": 5}', "5"])
+    def test_report_of_any_size_is_read(self):
+        first = report(**self.SOURCE)
+        # A report with 18,000 operations has this many values.
+        large = json.dumps({**first, "operations": [[0, 0]] * 130_000})
+        assert sum(map(large.count, "[{,")) > MAX_VALUES
+        assert report(now=NOW + timedelta(minutes=30), previous=large, **self.SOURCE) == first
+
+    @in_one_test(
+        "previous",
+        [
+            "",
+            "{",
+            "[]",
+            "null",
+            "{}",
+            '{"generated_at": "then"}',
+            '{"generated_at": 5}',
+            "5",
+            "[" * 100_000,
+            '{"generated_at":' * 100_000,
+            f'{{"generated_at": {"9" * 100_000}}}',
+            '{"generated_at": NaN, "fingerprint": Infinity}',
+            '{"generated_at": "2026-11-21T11:00:00Z"}',
+            '{"generated_at": "2026-11-21T11:00:00Z", "fingerprint": ["x"]}',
+            '{"generated_at": "\\ud800", "fingerprint": "\\ud800"}',
+            "\ufeff{}",
+        ],
+    )
     def test_invalid_previous_report_is_ignored(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
 
