@@ -15,6 +15,8 @@ description:
     errors, the others are warnings.
   - The location of a result is logical, C(api_keys/) and the id of the key. Its fingerprint stays the same in later runs.
   - Characters of names that cannot be displayed are escaped.
+  - In messages, brackets and backslashes are escaped with a backslash, and braces are doubled. In SARIF, the names of keys, C(owner) and
+    C(reason) could otherwise contain links or placeholders.
 author:
   - clouddb.control contributors (@clouddb)
 options:

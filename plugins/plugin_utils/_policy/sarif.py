@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ def sarif_text(result: Mapping[str, Any]) -> str:
             {
                 "id": kind,
                 "name": texts.title,
-                "shortDescription": {"text": texts.description},
+                "shortDescription": _message(texts.description),
                 "defaultConfiguration": {"level": texts.level},
             }
             for kind, texts in KINDS.items()
@@ -47,7 +48,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "ruleId": kind,
         "ruleIndex": list(KINDS).index(kind),
         "level": KINDS[kind].level,
-        "message": {"text": displayable(finding["message"], MAX_MESSAGE_LENGTH)},
+        "message": _message(displayable(finding["message"], MAX_MESSAGE_LENGTH)),
         "locations": [
             {
                 # GitHub refuses a result without a file and a line. No repository has this file.
@@ -60,3 +61,12 @@ def _result(finding: Finding) -> dict[str, Any]:
         # The same in every run, whatever the message says about the outcome.
         "partialFingerprints": {"apiKey/v1": hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()},
     }
+
+
+def _message(text: str) -> dict[str, str]:
+    """A message that shows the text as it is, without placeholders such as C({0}) and links such as C([text](url)).
+
+    SARIF requires the escapes of brackets and backslashes in the text of a link only. Elsewhere they are allowed, and
+    without them, parts of the text could be a link.
+    """
+    return {"text": re.sub(r"[\\\[\]]", r"\\\g<0>", text).replace("{", "{{").replace("}", "}}")}

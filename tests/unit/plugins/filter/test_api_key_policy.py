@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -182,6 +183,56 @@ def test_fingerprints_depend_on_the_kind_and_the_key_only() -> None:
     assert fingerprints(*({**each, "message": "later"} for each in reversed(different))) == first[::-1]
 
 
+# SARIF 2.1.0, 3.11.5 and 3.11.6, as viewers implement them.
+PLACEHOLDER = re.compile(r"\{\{|\}\}|(\{\d+\})")
+LINK = re.compile(r"(?<!\\)((?:\\\\)*)\[((?:[^\\\[\]]|\\[\\\[\]])*)\]\(([^)]*)\)")
+
+
+def displayed(text: str) -> str:
+    """What a viewer shows for a message without links and placeholders."""
+    assert not LINK.search(text)
+    assert not any(found[1] for found in PLACEHOLDER.finditer(text))
+    text = text.replace("{{", "{").replace("}}", "}")
+    return re.sub(r"\\([\\\[\]])", r"\1", text)
+
+
+@in_one_test(
+    "name",
+    [
+        "[deploy](https://phishing.example)",
+        "[here](0)",
+        "\\[deploy](https://phishing.example)",
+        "\\\\[deploy\\](https://phishing.example)",
+        "[a[b](1)",
+        "[](sarif:/runs/0/results/1)",
+        "{0} {1}",
+        "{{0}}",
+        "{{{0}}}",
+        "{",
+        "}0{",
+        "C:\\keys\\",
+        "deploy-[a-z]",
+    ],
+)
+def test_messages_show_names_as_they_are(name: str) -> None:
+    [only] = valid_log(sarif(result(finding("unknown", name=name))))["runs"][0]["results"]
+    assert displayed(only["message"]["text"]) == f"{name} is unknown."
+    location = only["locations"][0]["logicalLocations"][0]
+    assert location["name"] == f"{name} (id 7)", "this is no message"
+
+
+def test_owner_and_reason_in_a_message_make_no_link() -> None:
+    message = "x[ (id 7) matches no name. Owner: ](https://phishing.example) {. Reason: 0} [why](1)."
+    [only] = valid_log(sarif(result({**finding("unknown"), "message": message})))["runs"][0]["results"]
+    assert displayed(only["message"]["text"]) == message
+
+
+def test_texts_of_rules_are_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kinds.KINDS, "idle", kinds.KINDS["idle"]._replace(description="[a](1) {0}"))
+    rules = valid_log(sarif(result()))["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["shortDescription"]["text"] for rule in rules if rule["id"] == "idle"] == ["\\[a\\](1) {{0}}"]
+
+
 def test_the_schema_refuses_other_logs() -> None:
     log = json.loads(sarif(result(finding("idle"))))
     log["runs"][0]["results"][0]["level"] = "fatal"
@@ -196,7 +247,9 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
     hostile = finding(kind, key_id, HOSTILE)
     [case] = suites(junit(result(hostile)))[f"api_key_policy.{kind}"]
     [shown] = valid_log(sarif(result(hostile)))["runs"][0]["results"]
-    for text in (case.attrib["name"], case[0].attrib["message"], case[0].text or "", shown["message"]["text"]):
+    message = shown["message"]["text"]
+    assert message.isprintable()
+    for text in (case.attrib["name"], case[0].attrib["message"], case[0].text or "", displayed(message)):
         assert text.isprintable()
         assert "<b>&\"'\\x00\\x1b[31m" in text
     for message in (case[0].attrib["message"], shown["message"]["text"]):
