@@ -69,7 +69,9 @@ options:
     default: 4
 notes:
   - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
-  - O(base_url) and O(api_key) can be templates or vaulted values.
+  - O(base_url) and O(api_key) can be templates or vaulted values. The values in O(filters) and O(query) can be templates.
+  - Booleans and numbers cannot be templates. A text that is neither, such as C(ture), is an error, also in the environment and in
+    C(ansible.cfg).
   - The cache contains neither the API key nor data from which the key could be derived.
 seealso:
   - module: clouddb.control.project_info
@@ -126,21 +128,18 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
 from ..module_utils._http.client import MAX_WORKERS, Client
-from ..module_utils._http.connection import Connection, connection_from
+from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
-from ..module_utils._module import connection_argument_spec, require_plain_numbers
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
+from ..plugin_utils._given_options import check_given
 from ..plugin_utils._host_names import host_names
 
 GROUP = "clouddb_projects"
-CONNECTION_OPTIONS = connection_argument_spec()
-# The options whose values Ansible would convert to numbers.
-NUMERIC_OPTIONS = {**CONNECTION_OPTIONS, "page_size": {"type": "int"}, "workers": {"type": "int"}}
 REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
 
 
@@ -158,13 +157,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         if REQUESTS_IMPORT_ERROR:
             raise AnsibleParserError(missing_required_lib("requests"))
-        given = self._read_config_data(path)
         try:
-            require_plain_numbers(given, NUMERIC_OPTIONS)
+            self._read_config_data(path)
             account = self._account(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error
         self._populate(account)
+
+    def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
+        """Set the options from the configuration file, C(direct). Raises InvalidOption for a value that Ansible would convert to another one."""
+        if direct is not None:
+            check_given(self, direct)
+        super().set_options(task_keys, var_options, direct)
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
         """The account as C(projects), C(operations) by project id (empty unless the option is set) and C(warnings)."""

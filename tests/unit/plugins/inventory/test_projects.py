@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
@@ -199,6 +200,11 @@ def test_connection_options_are_templates(tmp_path: Path, sandbox: Sandbox, monk
     assert len(inventory.hosts) == 3
 
 
+def test_values_of_filters_and_of_the_query_are_templates(tmp_path: Path, sandbox: Sandbox) -> None:
+    assert len(parse(tmp_path, sandbox, filters={"name": "{{ 'sh' ~ 'op' }}"}).hosts) == 2
+    assert len(parse(tmp_path, sandbox, query={"search": "{{ 'bl' ~ 'og' }}"}).hosts) == 1
+
+
 def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
     folder = tmp_path / "cache"
     options: dict[str, Any] = {
@@ -279,6 +285,108 @@ def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandb
 def test_errors_are_parser_errors(tmp_path: Path, sandbox: Sandbox, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AnsibleParserError, match=f"^{message}"):
         parse(tmp_path, sandbox, **options)
+
+
+NOWHERE = "http://127.0.0.1:1/api/v2"
+
+
+def documented(*types: str) -> list[str]:
+    """The names of the plugin's options of these types."""
+    definitions = inventory_loader.get("clouddb.control.projects").option_definitions
+    return [str(name) for name, definition in definitions.items() if definition.get("type") in types]
+
+
+@in_one_test(
+    "value, shown_as",
+    [
+        ("ture", "'ture'"),
+        ("enabled", "'enabled'"),
+        ("{{ true }}", "'{{ true }}'"),
+        ("", "''"),
+        (2, "'2'"),
+        (["yes"], r"'\['yes'\]'"),
+        ({}, "'{}'"),
+    ],
+)
+def test_a_boolean_is_true_or_false(tmp_path: Path, value: Any, shown_as: str) -> None:
+    """Ansible converts all other values to false, which would turn off the validation of certificates."""
+    booleans = documented("bool", "boolean")
+    assert {"validate_certs", "allow_http", "operations", "cache", "strict", "leading_separator"} <= set(booleans)
+    for option in booleans:
+        with pytest.raises(AnsibleParserError, match=rf"^{option}: must be true or false, not {shown_as}\.$"):
+            parse(tmp_path, NOWHERE, **{option: value})
+
+
+@in_one_test("value", [True, "true", "Yes", "on", " 1 ", "t", 1, 1.0])
+def test_other_notations_of_true(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
+    for option in documented("bool", "boolean"):
+        assert len(parse(tmp_path, sandbox, **{option: value}).hosts) == 3
+
+
+@in_one_test("value", [False, "false", "No", "off", "0", "f", 0, None])
+def test_other_notations_of_false(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
+    assert len(parse(tmp_path, sandbox, operations=value, allow_http=value).hosts) == 3
+    assert "clouddb_operations" not in parse(tmp_path, sandbox, operations=value).hosts["shop-p-1"].vars
+
+
+@in_one_test("value, is_valid", [("no", False), (0, False), ("ture", False), (False, True), (True, True), (None, True)])
+def test_booleans_within_options_are_not_converted_by_ansible(
+    tmp_path: Path, sandbox: Sandbox, value: Any, is_valid: bool
+) -> None:
+    options: dict[str, Any] = {"keyed_groups": [{"key": "clouddb_region_id", "trailing_separator": value}]}
+    if is_valid:
+        assert len(parse(tmp_path, sandbox, **options).hosts) == 3
+        return
+    with pytest.raises(
+        AnsibleParserError, match="^keyed_groups: trailing_separator must be true or false without quot"
+    ):
+        parse(tmp_path, NOWHERE, **options)
+
+
+@in_one_test(
+    "variable, value, message",
+    [
+        (
+            "ANSIBLE_INVENTORY_CACHE",
+            "ture",
+            r"cache \(env: ANSIBLE_INVENTORY_CACHE\): must be true or false, not 'ture'",
+        ),
+        ("ANSIBLE_INVENTORY_USE_EXTRA_VARS", "2", r"use_extra_vars \(env: .*\): must be true or false, not '2'"),
+        ("ANSIBLE_INVENTORY_CACHE_TIMEOUT", "1_0", r"cache_timeout \(env: .*\): must be an integer .* not '1_0'"),
+    ],
+)
+def test_values_in_the_environment_are_checked(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv(variable, value)
+        with pytest.raises(AnsibleParserError, match=f"^{message}"):
+            parse(tmp_path, NOWHERE)
+        # The file has priority.
+        assert len(parse(tmp_path, sandbox, cache=False, cache_timeout=5, use_extra_vars=False).hosts) == 3
+        patch.setenv(variable, "")
+        assert len(parse(tmp_path, sandbox).hosts) == 3
+        patch.setenv(variable, "1")
+        assert len(parse(tmp_path, sandbox).hosts) == 3
+
+
+def test_values_in_the_configuration_file_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "ansible.cfg"
+    monkeypatch.setattr(constants.config, "_config_file", str(config))
+    for value in ("ture", '"true"'):
+        config.write_text(f"[inventory_plugins]\nuse_extra_vars = {value}\n")
+        monkeypatch.setattr(constants.config, "_parsers", {})
+        with pytest.raises(AnsibleParserError, match=r"^use_extra_vars \(/.*ansible.cfg\): must be true or false, not"):
+            parse(tmp_path, NOWHERE)
+
+
+@in_one_test("value", [True, "1_0", "１２", "{{ 1 }}", "many"])
+def test_a_number_is_a_plain_number(tmp_path: Path, value: Any) -> None:
+    numbers = documented("int", "float")
+    assert {"api_timeout", "api_retries", "page_size", "workers", "cache_timeout"} <= set(numbers)
+    for option in numbers:
+        with pytest.raises(AnsibleParserError, match=f"^{option}: must be a"):
+            parse(tmp_path, NOWHERE, **{option: value})
 
 
 def test_missing_base_url_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
