@@ -103,8 +103,17 @@ def identifier(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
+def string_names(option: str, value: Mapping[Any, Any]) -> None:
+    """Raise InvalidOption for a dictionary with a name that is no string, as C(1) and C(true) are in YAML."""
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidOption(option, f"the name {displayable(name, 100)} must be a string. Put it in quotes.")
+
+
 def query_parameters(option: str, query: Mapping[str, Any] | None, allow_missing: bool = False) -> dict[str, Any]:
-    """The query parameters; empty when there are none. Raises InvalidOption for other values than strings, numbers and lists of them.
+    """The query parameters; empty when there are none.
+
+    Raises InvalidOption for names other than strings, and for values other than strings, numbers and lists of them.
 
     With C(allow_missing), for check mode, a value may be None, because an earlier task would provide it.
     """
@@ -112,6 +121,7 @@ def query_parameters(option: str, query: Mapping[str, Any] | None, allow_missing
     def items(value: Any) -> list[Any]:
         return value if isinstance(value, list) else [value]
 
+    string_names(option, query or {})
     for name, value in (query or {}).items():
         if not (allow_missing and value is None) and not all(
             isinstance(item, (str, int, float)) for item in items(value)

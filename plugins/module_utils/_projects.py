@@ -152,7 +152,7 @@ def _quoted(values: Iterable[str]) -> str:
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
     """The option C(query) as query parameters; empty when it is None.
 
-    Raises InvalidOption for the parameters of paging, and for values other than strings, numbers and lists of them.
+    Raises InvalidOption for the parameters of paging, and for names and values that query_parameters() refuses.
     """
     for name in params["query"] or {}:
         if name == "limit":

@@ -18,16 +18,16 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins import AnsiblePlugin
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._options import NUMBERS, plain_number
+from ..module_utils._options import NUMBERS, plain_number, string_names
 from ..module_utils._untrusted import displayable
 
-SYNONYMS = {"boolean": "bool", "integer": "int"}
+SYNONYMS = {"boolean": "bool", "integer": "int", "dictionary": "dict"}
 # The name under which Ansible knows the same options, but without types.
 UNCONVERTED = "clouddb.control unconverted"
 
 
 def check_given(plugin: AnsiblePlugin, given: Mapping[str, Any]) -> None:
-    """Raise InvalidOption for a boolean or a number that Ansible would convert from something else.
+    """Raise InvalidOption for a boolean or a number that Ansible would convert from something else, and for names other than strings.
 
     C(given) are the values in the configuration file of the plugin. Those in the environment and in C(ansible.cfg) are
     checked as well. The options and their types are those of the plugin's documentation.
@@ -51,15 +51,17 @@ def check_given(plugin: AnsiblePlugin, given: Mapping[str, Any]) -> None:
             # With quotes in ansible.cfg, a value that means true is false for Ansible.
             if not _is_boolean(value) or boolean(value) is not look_up(option, plugin_name=plugin._load_name)[0]:
                 raise InvalidOption(label, f"must be true or false, not '{displayable(value, 100)}'")
-        else:
+        elif type_name == "dict" and isinstance(value, Mapping):
+            string_names(label, value)
+        elif isinstance(value, list):
             _check_items(label, definition, value)
 
 
-def _check_items(option: str, definition: Mapping[str, Any], value: Any) -> None:
+def _check_items(option: str, definition: Mapping[str, Any], items: list[Any]) -> None:
     """Raise InvalidOption for anything but a boolean in an item of a list. Ansible does not convert these."""
     booleans = {name for name, part in definition.get("suboptions", {}).items() if _type(part) == "bool"}
-    for item in value if isinstance(value, list) else []:
-        for name in booleans & set(item if isinstance(item, Mapping) else ()):
+    for item in items:
+        for name in booleans.intersection(item if isinstance(item, Mapping) else ()):
             if not isinstance(item[name], (bool, type(None))):
                 given = displayable(item[name], 100)
                 raise InvalidOption(option, f"{name} must be true or false without quotes, not '{given}'")

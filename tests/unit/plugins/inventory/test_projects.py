@@ -380,6 +380,19 @@ def test_values_in_the_configuration_file_are_checked(tmp_path: Path, monkeypatc
             parse(tmp_path, NOWHERE)
 
 
+@in_one_test(
+    "value, shown_as",
+    [({1: "a"}, "1"), ({1: "a", "b": "c"}, "1"), ({"a": "b", None: "c"}, "None"), ({True: "a"}, "True")],
+)
+def test_names_in_a_dictionary_are_strings(tmp_path: Path, value: Any, shown_as: str) -> None:
+    options = documented("dict")
+    assert {"filters", "query", "compose", "groups"} <= set(options)
+    for option in options:
+        expected = rf"^{option}: the name {shown_as} must be a string. Put it in quotes\.$"
+        with pytest.raises(AnsibleParserError, match=expected):
+            parse(tmp_path, NOWHERE, **{option: value})
+
+
 @in_one_test("value", [True, "1_0", "１２", "{{ 1 }}", "many"])
 def test_a_number_is_a_plain_number(tmp_path: Path, value: Any) -> None:
     numbers = documented("int", "float")

@@ -115,6 +115,8 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
         ({"tag": {"a": 1}}, "the value of tag must be a string, a number"),
         ({"tag": None}, "the value of tag must be a string, a number"),
         ({"tag": ["a", None]}, "the value of tag must be a string, a number"),
+        ({1: "a", "b": "c"}, r"^query: the name 1 must be a string. Put it in quotes\.$"),
+        ({True: "a"}, "the name True must be a string"),
     ],
 )
 def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:

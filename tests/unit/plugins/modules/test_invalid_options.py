@@ -122,6 +122,7 @@ def test_invalid_connection_option_is_named(
         (project_info, {"query": {"limit": 5}}, "query", "Use page_size instead"),
         (project_info, {"query": {"cursor": "x"}}, "query", "All pages are fetched anyway"),
         (project_info, {"query": {"search": None}}, "query", "must be a string, a number"),
+        (project_info, {"query": "{1: 'a', 'b': 'c'}"}, "query", "the name 1 must be a string"),
         (operation_info, {"project_id": ""}, "project_id", NOT_EMPTY),
         (operation_info, {"project_id": ".."}, "project_id", "'..' is not an id"),
         (operation_info, {"project_id": "p", "operation_id": ""}, "operation_id", NOT_EMPTY),
