@@ -72,7 +72,8 @@ notes:
   - O(base_url) and O(api_key) can be templates or vaulted values. The values in O(filters) and O(query) can be templates.
   - Booleans and numbers cannot be templates. A text that is neither, such as C(ture), is an error, also in the environment and in
     C(ansible.cfg).
-  - The cache contains neither the API key nor data from which the key could be derived.
+  - The cache does not contain the API key. The names of its entries depend on the key through a slow hash, PBKDF2 with O(base_url) as salt,
+    so that guessing a key from them is slow.
 seealso:
   - module: clouddb.control.project_info
 """
@@ -140,6 +141,8 @@ from ..plugin_utils._given_options import check_given
 from ..plugin_utils._host_names import host_names
 
 GROUP = "clouddb_projects"
+# About 50 milliseconds.
+CACHE_ITERATIONS = 150_000
 REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
 
 
@@ -178,15 +181,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         given = {name: self._option(name) for name in CONNECTION_OPTIONS}
         # connection_from() refuses an empty value, and says what to set.
         connection = connection_from({**given, **{name: given[name] or "" for name in REQUIRED}})
-        key = _cache_key(connection, options)
-        if self.get_option("cache") and use_cache and _is_account(cached := self._cache.get(key)):
+        key = _cache_key(connection, options) if self.get_option("cache") else None
+        if key and use_cache and _is_account(cached := self._cache.get(key)):
             found: dict[str, Any] = cached
             return found
         account = _fetch(Client(connection), options)
         for warning in account["warnings"]:
             self.display.warning(displayable(warning, MAX_MESSAGE_LENGTH))
         # An incomplete list is not cached: the next run may get a complete one.
-        if self.get_option("cache") and not account["warnings"]:
+        if key and not account["warnings"]:
             self._cache[key] = account
         return account
 
@@ -278,6 +281,7 @@ def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
 
 
 def _cache_key(connection: Connection, options: dict[str, Any]) -> str:
-    """A cache key for these options and this API key, as a hash that reveals neither."""
-    identity = json.dumps([connection.base_url, connection.api_key, options], sort_keys=True)
+    """A cache key for these options and this API key, which may become the name of a file. A slow hash makes guessing the API key expensive."""
+    secret = hashlib.pbkdf2_hmac("sha256", connection.api_key.encode(), connection.base_url.encode(), CACHE_ITERATIONS)
+    identity = json.dumps([connection.base_url, secret.hex(), options], sort_keys=True)
     return f"clouddb_projects_{hashlib.sha256(identity.encode()).hexdigest()}"
