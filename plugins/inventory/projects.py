@@ -30,6 +30,8 @@ options:
       - If several projects have the same name, their ids are appended, for example V(shop-wispy-lake-12345678). The same applies to names that
         differ in case only, to names of groups in O(groups) or in earlier inventory sources, and to names that Ansible reserves, such as
         C(localhost) and C(all).
+      - If an earlier inventory source of this plugin, for example of another account, has a project of the same name, the id is appended to
+        the name of the later project. A project that several sources with the same O(hostnames) contain is one host.
       - Names are shortened to 100 characters. Characters other than ASCII letters, digits, dots, dashes and underscores are replaced by
         underscores, and so are a dot or dash at the beginning and the dot of the endings C(.yml), C(.yaml) and C(.json). The variables of a
         host are therefore never read from another host's file in C(host_vars).
@@ -201,9 +203,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self.inventory.add_group(GROUP)
         prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
         composed_groups = [self._sanitize_group_name(name) for name in self.get_option("groups") or {}]
-        names = host_names(
-            account["projects"], self.get_option("hostnames"), {*self.inventory.groups, *composed_groups}
-        )
+        groups = {*self.inventory.groups, *composed_groups}
+        names = host_names(account["projects"], self.get_option("hostnames"), groups, _earlier_ids(self.inventory))
         hosts: dict[str, dict[str, Any]] = {}
         left_out: dict[str, None] = {}
         for project in account["projects"]:
@@ -233,6 +234,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _compose(self, *args: Any, **kwargs: Any) -> Any:
         """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
         return wrap_var(super()._compose(*args, **kwargs))
+
+
+def _earlier_ids(inventory: InventoryData) -> dict[str, set[str]]:
+    """The ids of the projects that earlier sources of this plugin have added, by host name.
+
+    The prefix of their variables is unknown, so these are the values of all variables whose names end in C(id). A host of
+    the group without such a variable is from another source.
+    """
+    found = {}
+    for host in inventory.groups[GROUP].hosts:
+        ids = {value for name, value in host.vars.items() if str(name).endswith("id") and isinstance(value, str)}
+        if ids:
+            found[str(host.name)] = ids
+    return found
 
 
 def _is_variable(name: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 # Names that Ansible already uses for something else.
@@ -22,17 +22,31 @@ MAX_NAME_LENGTH = 100
 
 
 def host_names(
-    projects: Sequence[dict[str, Any]], preferences: Sequence[str], groups: Collection[str] = ()
+    projects: Sequence[dict[str, Any]],
+    preferences: Sequence[str],
+    groups: Collection[str] = (),
+    earlier: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, str]:
     """A host name for each project id: the first of the preferred fields that can be a name, or the id.
 
     No two names are the same, regardless of case, because file systems may not distinguish it, and none is reserved or
-    that of a group.
+    that of a group. C(earlier) are the names that other projects may have already, each with the ids of its project. A
+    project that has one of its possible names already keeps it.
     """
     unavailable = {name.lower() for name in (*RESERVED_NAMES, *groups)}
+    earlier = earlier or {}
+    owners = defaultdict(list)
+    for name, ids in earlier.items():
+        owners[name.lower()].append(ids)
+
+    def is_available(name: str, project_id: str) -> bool:
+        return name not in unavailable and all(project_id in ids for ids in owners.get(name, ()))
+
     candidates = {project["id"]: list(_candidates(project, preferences)) for project in projects}
+    for project_id, names in candidates.items():
+        names.sort(key=lambda name, project_id=project_id: project_id not in earlier.get(name, ()))
     # Each round uses up candidates, of which the last ones are unique.
-    while conflicts := list(_conflicts(candidates, unavailable)):
+    while conflicts := list(_conflicts(candidates, is_available)):
         for project_id in conflicts:
             del candidates[project_id][0]
     return {project_id: names[0] for project_id, names in candidates.items()}
@@ -52,7 +66,7 @@ def _preferred_name(project: dict[str, Any], preferences: Sequence[str]) -> str:
     return next(_host_name(value) for value in values if _has_name(value))
 
 
-def _conflicts(candidates: dict[str, list[str]], unavailable: Collection[str]) -> Iterator[str]:
+def _conflicts(candidates: dict[str, list[str]], is_available: Callable[[str, str], bool]) -> Iterator[str]:
     """The ids of the projects whose first candidates cannot be their names.
 
     If several projects have the same one, it belongs to the one that has the fewest others left: the name of a project
@@ -62,11 +76,10 @@ def _conflicts(candidates: dict[str, list[str]], unavailable: Collection[str]) -
     for project_id, names in candidates.items():
         same[names[0].lower()].append(project_id)
     for name, ids in same.items():
-        if len(ids) == 1 and name not in unavailable:
-            continue
-        left = [len(candidates[project_id]) for project_id in ids]
-        owners = [] if name in unavailable or left.count(min(left)) > 1 else [ids[left.index(min(left))]]
-        yield from (project_id for project_id in ids if project_id not in owners and len(candidates[project_id]) > 1)
+        available = [project_id for project_id in ids if is_available(name, project_id)]
+        left = [len(candidates[project_id]) for project_id in available]
+        owner = available[left.index(min(left))] if left and left.count(min(left)) == 1 else None
+        yield from (project_id for project_id in ids if project_id != owner and len(candidates[project_id]) > 1)
 
 
 def _has_name(value: Any) -> bool:

@@ -19,6 +19,7 @@ import yaml
 from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
+from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
@@ -485,6 +486,82 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
     assert names("web") == ["www1"]
     assert inventory.groups["web"].vars == {}
     assert [inventory.hosts[name].vars["seen"] for name in names("clouddb_projects")] == [True] * 4
+
+
+def two_accounts(
+    folder: Path,
+    first: list[dict[str, Any]],
+    second: list[dict[str, Any]],
+    inventory: InventoryData | None = None,
+    first_options: Any = None,
+    second_options: Any = None,
+) -> dict[str, list[str]]:
+    """The ids in the variables of each host, after the projects of both were read into one inventory."""
+    inventory = inventory or InventoryData()
+    for projects, options in ((first, first_options), (second, second_options)):
+        with scripted_service(reply({"projects": projects})) as service:
+            parse(folder, service.base_url, inventory=inventory, **options or {})
+    return {
+        name: [value for variable, value in host.vars.items() if variable in ("clouddb_id", "pg_id", "id")]
+        for name, host in inventory.hosts.items()
+    }
+
+
+def test_projects_of_the_same_name_in_two_accounts_are_two_hosts(tmp_path: Path) -> None:
+    first = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "blog"}]
+    second = [{"id": "p-3", "name": "Shop"}, {"id": "p-4", "name": "mail"}]
+    own = {"blog": ["p-2"], "mail": ["p-4"]}
+    expected = {**own, "shop": ["p-1"], "Shop-p-3": ["p-3"]}
+    assert two_accounts(tmp_path, first, second) == expected
+    for prefixes in (("pg_", "clouddb_"), ("clouddb_", "pg_"), ("", "pg_"), ("clouddb_", "")):
+        before, after = ({"hostvars_prefix": prefix} for prefix in prefixes)
+        assert two_accounts(tmp_path, first, second, first_options=before, second_options=after) == expected
+
+    two = [{"id": "p-3", "name": "shop"}, {"id": "p-4", "name": "shop"}]
+    assert two_accounts(tmp_path, first[:1], two) == {"shop": ["p-1"], "shop-p-3": ["p-3"], "shop-p-4": ["p-4"]}
+
+
+def test_a_project_that_is_read_again_keeps_its_name(tmp_path: Path) -> None:
+    account = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "shop"}, {"id": "p-3", "name": "blog"}]
+    names = {"shop-p-1": ["p-1"], "shop-p-2": ["p-2"], "blog": ["p-3"]}
+    assert two_accounts(tmp_path, account, account) == names
+    assert two_accounts(tmp_path, account, account[:1]) == names
+    assert two_accounts(tmp_path, account[:1], account[:2]) == {"shop": ["p-1"], "shop-p-2": ["p-2"]}
+    twice = {"shop": ["p-1", "p-1"]}
+    assert two_accounts(tmp_path, account[:1], account[:1], second_options={"hostvars_prefix": "pg_"}) == twice
+    by_id = {"shop": ["p-1"], "p-1": ["p-1"]}
+    assert two_accounts(tmp_path, account[:1], account[:1], second_options={"hostnames": ["id"]}) == by_id
+
+
+def test_names_stay_the_same_when_ansible_refreshes_the_inventory(tmp_path: Path) -> None:
+    accounts = [[{"id": "p-1", "name": "shop"}], [{"id": "p-2", "name": "shop"}]]
+    with (
+        scripted_service(*[reply({"projects": accounts[0]})] * 2) as first,
+        scripted_service(*[reply({"projects": accounts[1]})] * 2) as second,
+    ):
+        files = []
+        for number, service in enumerate((first, second)):
+            files.append(str(tmp_path / f"k{number}.clouddb.yml"))
+            config = {"plugin": "clouddb.control.projects", "base_url": service.base_url, "api_key": "any"}
+            Path(files[-1]).write_text(yaml.safe_dump(config))
+        manager = InventoryManager(DataLoader(), files)
+        before = {host.name: host.vars["clouddb_id"] for host in manager.get_hosts()}
+        manager.refresh_inventory()
+        after = {host.name: host.vars["clouddb_id"] for host in manager.get_hosts()}
+    assert before == after == {"shop": "p-1", "shop-p-2": "p-2"}
+
+
+def test_hosts_of_other_sources_can_be_merged_with_projects(tmp_path: Path) -> None:
+    earlier = InventoryData()
+    earlier.add_group("clouddb_projects")
+    earlier.add_host("shop")
+    earlier.set_variable("shop", "org_id", "o-1")
+    earlier.add_host("blog", "clouddb_projects")
+    earlier.set_variable("blog", "ansible_host", "blog.example")
+    projects = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "blog"}]
+    other = [{"id": "p-3", "name": "shop"}]
+    found = two_accounts(tmp_path, projects, other, inventory=earlier)
+    assert found == {"shop": ["p-1"], "blog": ["p-2"], "shop-p-3": ["p-3"]}
 
 
 HOSTILE = "{{ lookup('ansible.builtin.env', 'HOME') }}"

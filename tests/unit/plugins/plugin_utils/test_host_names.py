@@ -52,3 +52,28 @@ def test_ids_that_are_the_same_host_name(ids: tuple[str, str], hashes: tuple[str
     names = list(host_names([{"id": project_id} for project_id in ids], ["id"], ["group"]).values())
 
     assert names == [f"{each[:100].replace('-', '_')}-{digest}" for each, digest in zip(ids, hashes)]
+
+
+@in_one_test(
+    "projects, earlier, names",
+    [
+        ([("a", "x")], {"x": {"b"}}, ["x-a"]),
+        ([("a", "x")], {"X": {"b"}}, ["x-a"]),
+        ([("a", "x")], {"x": {"a", "region"}}, ["x"]),
+        ([("a", "x"), ("b", "x")], {"x": {"b"}}, ["x-a", "x"]),
+        ([("a", "x"), ("b", "x")], {"x": {"c"}}, ["x-a", "x-b"]),
+        ([("a", "x")], {"x-a": {"a"}}, ["x-a"]),
+        ([("a", "x")], {"x": {"b"}, "x-a": {"c"}}, ["a"]),
+        ([("a", "x")], {"other": {"a"}}, ["x"]),
+        ([("a", "x")], {"x": {"a"}, "X": {"b"}}, ["x-a"]),
+        ([("a", "x"), ("b", "x-a")], {"x-a": {"a"}}, ["x-a", "x-a-b"]),
+        ([("a", "group")], {"group": {"a"}}, ["group-a"]),
+        ([("a", "x"), ("b", "y")], {"x": {"a", "b"}}, ["x", "y"]),
+    ],
+)
+def test_names_of_other_projects_in_earlier_sources(
+    projects: list[tuple[str, str]], earlier: dict[str, set[str]], names: list[str]
+) -> None:
+    listed = [{"id": project_id, "name": name} for project_id, name in projects]
+
+    assert list(host_names(listed, ["name", "id"], ["group"], earlier).values()) == names
