@@ -42,9 +42,11 @@ def host_names(
     def is_available(name: str, project_id: str) -> bool:
         return name not in unavailable and all(project_id in ids for ids in owners.get(name, ()))
 
-    candidates = {project["id"]: list(_candidates(project, preferences)) for project in projects}
-    for project_id, names in candidates.items():
-        names.sort(key=lambda name, project_id=project_id: project_id not in earlier.get(name, ()))
+    candidates: dict[str, list[str]] = {}
+    for project in projects:
+        names = list(_candidates(project, preferences))
+        own = [name for name in names if project["id"] in earlier.get(name, ())]
+        candidates[project["id"]] = [*own, *names]
     # Each round uses up candidates, of which the last ones are unique.
     while conflicts := list(_conflicts(candidates, is_available)):
         for project_id in conflicts:
