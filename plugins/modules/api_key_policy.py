@@ -19,8 +19,8 @@ description:
     the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
   - Keys are listed again before each revocation, and before each further attempt after an error. A key is revoked only if it still violates
     the policy.
-  - The module recognizes its own key by the last use that the service lists, as it changes with each request. A service that lists uses late
-    must do so within O(grace).
+  - The module recognizes its own key by the last use that the service lists, as it changes with each request. If the service lists uses
+    seconds late, the own key counts as not shown.
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
 author:
   - clouddb.control contributors (@clouddb)
@@ -45,7 +45,8 @@ options:
       name:
         description:
           - Exact name, or a pattern with V(*), V(?) or V([]) as in a shell. Upper and lower case differ. V([*]), V([?]) and V([[]) stand for the
-            characters themselves. A V([) without V(]) is refused.
+            characters themselves, V([!a-z]) for other characters than these. A V([) without V(]), V([^a-z]) and classes such as V([[:digit:]])
+            are refused.
           - A key with an exact name has to exist. Otherwise it is reported as V(missing).
         type: str
         required: true

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from .._http.client import Client
-from .api import Key, list_keys, list_keys_if_valid
+from .api import EARLIEST, Key, list_keys, list_keys_if_valid, time_of
 
 # The interval between the lists of keys that show which keys are in use, in seconds.
 LIST_INTERVAL = 1.0
@@ -18,25 +18,25 @@ def keys_in_use(client: Client, own: Collection[int] = ()) -> tuple[set[int], bo
     """The ids of keys that are used now, and whether the one that this task authenticates with is surely among them.
 
     C(own) are the ids of keys that are known to have the secret that this task authenticates with. The service does not say
-    which key a request was sent with, but when each key was last used: if C(own) is empty, a key whose last use changes
-    with every list is this task's own, unless the service records uses late.
+    which key a request was sent with, but when each key was last used: if C(own) is empty, this task's own key is one whose
+    last use changes while it lists the keys, unless the service shows uses late.
     """
-    first, then = _uses(client)
-    return {*first, *then, *own}, bool(first & then) or bool(own)
+    used, may_be_own = _uses(client)
+    return {*used, *own}, bool(may_be_own) or bool(own)
 
 
 def own_key_candidates(client: Client, listed: Sequence[Key], keys: Sequence[Key]) -> set[int]:
     """The ids of the keys that this task may authenticate with; empty if it is surely none of C(keys), or unknown.
 
-    C(listed) are all keys of the account. A single id is that of this task's own key, unless the service records uses late.
+    C(listed) are all keys of the account. A single id is that of this task's own key.
     """
     if len(listed) == 1:
         return {listed[0]["id"]}
     # The order of one key needs no further lists, which take seconds.
     if len(keys) < 2:
         return set()
-    first, then = _uses(client)
-    return first & then
+    _used, may_be_own = _uses(client)
+    return may_be_own
 
 
 def key_of_another_name(
@@ -70,11 +70,20 @@ def _used_between(earlier: Sequence[Key], later: Sequence[Key]) -> set[int]:
 
 
 def _uses(client: Client) -> tuple[set[int], set[int]]:
-    """The ids of keys that are used between a first and a second list of keys, and between the second and a third."""
-    lists = []
-    for position in range(3):
-        if position:
-            client.clock.sleep(LIST_INTERVAL)
-        lists.append(list_keys(client))
-    first, then = (_used_between(earlier, later) for earlier, later in zip(lists, lists[1:]))
-    return first, then
+    """The ids of the keys that are used while this task lists the keys three times, and of those that may be its own.
+
+    The latter are empty, for unknown, unless a key is used from each list to the next and the third list shows its use since
+    the second: a service that shows uses late may show those of other keys only, and not yet those by this task.
+    """
+    first = list_keys(client)
+    client.clock.sleep(LIST_INTERVAL)
+    second = list_keys(client)
+    # Date headers have whole seconds.
+    second_at = client.service_now().replace(microsecond=0)
+    client.clock.sleep(LIST_INTERVAL)
+    third = list_keys(client)
+    before, after = _used_between(first, second), _used_between(second, third)
+    since_second = {key["id"] for key in third if (time_of(key, "last_used_at") or EARLIEST) >= second_at}
+    # Uses are shown within less than two intervals then, so that the third list shows one by this task.
+    is_shown = client.knows_service_time() and before & after & since_second
+    return before | after, after if is_shown else set()

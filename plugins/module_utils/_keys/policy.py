@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -25,6 +26,8 @@ SURPLUS_KINDS = ("duplicate", "over_limit")
 MAX_NAME_LENGTH = 100
 # As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
 _WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
+# Some shells understand these, but fnmatch takes them for lists of characters.
+_OTHER_BRACKETS = re.compile(r"\[\^|\[.*\[[:.=]", re.DOTALL)
 
 
 class Allowed(NamedTuple):
@@ -111,9 +114,15 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
             raise InvalidOption(
                 "allowed", f"'{entry.name}' has a [ without ]. Add ], or write [[] for the character [."
             )
+        if any(_OTHER_BRACKETS.match(bracket) for bracket in _WILDCARD.findall(entry.name)):
+            raise InvalidOption(
+                "allowed",
+                f"'{entry.name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
+                "[0-9] for digits.",
+            )
         if entry.max_keys is not None and entry.max_keys < 1:
             raise InvalidOption("allowed", f"max_keys of '{entry.name}' must be 1 or more, not {entry.max_keys}")
-    repeated = [name for name, count in Counter(entry.name for entry in allowed).items() if count > 1]
+    repeated = [name for name, count in Counter(_normal(entry.name) for entry in allowed).items() if count > 1]
     if repeated:
         raise InvalidOption("allowed", f"'{repeated[0]}' occurs more than once. Set max_keys to allow several keys.")
     return allowed
@@ -141,6 +150,11 @@ def name_of(key: Key) -> str:
     return name if isinstance(name, str) else ""
 
 
+def _normal(name: str) -> str:
+    """The name for comparisons: the same characters can be encoded in several ways."""
+    return unicodedata.normalize("NFC", name)
+
+
 def label(key: Key) -> str:
     """The key in a message: its name and its id."""
     return f"{displayable(name_of(key), MAX_NAME_LENGTH) or 'A key without a name'} (id {key['id']})"
@@ -162,10 +176,10 @@ def counted(number: int, unit: str) -> str:
 
 def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[int, Allowed]:
     """The entry for each key that has one, by key id: the first whose name matches."""
-    patterns = [(entry, re.compile(translate(entry.name))) for entry in allowed or ()]
+    patterns = [(entry, re.compile(translate(_normal(entry.name)))) for entry in allowed or ()]
     found = {}
     for key in keys:
-        entry = next((entry for entry, pattern in patterns if pattern.match(name_of(key))), None)
+        entry = next((entry for entry, pattern in patterns if pattern.match(_normal(name_of(key)))), None)
         if entry:
             found[key["id"]] = entry
     return found
@@ -197,7 +211,7 @@ def _found_by_age(
 ) -> Iterable[Finding]:
     for key in keys:
         entry = entry_of.get(key["id"])
-        created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
+        created_at, last_used_at = time_of(key, "created_at"), _last_use(key)
         if created_at and policy.max_age is not None and now - created_at > policy.max_age:
             yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
@@ -240,9 +254,9 @@ def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed
 
 
 def _missing(keys: Sequence[Key], policy: Policy) -> Iterable[Finding]:
-    names = {name_of(key) for key in keys}
+    names = {_normal(name_of(key)) for key in keys}
     for entry in policy.allowed or ():
-        if not entry.is_pattern and entry.name not in names:
+        if not entry.is_pattern and _normal(entry.name) not in names:
             name = displayable(entry.name, MAX_NAME_LENGTH)
             yield Finding("missing", None, entry.name, _message(f"There is no key named '{name}'", entry), entry)
 
@@ -262,10 +276,16 @@ def _activity_order(key: Key) -> tuple[datetime, int]:
 
 def _last_activity(key: Key) -> datetime | None:
     """None if the service sent no valid timestamps."""
-    created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
+    created_at, last_used_at = time_of(key, "created_at"), _last_use(key)
     if created_at is None or (last_used_at is None and not _was_never_used(key)):
         return None
     return max(created_at, last_used_at or created_at)
+
+
+def _last_use(key: Key) -> datetime | None:
+    """None if the service sent no valid time. One before the creation is not valid: some services send a date of the year 1."""
+    created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
+    return None if last_used_at and created_at and last_used_at < created_at else last_used_at
 
 
 def _was_never_used(key: Key) -> bool:

@@ -27,6 +27,7 @@ IN_USE = (
 )
 OWN_KEY_UNKNOWN = "The service does not show which key this task authenticates with, and this may be that key."
 COMPLIES = "When the keys were listed again, it no longer violated the policy."
+NOT_FOUND = "The service lists the key, but returned 404 to its revocation."
 ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
 NOT_REACHED = "The task failed before it could be revoked."
 
@@ -138,7 +139,8 @@ def _revoke_if_due(
     may_be_revoked = False
     try:
         for attempt in count(1):
-            current = list_keys(client)
+            # A list may still show what this task has revoked.
+            current = [other for other in list_keys(client) if other["id"] not in progress.revoked_ids()]
             found = review(current, policy, _earliest_time(client, current))
             listed = {other["id"] for other in current}
             if may_be_revoked and key["id"] not in listed:
@@ -163,6 +165,8 @@ def _revoke_if_due(
                 continue
             if revocation_result or may_be_revoked:
                 progress.revoked.append(revocation_result or as_revoked(key))
+            elif key["id"] in {other["id"] for other in list_keys(client)}:
+                progress.kept[key["id"]] = NOT_FOUND
             else:
                 progress.gone.add(key["id"])
             return

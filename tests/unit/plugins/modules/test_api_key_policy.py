@@ -288,6 +288,29 @@ def test_key_that_is_used_in_the_meantime_is_kept(account: Account, before_reque
     assert reasons(result)[5].startswith("It was ")
 
 
+def test_key_that_is_listed_but_not_found_is_kept(account: Account) -> None:
+    def is_missing(key_id: int) -> None:
+        keys = account.keys
+        account.keys = {other: key for other, key in keys.items() if other != key_id}
+        account.before[account.requests + 1] = lambda: setattr(account, "keys", keys)
+
+    account.before[LISTS_BEFORE + 2] = lambda: is_missing(3)
+    result = account.run(**REVOKE)
+    reason = "The service lists the key, but returned 404 to its revocation."
+    assert (reasons(result)[3], [key["id"] for key in result["revoked"]]) == (reason, [5, 7])
+    assert 3 in result["left"]
+
+
+def test_list_that_shows_revoked_keys_costs_no_other_key(account: Account) -> None:
+    keys = {**account.keys}
+    # The lists between the revocations show all keys.
+    for number in range(LISTS_BEFORE + 1, LISTS_BEFORE + 9, 2):
+        account.before[number] = lambda: account.keys.update(keys)
+    options = {**REVOKE, "revoke_kinds": ["unknown", "over_limit"], "max_keys": 4}
+    predicted, result = account.run(True, **options), account.run(**options)
+    assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]] == LAPTOPS
+
+
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 5))
 def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, before_request: int) -> None:
     """Also immediately before the DELETE."""

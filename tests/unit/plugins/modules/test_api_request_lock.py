@@ -171,9 +171,11 @@ def test_another_error_of_the_list_ends_the_task(sandbox: Sandbox, client: Clien
 
 
 def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
-    sandbox: Sandbox, client: Client
+    sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     task(client, "POST", **PREVIEW)
+    # Operations of the same second could belong to the request.
+    clock.sleep(2)
     # The first attempt deletes the branch, whose operation locks the project for the second one.
     sandbox.plan((0, "running"), (20, "finished"), action="suspend_compute")
     sandbox.fault("lost_answer", method="DELETE")

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import list_keys
 from ansible_collections.clouddb.control.plugins.module_utils._keys.in_use import keys_in_use, own_key_candidates
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
 
@@ -116,3 +119,44 @@ def test_no_key_is_a_candidate_if_the_service_records_uses_late(account: Simulat
     use(account.secrets[2])
     account.use = lambda secret: None  # type: ignore[method-assign]
     assert candidates(account, 2, 1, 2) == set()
+
+
+def show_uses_late(account: SimulatedAccount, lag: float, busy_id: int, in_seconds: bool) -> None:
+    """The list shows a use after C(lag) seconds, and if set in whole seconds. The busy key is used all the time."""
+    waiting: list[tuple[float, int]] = []
+
+    def show(key_id: int, used_at: float) -> None:
+        moment = EPOCH + timedelta(seconds=used_at)
+        account.keys[key_id]["last_used_at"] = (moment.replace(microsecond=0) if in_seconds else moment).isoformat()
+
+    def use(secret: str) -> None:
+        [own_id] = [key_id for key_id, known in account.secrets.items() if known == secret]
+        account.clock.elapsed += 0.001
+        waiting.append((account.clock.elapsed, own_id))
+        while waiting and waiting[0][0] + lag <= account.clock.elapsed:
+            used_at, key_id = waiting.pop(0)
+            show(key_id, used_at)
+        show(busy_id, account.clock.elapsed - lag)
+
+    account.use = use  # type: ignore[method-assign]
+
+
+@in_one_test("lag", [0, 0.3, 0.9, 1, 1.1, 1.5, 1.9, 2, 2.5, 3, 4, 20, 3000])
+@in_one_test("fraction", [0, 0.25, 0.5, 0.75, 0.999])
+@in_one_test("in_seconds", [False, True])
+def test_own_key_is_known_only_if_its_use_is_shown(lag: float, fraction: float, in_seconds: bool) -> None:
+    account = SimulatedAccount()
+    busy_id, _secret = account.create("busy")
+    account.clock.elapsed += 100 * 86_400 + fraction
+    show_uses_late(account, lag, busy_id, in_seconds)
+    in_use, is_own_key_known = keys_in_use(account.client())
+    assert busy_id in in_use
+    assert 1 in in_use or not is_own_key_known
+    assert is_own_key_known or lag > 0
+    assert candidates(account, 1, 1, busy_id) in ({1, busy_id}, set())  # never the busy one alone
+
+
+def test_own_key_is_unknown_without_the_time_of_the_service(account: SimulatedAccount) -> None:
+    client = account.client()
+    client.knows_service_time = lambda: False  # type: ignore[method-assign]
+    assert keys_in_use(client) == ({1}, False)

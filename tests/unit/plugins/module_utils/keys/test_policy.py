@@ -72,6 +72,9 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
         ("web[12]", "web2", True),
         ("web[!12]", "web2", False),
         ("*", "", True),
+        # One character, or a letter and an accent.
+        ("caf\u00e9", "cafe\u0301", True),
+        ("cafe\u0301-?", "caf\u00e9-1", True),
     ],
 )
 def test_names(pattern: str, name: str, matches: bool) -> None:
@@ -305,7 +308,10 @@ GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
         (key(1, idle=HOUR), GRACE_PERIOD),
         (key(1, idle=-HOUR), GRACE_PERIOD),
         (key(1, age=HOUR, idle=None), GRACE_PERIOD),
-        (key(1, age=HOUR, idle=20 * DAY), GRACE_PERIOD),
+        (key(1, age=HOUR, idle=HOUR), GRACE_PERIOD),
+        # A use before the creation, such as one in the year 1, is none.
+        (key(1, idle=20 * DAY), NO_TIMES),
+        (key(1) | {"last_used_at": "0001-01-01T00:00:00Z"}, NO_TIMES),
         (key(1) | {"created_at": None}, NO_TIMES),
         (key(1) | {"created_at": ""}, NO_TIMES),
         (key(1) | {"created_at": 1_700_000_000}, NO_TIMES),
@@ -391,6 +397,10 @@ def test_entries() -> None:
         ([{"name": None}], "allowed: an entry has no name. Set name in each entry."),
         ([{"name": "a", "max_keys": 0}], "allowed: max_keys of 'a' must be 1 or more, not 0."),
         ([{"name": "a"}, {"name": "a"}], "allowed: 'a' occurs more than once. Set max_keys to allow several keys."),
+        (
+            [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
+            "allowed: 'caf\u00e9' occurs more than once. Set max_keys to allow several keys.",
+        ),
     ],
 )
 def test_invalid_entries(entries: list[dict[str, Any]], problem: str) -> None:
@@ -406,6 +416,16 @@ def test_unclosed_bracket_is_refused(name: str) -> None:
     assert str(error.value) == f"allowed: '{name}' has a [ without ]. Add ], or write [[] for the character [."
 
 
-@in_one_test("name", ["[[]", "web[12]", "a]b", "[]]", "[!]]", "web[[12]"])
+@in_one_test("name", ["web-[^0-9]", "[^a]", "db-[[:digit:]]", "db-[a[:digit:]]", "[[.a.]]", "x[[=a=]]", "[!^][^!]"])
+def test_brackets_that_shells_read_differently_are_refused(name: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from([{"name": name}])
+    assert str(error.value) == (
+        f"allowed: '{name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
+        "[0-9] for digits."
+    )
+
+
+@in_one_test("name", ["[[]", "web[12]", "a]b", "[]]", "[!]]", "web[[12]", "[a^]", "[!^]", "[a:]", "[:a]", "*[=]"])
 def test_closed_brackets_are_accepted(name: str) -> None:
     assert allowed_from([{"name": name}]) == [Allowed(name)]
