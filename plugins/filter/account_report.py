@@ -49,8 +49,8 @@ options:
         required: true
   now:
     description:
-      - Time of the report, as an ISO 8601 timestamp. Without an offset it is in UTC.
-    type: str
+      - Time of the report, as an ISO 8601 timestamp, or as a date or datetime of YAML. Without an offset it is in UTC.
+    type: raw
     required: true
   days:
     description:
@@ -155,6 +155,7 @@ _value:
 """
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -165,7 +166,12 @@ from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_fa
 
 
 def account_report(
-    account: Any, now: str, days: int = 7, stale_days: int = 90, title: str = "Account report", previous: str = ""
+    account: Any,
+    now: str | date,
+    days: int = 7,
+    stale_days: int = 90,
+    title: str = "Account report",
+    previous: str = "",
 ) -> Any:
     """The facts of the account, marked as unsafe so that values of the service are never rendered as templates."""
     if not isinstance(account, Mapping) or not {"api_keys", "projects", "operations"} <= set(account):
@@ -176,7 +182,7 @@ def account_report(
         if number < 1:
             raise AnsibleFilterError(f"account_report: {option} must be 1 or more, not {number}.")
     try:
-        return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), now, previous))
+        return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), str(now), previous))
     except INVALID_INPUT as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 

@@ -31,9 +31,9 @@ options:
     required: true
   now:
     description:
-      - Time of the report, as an ISO 8601 timestamp. Without an offset it is in UTC.
+      - Time of the report, as an ISO 8601 timestamp, or as a date or datetime of YAML. Without an offset it is in UTC.
       - It can be later than C(generated_at) of the facts, which does not change as long as the facts are the same.
-    type: str
+    type: raw
     required: true
 seealso:
   - plugin: clouddb.control.account_report
@@ -62,6 +62,7 @@ _value:
 
 import sys
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -73,14 +74,14 @@ from ..plugin_utils._report.facts import FORMAT, INVALID_INPUT
 from ..plugin_utils._report.metrics import metrics_text
 
 
-def account_report_metrics(facts: Any, account: str, now: str) -> Any:
+def account_report_metrics(facts: Any, account: str, now: str | date) -> Any:
     """The metrics, marked as unsafe so that values of the service are never rendered as templates."""
     try:
         if facts["format"] != FORMAT:
             raise AnsibleFilterError(
                 f"account_report_metrics: the facts have format {displayable(facts['format'], 50)}, not {FORMAT}. Create the report again."
             )
-        return wrap_var(metrics_text(facts, account, parse_timestamp(now)))
+        return wrap_var(metrics_text(facts, account, parse_timestamp(str(now))))
     except ImportError as error:
         raise AnsibleFilterError(
             "account_report_metrics: the Python library prometheus_client cannot be imported on the controller. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from ansible.errors import AnsibleFilterError
@@ -296,6 +296,22 @@ class TestPrevious:
         assert report(previous=json.dumps({**first, "generated_at": generated_at}), **self.SOURCE) == first
 
 
+class TestNow:
+    # YAML and Ansible's now() return these types.
+    @in_one_test(
+        "now, generated_at",
+        [
+            (NOW, "2026-11-21T12:00:00Z"),
+            (NOW.replace(microsecond=500000), "2026-11-21T12:00:00Z"),
+            (NOW.replace(tzinfo=None), "2026-11-21T12:00:00Z"),
+            (NOW.astimezone(timezone(timedelta(hours=-9, minutes=-30))), "2026-11-21T12:00:00Z"),
+            (NOW.date(), "2026-11-21T00:00:00Z"),
+        ],
+    )
+    def test_dates_and_datetimes(self, now, generated_at):
+        assert account_report(account(), now=now)["generated_at"] == generated_at
+
+
 class TestInvalidInput:
     @in_one_test("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
     def test_account(self, source):
@@ -321,6 +337,11 @@ class TestInvalidInput:
     @in_one_test("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
     def test_now(self, now, problem):
         with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is {problem}"):
+            account_report(account(), now=now)
+
+    @in_one_test("now", [None, 20261121])
+    def test_now_of_another_type(self, now):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is not an ISO 8601 timestamp"):
             account_report(account(), now=now)
 
     def test_too_many_days(self):

@@ -303,6 +303,10 @@ class TestErrors:
         with pytest.raises(AnsibleFilterError, match=r"the facts have format x{49}…, not 1\."):
             account_report_metrics({"format": "x" * 51}, "a", stamp(NOW))
 
+    def test_datetime(self):
+        facts = account_report(account(), now=stamp(NOW))
+        assert account_report_metrics(facts, "a", NOW) == account_report_metrics(facts, "a", stamp(NOW))
+
     def test_malformed_time(self):
         facts = account_report(account(), now=stamp(NOW))
         with pytest.raises(AnsibleFilterError, match="'soon' is not an ISO 8601 timestamp"):
