@@ -43,7 +43,10 @@ options:
         elements: str
         default: []
       operations:
-        description: RV(clouddb.control.operation_info#module:operations). Operations older than O(days) are ignored.
+        description:
+          - RV(clouddb.control.operation_info#module:operations).
+          - Operations that were created more than O(days) before O(now), or more than an hour after it, are ignored. The hour allows for a
+            difference between the clocks.
         type: list
         elements: dict
         required: true

@@ -68,7 +68,7 @@ def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) ->
         "stale_days": options.stale_days,
         "api_keys": key_facts(account["api_keys"], now, options.stale_days),
         "projects": projects,
-        "operations": operation_facts(account["operations"], names, since),
+        "operations": operation_facts(account["operations"], names, since, now),
     }
     return {**facts, "fingerprint": _fingerprint(facts)}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
@@ -20,6 +20,8 @@ OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress"
 # Only operations that were executed have a duration: the times of skipped and cancelled ones are not those of the action.
 EXECUTED_STATUSES = ("finished", "failed", "error")
 MAX_SLOWEST = 10
+# The clock that C(now) comes from may be behind the service's.
+MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 
 
 def console_label(status: str) -> str:
@@ -32,16 +34,16 @@ def console_label(status: str) -> str:
 
 
 def operation_facts(
-    operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime
+    operations: Sequence[Mapping[str, Any]], names: Mapping[str, str], since: datetime, now: datetime
 ) -> dict[str, Any]:
-    """The operations created at or after C(since), newest first, with counts and durations.
+    """The operations created from C(since) to MAX_CLOCK_DIFFERENCE after C(now), newest first, with counts and durations.
 
     C(names) maps project ids to names. Raises ValueError for an operation without a valid C(created_at).
     """
     found = [
         _operation(operation, names)
         for operation in operations
-        if parse_timestamp(str(operation.get("created_at"))) >= since
+        if since <= parse_timestamp(str(operation.get("created_at"))) <= now + MAX_CLOCK_DIFFERENCE
     ]
     found.sort(key=lambda operation: (parse_timestamp(operation["created_at"]), operation["id"]), reverse=True)
     timed = [operation for operation in found if operation["duration_seconds"] is not None]

@@ -191,6 +191,11 @@ class TestOperations:
         assert found["since"] == "2026-11-19T12:00:00Z"
         assert [row["id"] for row in found["operations"]["list"]] == ["op-2", "op-0"]
 
+    def test_the_period_ends_an_hour_after_now(self):
+        ages = [timedelta(hours=-1), timedelta(hours=-1, microseconds=-1), timedelta(days=-6)]
+        found = report(operations=[operation(n, age=age) for n, age in enumerate(ages)])["operations"]
+        assert (found["total"], [row["id"] for row in found["list"]]) == (1, ["op-0"])
+
     def test_names(self):
         found = report(projects=[project("p1", "shop")], operations=[operation(1), operation(2, project_id="gone")])
         assert [row["project_name"] for row in found["operations"]["list"]] == ["shop", None]

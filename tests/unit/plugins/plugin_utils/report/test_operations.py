@@ -13,5 +13,5 @@ from ansible_collections.clouddb.control.tests.unit.support.in_one_test import i
 @in_one_test("seconds, median", [((0.1, 0.2), 0.15), ((0.000002, 0.000005), 0.000004)])
 def test_medians_are_rounded_to_microseconds(seconds: tuple[float, float], median: float) -> None:
     operations = [operation(1, seconds=each, age=NOW - NOW) for each in seconds]
-    [action] = operation_facts(operations, {}, NOW)["by_action"]
+    [action] = operation_facts(operations, {}, NOW, NOW)["by_action"]
     assert action["median_seconds"] == median
