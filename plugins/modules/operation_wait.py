@@ -42,6 +42,9 @@ options:
     description:
       - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
         unfinished at the call and were created within O(lookback).
+      - An operation that fails after the call, but before the module has listed it, counts as failed. The module compares C(updated_at) with
+        the C(Date) header of the response, which is in whole seconds. So a failure up to two seconds and the duration of the response before
+        the call can count as well, but none before that.
     type: str
   operation_id:
     description:
@@ -51,8 +54,8 @@ options:
     elements: str
   lookback:
     description:
-      - Maximum age of the operations to wait for when only O(project_id) is set, by the service's clock. In seconds, or an age such as V(24h) or
-        V(7d).
+      - Maximum age at the call of the operations to wait for when only O(project_id) is set, by the service's clock. In seconds, or an age such
+        as V(24h) or V(7d).
       - V(0) includes the whole history of the project.
     type: raw
     default: 86400

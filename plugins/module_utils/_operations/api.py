@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
-from typing import Any, NamedTuple, Union
+from typing import Any, Callable, NamedTuple, Union
 
 from .._errors import NotFound
 from .._fields import Fields
@@ -61,17 +61,26 @@ class Selection(NamedTuple):
             return None
 
 
-def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int) -> Iterator[list[Operation]]:
-    """The selected operations of each page, newest first (api.md, GET /projects/{project_id}/operations).
+def selected_pages(
+    client: Client,
+    project_id: str,
+    selection: Selection,
+    page_size: int,
+    now: Callable[[], datetime] | None = None,
+    cursor: str | None = None,
+) -> Iterator[Page]:
+    """The pages with their selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
-    No page is fetched after C(created_after); C(max_results) is up to the caller. Raises NotFound for an unknown project.
+    An age in C(created_after) is that at C(now) by the service's clock; None: when the page arrives. No page is fetched
+    after C(created_after); C(max_results) is up to the caller. The first page is that of C(cursor). Raises NotFound for an
+    unknown project.
     """
-    for page in operation_pages(client, project_id, page_size):
-        oldest = selection.oldest(client.service_now())
+    for page in operation_pages(client, project_id, page_size, cursor):
+        oldest = selection.oldest((now or client.service_now)())
         recent = [
             operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
         ]
-        yield [operation for operation in recent if selection.matches(operation)]
+        yield page._replace(items=[operation for operation in recent if selection.matches(operation)])
         if len(recent) < len(page.items):
             return
 
@@ -89,8 +98,8 @@ def list_operations(
     """
     fields = fields or Fields()
     selected: list[Operation] = []
-    for operations in selected_pages(client, project_id, selection, page_size):
-        selected += fields.reduce(operations, *WORKING_FIELDS)
+    for page in selected_pages(client, project_id, selection, page_size):
+        selected += fields.reduce(page.items, *WORKING_FIELDS)
         if selection.max_results and len(selected) >= selection.max_results:
             break
     return newest_first(selected, selection.max_results)
@@ -98,12 +107,17 @@ def list_operations(
 
 def count_operations(client: Client, project_id: str, selection: Selection, page_size: int) -> Summary:
     """The summary of a project's selected operations, of which only one page is in memory at a time."""
-    return total(map(summary, selected_pages(client, project_id, selection, page_size)))
+    return total(summary(page.items) for page in selected_pages(client, project_id, selection, page_size))
 
 
-def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
-    """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
-    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, id=str):
+def operation_pages(client: Client, project_id: str, page_size: int, cursor: str | None = None) -> Iterator[Page]:
+    """The pages of a project's operation list from that of C(cursor) on, newest first.
+
+    Raises UnexpectedResponse for an operation of another project.
+    """
+    path = ("projects", project_id, "operations")
+    query = {"cursor": cursor} if cursor else None
+    for page in pages(client, *path, field="operations", query=query, page_size=page_size, id=str):
         for operation in page.items:
             _require_operation(page.response, operation, project_id)
         yield page

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Callable
 
 from .._errors import REFUSED_STATUSES, RequestFailed, StatusError
 from .._http.client import Client
+from .._http.pagination import Page
 from .._timestamps import parse_timestamp
 from .api import (
     PAGE_SIZE,
@@ -18,32 +20,43 @@ from .api import (
     get_operation,
     list_operations,
     operation_pages,
+    selected_pages,
 )
 from .status import FAILED, SUCCEEDED
 
 MIN_PAGE_SIZE = 20
 
 
-def unfinished_operations(
-    client: Client, project_id: str, lookback: float, failed_within: float | None = None
-) -> list[Operation]:
-    """The project's operations that are unfinished, or have failed within the last C(failed_within) seconds, newest first.
+def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[Operation]:
+    """The project's operations that are unfinished and were created within C(lookback) seconds (0: ever), newest first."""
+    operations = list_operations(client, project_id, _created_within(lookback))
+    return [operation for operation in operations if operation["status"] not in SUCCEEDED | FAILED]
 
-    Only those created within C(lookback) seconds; 0 means all. Both are measured by the service's clock.
+
+def pages_of_unfinished(
+    client: Client, project_id: str, lookback: float, called_at: Callable[[], datetime]
+) -> Iterator[Page]:
+    """Pages of the operations that were unfinished at C(called_at) and have not succeeded since, newest first.
+
+    Only those created within C(lookback) seconds before; 0 means all. C(called_at) is by the service's clock. It is called
+    for each page, because only the page's Date header says what the service's clock is.
     """
-    selection = Selection(created_after=timedelta(seconds=lookback) if lookback else None)
-    operations = list_operations(client, project_id, selection)
-    since = None if failed_within is None else client.service_now() - timedelta(seconds=failed_within)
-    return [
-        operation
-        for operation in operations
-        if operation["status"] not in SUCCEEDED | FAILED or _has_failed_since(operation, since)
-    ]
+    for page in selected_pages(client, project_id, _created_within(lookback), PAGE_SIZE, called_at):
+        # A Date header says at most a second less than the time. The service's timestamps may be in whole seconds as well.
+        since = called_at().replace(microsecond=0)
+        yield page._replace(items=[operation for operation in page.items if _was_unfinished(operation, since)])
 
 
-def _has_failed_since(operation: Operation, since: datetime | None) -> bool:
+def _created_within(seconds: float) -> Selection:
+    return Selection(created_after=timedelta(seconds=seconds) if seconds else None)
+
+
+def _was_unfinished(operation: Operation, since: datetime) -> bool:
+    """Whether the operation is unfinished, or has failed C(since) then; not if the service does not say when it failed."""
+    if operation["status"] not in FAILED:
+        return operation["status"] not in SUCCEEDED
     try:
-        return since is not None and operation["status"] in FAILED and parse_timestamp(operation["updated_at"]) >= since
+        return parse_timestamp(operation["updated_at"]) >= since
     except (KeyError, ValueError, AttributeError):
         return False
 

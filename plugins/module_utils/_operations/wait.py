@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
@@ -13,7 +14,8 @@ from .._clock import Deadline
 from .._errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
 from .._parallel import in_parallel
-from .poll import poll_operations, unfinished_operations
+from .poll import pages_of_unfinished, poll_operations
+from .status import FAILED
 from .wait_failure import WaitFailed, aborted, operations_failed, poll_failed, timed_out
 from .wait_state import OperationRef, WaitState
 
@@ -138,11 +140,17 @@ class Wait:
     def _list_unfinished(self, client: Client) -> None:
         if self._state.unlisted:
             project_id, lookback = self._state.unlisted
-            # If the first attempt failed, what has failed since then was unfinished at the call.
-            failed_within = self._state.elapsed() if self._state.polls > 1 else None
-            for operation in unfinished_operations(client, project_id, lookback, failed_within):
-                self._state.record(OperationRef(project_id, operation["id"]), operation)
+            listed = pages_of_unfinished(client, project_id, lookback, partial(self._called_at, client))
+            operations = [operation for page in listed for operation in page.items]
+            for operation in operations:
+                # A failure that is accepted is nothing to wait for.
+                if operation["status"] not in FAILED or not self._state.accepts_failure:
+                    self._state.record(OperationRef(project_id, operation["id"]), operation)
             self._state.unlisted = None
+
+    def _called_at(self, client: Client) -> datetime:
+        """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""
+        return client.service_now() - timedelta(seconds=self._state.elapsed())
 
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in poll_operations(client, project_id, operation_ids):

@@ -46,6 +46,7 @@ class Service:
         self.unlisted: set[str] = set()
         self.deleted: set[str] = set()
         self.refuse: Callable[[str], None] = lambda path: None
+        self.fields: Callable[[str], dict[str, Any]] = lambda name: {}
         self.remaining: Callable[[], float] = lambda: 1e9
         self._clock = clock
         self._status = status
@@ -78,7 +79,8 @@ class Service:
 
     def _operation(self, ref: OperationRef) -> dict[str, Any]:
         status = self._status(ref.id, self._clock.elapsed)
-        return {**ref._asdict(), "action": "start_compute", "status": status, "created_at": "2026-11-21T08:00:00Z"}
+        fields = {"action": "start_compute", "status": status, "created_at": "2026-11-21T08:00:00Z"}
+        return {**ref._asdict(), **fields, **self.fields(ref.id)}
 
 
 def running(name: str, elapsed: float) -> str:
@@ -108,6 +110,16 @@ def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations,
     if isinstance(wanted, UnfinishedOperations):
         return WaitState(client.clock, timeout, unlisted=wanted)
     return WaitState(client.clock, timeout, wanted)
+
+
+def unavailable(until: Callable[[], bool]) -> Callable[[str], None]:
+    """What refuses requests with 503 as long as C(until) is not true."""
+
+    def refuse(path: str) -> None:
+        if not until():
+            raise StatusError("unavailable", "GET", path, 1, "", 503, {})
+
+    return refuse
 
 
 def statuses(result: dict[str, Any]) -> Counter[str]:

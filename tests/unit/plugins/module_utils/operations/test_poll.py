@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
+    pages_of_unfinished,
     poll_operations,
     unfinished_operations,
 )
@@ -178,11 +179,22 @@ def test_lookback_is_measured_by_the_clock_of_the_service(serve: Serve) -> None:
     [
         ({"updated_at": (EPOCH - timedelta(seconds=60)).isoformat()}, True),
         ({"updated_at": (EPOCH - timedelta(seconds=60.001)).isoformat()}, False),
+        ({"updated_at": EPOCH.isoformat()}, True),
         ({"updated_at": "yesterday"}, False),
         ({"updated_at": None}, False),
         ({}, False),
     ],
 )
-def test_a_recent_failure_counts_when_its_time_is_known(serve: Serve, fields: dict[str, Any], counts: bool) -> None:
+def test_a_failure_since_the_second_of_the_call_counts_when_its_time_is_known(
+    serve: Serve, fields: dict[str, Any], counts: bool
+) -> None:
     served = serve(page("operations", [operation("a", "failed", **fields)]))
-    assert bool(unfinished_operations(served.client, "p", 0, failed_within=60)) is counts
+    called_at = EPOCH - timedelta(seconds=60) + timedelta(seconds=0.9)
+    [found] = pages_of_unfinished(served.client, "p", 0, lambda: called_at)
+    assert bool(found.items) is counts
+
+
+def test_lookback_is_measured_from_the_call(serve: Serve) -> None:
+    served = serve(page("operations", [aged(1), aged(3), aged(5)], "1"))
+    found = pages_of_unfinished(served.client, "p", 3600, lambda: EPOCH - timedelta(hours=2))
+    assert [[each["id"] for each in each_page.items] for each_page in found] == [["1h", "3h"]]

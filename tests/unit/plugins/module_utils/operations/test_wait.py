@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Barrier
 
 import pytest
@@ -29,9 +30,10 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operati
     rate_limited,
     running,
     statuses,
+    unavailable,
     wait_for,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
@@ -278,3 +280,50 @@ def test_an_operation_that_is_deleted_during_the_wait_aborts_it(
     assert error.value.result["failed_ids"] == []
     assert len(error.value.result["pending_ids"]) == 6
     assert [operation["status"] for operation in error.value.result["operations"]] == ["running"] * 5 + ["failed"]
+
+
+# All unfinished operations of a project
+
+
+def at(seconds: float) -> str:
+    """The timestamp of C(seconds) after the call."""
+    return (EPOCH + timedelta(seconds=seconds)).isoformat()
+
+
+def test_lookback_counts_from_the_call(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
+    service = service_of(finished_after(40), operations=2)
+    service.fields = lambda name: {"created_at": at(-5 if name == "p0-op0" else -10.1)}
+    service.refuse = unavailable(lambda: clock.elapsed >= 12)
+    result = wait_for(client, UnfinishedOperations("project-0", 10)).run()
+    assert [operation["id"] for operation in result["operations"]] == ["p0-op0"]
+
+
+def test_an_operation_that_fails_while_the_first_list_is_fetched_is_reported(
+    client: Client, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed >= 2 else "running", seconds=4.0)
+    service.fields = lambda name: {"updated_at": at(2)}
+    with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+        wait_for(client, UnfinishedOperations("project-0", 0)).run()
+
+
+@pytest.mark.parametrize("date", [0.0, -0.999], ids=["exact", "a second late"])
+@pytest.mark.parametrize(
+    ("updated_at", "reported"),
+    [(at(0.5), True), ("2026-11-21T08:00:00Z", True), (at(-2), False), (at(-3600), False)],
+    ids=["after the call", "whole seconds", "before the call", "long before the call"],
+)
+def test_a_failure_counts_if_it_is_not_older_than_the_call(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], updated_at: str, reported: bool, date: float
+) -> None:
+    """A Date header is in whole seconds, so that the time of the service seems to be up to a second earlier."""
+    clock.elapsed = 0.2
+    service = service_of(failed, seconds=1.0)
+    service.fields = lambda name: {"updated_at": updated_at}
+    client._service_ahead = timedelta(seconds=date)
+    wait = wait_for(client, UnfinishedOperations("project-0", 0))
+    if reported:
+        with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+            wait.run()
+    else:
+        assert wait.run()["operations"] == []
