@@ -34,14 +34,14 @@ def unfinished_operations(client: Client, project_id: str, lookback: float) -> l
 
 
 def pages_of_unfinished(
-    client: Client, project_id: str, lookback: float, called_at: Callable[[], datetime]
+    client: Client, project_id: str, lookback: float, called_at: Callable[[], datetime], cursor: str | None = None
 ) -> Iterator[Page]:
-    """Pages of the operations that were unfinished at C(called_at) and have not succeeded since, newest first.
+    """Pages, from that of C(cursor) on, of the operations that were unfinished at C(called_at) and have not succeeded since.
 
     Only those created within C(lookback) seconds before; 0 means all. C(called_at) is by the service's clock. It is called
     for each page, because only the page's Date header says what the service's clock is.
     """
-    for page in selected_pages(client, project_id, _created_within(lookback), PAGE_SIZE, called_at):
+    for page in selected_pages(client, project_id, _created_within(lookback), PAGE_SIZE, called_at, cursor):
         # A Date header says at most a second less than the time. The service's timestamps may be in whole seconds as well.
         since = called_at().replace(microsecond=0)
         yield page._replace(items=[operation for operation in page.items if _was_unfinished(operation, since)])

@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import RequestFailed, StatusError, UnexpectedResponse
+from .._errors import REFUSED_STATUSES, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
+from .._http.pagination import next_cursor
 from .._parallel import in_parallel
 from .poll import pages_of_unfinished, poll_operations
 from .status import FAILED
 from .wait_failure import WaitFailed, aborted, operations_failed, poll_failed, timed_out
-from .wait_state import OperationRef, WaitState
+from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
 FIRST_POLL_INTERVAL = 0.2
 POLL_INTERVAL_GROWTH = 1.5
@@ -111,7 +112,7 @@ class Wait:
         """Poll all that has not succeeded; the transient errors. Raises WaitFailed."""
         self._state.polls += 1
         fetches: list[Callable[[], None]] = (
-            [partial(self._list_unfinished, client)]
+            [partial(self._list_unfinished, client, self._state.unlisted)]
             if self._state.unlisted
             else [partial(self._poll_project, client, *project) for project in self._state.to_poll()]
         )
@@ -137,16 +138,29 @@ class Wait:
             is_passing = isinstance(error, UnexpectedResponse) and self._state.has_polled_any()
             (errors if error.transient or is_passing else permanent).append(error)
 
-    def _list_unfinished(self, client: Client) -> None:
-        if self._state.unlisted:
-            project_id, lookback = self._state.unlisted
-            listed = pages_of_unfinished(client, project_id, lookback, partial(self._called_at, client))
-            operations = [operation for page in listed for operation in page.items]
-            for operation in operations:
+    def _list_unfinished(self, client: Client, unlisted: UnfinishedOperations) -> None:
+        """List the operations from the page on at which the previous poll failed, or anew if its cursor is rejected."""
+        try:
+            self._list_pages(client, unlisted)
+        except RequestFailed as error:
+            is_refused = isinstance(error, StatusError) and error.status in REFUSED_STATUSES
+            # Only a cursor of an earlier poll can have expired.
+            if unlisted.cursor and self._state.unlisted == unlisted and _is_rejected(error):
+                self._list_pages(client, unlisted.after_page(None))
+                return
+            if self._state.unlisted and not is_refused:
+                self._state.unlisted = self._state.unlisted.after_failure()
+            raise
+
+    def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
+        project_id, lookback, cursor, _failures = self._state.unlisted = unlisted
+        for page in pages_of_unfinished(client, project_id, lookback, partial(self._called_at, client), cursor):
+            for operation in page.items:
                 # A failure that is accepted is nothing to wait for.
                 if operation["status"] not in FAILED or not self._state.accepts_failure:
                     self._state.record(OperationRef(project_id, operation["id"]), operation)
-            self._state.unlisted = None
+            self._state.unlisted = unlisted.after_page(next_cursor(page.response))
+        self._state.unlisted = None
 
     def _called_at(self, client: Client) -> datetime:
         """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""
@@ -159,3 +173,8 @@ class Wait:
 
     def _failed(self) -> list[OperationRef]:
         return self._state.failed(self._limits.failed_grace)
+
+
+def _is_rejected(error: RequestFailed) -> bool:
+    """Whether the service rejects the request, as it does when the cursor has expired."""
+    return isinstance(error, StatusError) and 400 <= error.status < 500 and not error.transient

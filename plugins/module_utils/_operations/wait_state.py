@@ -15,6 +15,8 @@ from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
 MAX_STATUS_WARNINGS = 10
+# A page that has failed this many times may have an invalid cursor, so the list begins anew.
+MAX_PAGE_FAILURES = 10
 
 
 class OperationRef(NamedTuple):
@@ -25,10 +27,24 @@ class OperationRef(NamedTuple):
 
 
 class UnfinishedOperations(NamedTuple):
-    """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever)."""
+    """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever).
+
+    C(cursor) is that of the first page that has not been listed, C(failures) how often the page itself has failed.
+    """
 
     project_id: str
     lookback: float
+    cursor: str | None = None
+    failures: int = 0
+
+    def after_page(self, next_cursor: str | None) -> UnfinishedOperations:
+        """What remains after another page."""
+        return self._replace(cursor=next_cursor, failures=0)
+
+    def after_failure(self) -> UnfinishedOperations:
+        """The same page, or the first one after MAX_PAGE_FAILURES."""
+        failures = self.failures + 1
+        return self.after_page(None) if failures == MAX_PAGE_FAILURES else self._replace(failures=failures)
 
 
 class WaitState:
@@ -94,8 +110,8 @@ class WaitState:
         return self.unlisted is None and not self.not_succeeded()
 
     def has_polled_any(self) -> bool:
-        """Whether the state of any operation has been fetched."""
-        return any(self.operations.values())
+        """Whether the state of any operation, or a page of the list, has been fetched."""
+        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.cursor)
 
     def not_succeeded(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
@@ -159,7 +175,7 @@ class WaitState:
         try:
             # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
             elapsed = float(saved["elapsed"]) + max(0.0, clock.monotonic() - float(saved["saved_at"]))
-            unlisted = UnfinishedOperations(*saved["unlisted"]) if saved["unlisted"] else None
+            unlisted = _unlisted(*saved["unlisted"]) if saved["unlisted"] else None
             accepts_failure = bool(saved["accepts_failure"])
             state = cls(clock, float(saved["timeout"]), (), unlisted, elapsed, accepts_failure)
             state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
@@ -168,8 +184,6 @@ class WaitState:
             state.unknown_statuses = set(map(str, saved["unknown_statuses"]))
             state.polls = int(saved["polls"])
             state.next_poll_at = float(saved["next_poll_at"])
-            if unlisted:
-                _ref(unlisted.project_id, "any")
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise InvalidOption("_state", "is not what an earlier run of the module returned") from None
         return state
@@ -179,6 +193,12 @@ def _ref(project_id: Any, operation_id: Any) -> OperationRef:
     if not (is_id(project_id) and is_id(operation_id)):
         raise ValueError
     return OperationRef(project_id, operation_id)
+
+
+def _unlisted(project_id: Any, lookback: Any, cursor: Any, failures: Any) -> UnfinishedOperations:
+    if not (is_id(project_id) and (cursor is None or isinstance(cursor, str))):
+        raise ValueError
+    return UnfinishedOperations(project_id, float(lookback), cursor, int(failures))
 
 
 def _operation(operation: Any) -> Operation | None:

@@ -43,6 +43,7 @@ class Service:
             for number in range(operations)
         ]
         self.requests: list[str] = []
+        self.cursors: list[str | None] = []
         self.unlisted: set[str] = set()
         self.deleted: set[str] = set()
         self.refuse: Callable[[str], None] = lambda path: None
@@ -57,6 +58,7 @@ class Service:
         path = "/" + "/".join(map(str, segments))
         with self._lock:
             self.requests.append(path)
+            self.cursors.append((query or {}).get("cursor"))
         self.refuse(path)
         limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
         if self._seconds > limit:

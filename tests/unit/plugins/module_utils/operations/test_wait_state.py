@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
+    StatusError,
+    UnexpectedResponse,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     Limits,
@@ -32,6 +36,7 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operati
     rate_limited,
     running,
     statuses,
+    unavailable,
     wait_for,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -174,14 +179,86 @@ def test_operations_that_could_not_be_listed_yet_are_listed_by_a_later_run(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(finished_after(40))
-
-    def refuse(path: str) -> None:
-        if clock.elapsed < 25:
-            raise StatusError("unavailable", "GET", path, 1, "", 503, {})
-
-    service.refuse = refuse
+    service.refuse = unavailable(lambda: clock.elapsed >= 25)
     _changes, result = in_runs(client, clock, UnfinishedOperations("project-0", 0))
     assert statuses(result) == {"finished": 1}
+
+
+@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
+def test_a_long_list_continues_at_the_page_that_failed(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], several_runs: bool
+) -> None:
+    slow = ["p0-op0", "p0-op1999"]
+    service = service_of(
+        lambda name, elapsed: "running" if elapsed < 50 and name in slow else "finished", operations=2000
+    )
+    rate_limited(service, clock, requests=3)
+    wanted = UnfinishedOperations("project-0", 0)
+    result = in_runs(client, clock, wanted)[1] if several_runs else wait_for(client, wanted).run()
+    assert [operation["id"] for operation in result["operations"]] == slow
+    # Three pages in each poll; the next one is refused, and is the first one of the next poll.
+    pages = [str(100 * number) if number else None for number in range(20)]
+    expected = [
+        cursor for number, cursor in enumerate(pages) for _request in range(2 if number in range(3, 20, 3) else 1)
+    ]
+    assert service.cursors[: len(expected)] == expected
+
+
+def reject_cursors(service: Service, times: int, status: int) -> None:
+    """Let the first request for the third page fail with 503, and the next ones with C(status)."""
+    statuses = [503, *[status] * times]
+
+    def refuse(path: str) -> None:
+        if statuses and service.cursors[-1] == "200":
+            status = statuses.pop(0)
+            raise StatusError("rejected", "GET", path, 1, "", status, {})
+
+    service.refuse = refuse
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 422])
+def test_a_rejected_cursor_of_an_earlier_poll_begins_the_list_anew(
+    client: Client, service_of: Callable[..., Service], status: int
+) -> None:
+    service = service_of(finished_after(20), operations=400)
+    reject_cursors(service, 1, status)
+    assert statuses(wait_for(client, UnfinishedOperations("project-0", 0)).run()) == {"finished": 400}
+    assert service.cursors[:8] == [None, "100", "200", "200", None, "100", "200", "300"]
+
+
+def test_a_cursor_that_is_rejected_at_once_aborts_the_wait(client: Client, service_of: Callable[..., Service]) -> None:
+    service = service_of(running, operations=400)
+    reject_cursors(service, 2, 400)
+    with pytest.raises(WaitFailed, match="aborted by an error that retrying cannot fix") as error:
+        wait_for(client, UnfinishedOperations("project-0", 0)).run()
+    assert service.cursors == [None, "100", "200", "200", None, "100", "200"]
+    assert len(error.value.result["pending_ids"]) == 200
+
+
+@pytest.mark.parametrize(("status", "begins_anew"), [(500, True), (503, False)])
+def test_a_page_that_fails_ten_times_begins_the_list_anew(
+    client: Client, service_of: Callable[..., Service], status: int, begins_anew: bool
+) -> None:
+    """But not if the service refuses every request."""
+    service = service_of(finished_after(60), operations=400)
+    reject_cursors(service, 10, status)
+    wait_for(client, UnfinishedOperations("project-0", 0), timeout=90).run()
+    expected = [None, "100", *["200"] * 11, *([None, "100"] if begins_anew else []), "200", "300"]
+    assert service.cursors[: len(expected)] == expected
+
+
+def test_an_invalid_page_after_a_valid_one_is_retried(client: Client, service_of: Callable[..., Service]) -> None:
+    service = service_of(finished_after(0), operations=400)
+    responses = iter([UnexpectedResponse("an HTML page", "GET", "/", 1, "")])
+
+    def refuse(path: str) -> None:
+        if service.cursors[-1] == "200":
+            for error in responses:
+                raise error
+
+    service.refuse = refuse
+    assert wait_for(client, UnfinishedOperations("project-0", 0)).run()["operations"] == []
+    assert service.cursors == [None, "100", "200", "200", "300"]
 
 
 @pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
@@ -252,7 +329,10 @@ def test_statuses_may_change_in_any_order(
         {"operations": [["p", "a", {"status": ["x"]}]]},
         {"operations": [["p", "a", {}]]},
         {"operations": 5},
-        {"unlisted": ["p/q", 0]},
+        {"unlisted": ["p/q", 0, None, 0]},
+        {"unlisted": ["p", "soon", None, 0]},
+        {"unlisted": ["p", 0, 5, 0]},
+        {"unlisted": ["p", 0, None, None]},
         {"unlisted": ["p"]},
         {"failed_since": [["p", ["a"], 1]]},
         {"polled_at": []},
