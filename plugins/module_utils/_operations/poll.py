@@ -65,7 +65,7 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
     """The current state of each of these operations of one project, yielded as it is fetched.
 
     Several operations are read from the operation list, newest first, for as long as each page has one of them; the
-    rest are fetched one by one. Raises NotFound for an operation that does not exist, and a transient error after the
+    rest are fetched one by one, in the given order. Raises NotFound for an operation that does not exist, and a transient error after the
     other operations have been yielded.
     """
     missing = dict.fromkeys(operation_ids)

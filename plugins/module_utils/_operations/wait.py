@@ -169,7 +169,6 @@ class Wait:
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in poll_operations(client, project_id, operation_ids):
             self._state.record(OperationRef(project_id, operation["id"]), operation)
-        self._state.polled_at[project_id] = self._state.elapsed()
 
     def _failed(self) -> list[OperationRef]:
         return self._state.failed(self._limits.failed_grace)

@@ -54,7 +54,7 @@ class WaitState:
     - C(unlisted): the unfinished operations that have still to be listed; None once they have been.
     - C(failed_since): when an operation was first seen C(failed).
     - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
-    - C(polled_at): when a project was last polled completely.
+    - C(recorded_at): when the state of an operation was last recorded.
     - C(polls), C(next_poll_at): number of polls so far, and when the next one is due.
     - C(changes): status changes that this process has seen, each the operation with C(previous_status) and C(elapsed).
     """
@@ -73,7 +73,7 @@ class WaitState:
         self.operations: dict[OperationRef, Operation | None] = dict.fromkeys(operations)
         self.unlisted = unlisted
         self.failed_since: dict[OperationRef, float] = {}
-        self.polled_at: dict[str, float] = {}
+        self.recorded_at: dict[OperationRef, float] = {}
         self.unknown_statuses: set[str] = set()
         self.polls = 0
         self.next_poll_at = 0.0
@@ -94,6 +94,7 @@ class WaitState:
         previous = self.operations.get(ref)
         status, elapsed = operation["status"], self.elapsed()
         self.operations[ref] = operation
+        self.recorded_at[ref] = elapsed
         if previous and previous["status"] != status:
             self.changes.append(
                 {**operation, **ref._asdict(), "previous_status": previous["status"], "elapsed": round(elapsed, 3)}
@@ -132,11 +133,11 @@ class WaitState:
         ]
 
     def to_poll(self) -> list[tuple[str, list[str]]]:
-        """The ids of the operations to poll, by project; the project that was polled longest ago comes first."""
+        """The ids of the operations to poll, by project; those that were recorded longest ago, or never, come first."""
         ids: dict[str, list[str]] = {}
-        for ref in self.not_succeeded():
+        for ref in sorted(self.not_succeeded(), key=lambda ref: self.recorded_at.get(ref, -1.0)):
             ids.setdefault(ref.project_id, []).append(ref.id)
-        return sorted(ids.items(), key=lambda project: self.polled_at.get(project[0], -1.0))
+        return list(ids.items())
 
     def result(self) -> dict[str, Any]:
         """The task's result: C(operations), C(elapsed), C(polls) and C(warnings)."""
@@ -163,7 +164,7 @@ class WaitState:
             "operations": [[*ref, operation] for ref, operation in self.operations.items()],
             "unlisted": self.unlisted,
             "failed_since": [[*ref, since] for ref, since in self.failed_since.items()],
-            "polled_at": self.polled_at,
+            "recorded_at": [[*ref, moment] for ref, moment in self.recorded_at.items()],
             "unknown_statuses": sorted(self.unknown_statuses),
             "polls": self.polls,
             "next_poll_at": self.next_poll_at,
@@ -180,7 +181,7 @@ class WaitState:
             state = cls(clock, float(saved["timeout"]), (), unlisted, elapsed, accepts_failure)
             state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
             state.failed_since = {_ref(*ref): float(since) for *ref, since in saved["failed_since"]}
-            state.polled_at = {project_id: float(moment) for project_id, moment in saved["polled_at"].items()}
+            state.recorded_at = {_ref(*ref): float(moment) for *ref, moment in saved["recorded_at"]}
             state.unknown_statuses = set(map(str, saved["unknown_statuses"]))
             state.polls = int(saved["polls"])
             state.next_poll_at = float(saved["next_poll_at"])

@@ -276,6 +276,38 @@ def test_under_a_rate_limit_every_project_is_polled_in_turn(
     assert error.value.result["pending_ids"] == ["p0-op0", "p1-op0", "p2-op0"]
 
 
+@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
+def test_under_a_rate_limit_every_operation_of_a_project_is_polled_in_turn(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], several_runs: bool
+) -> None:
+    """Three hundred of one project, none of which is among the newest ones, and one of another project."""
+    service = service_of(
+        lambda name, elapsed: "failed" if elapsed >= 1 and name == "p0-op380" else "running", projects=2, operations=400
+    )
+    rate_limited(service, clock, requests=40)
+    refs = [*service.refs[100:400], service.refs[400]]
+    limits = LIMITS._replace(workers=1)
+    with pytest.raises(WaitFailed) as error:
+        if several_runs:
+            in_runs(client, clock, refs, limits)
+        else:
+            wait_for(client, refs, limits).run()
+    assert error.value.result["failed_ids"] == ["p0-op380"]
+    assert clock.elapsed <= 20
+
+
+def test_a_project_with_many_operations_does_not_keep_others_from_being_polled(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "running" if name < "p1" or elapsed < 1 else "finished", projects=2, operations=400
+    )
+    rate_limited(service, clock, requests=40)
+    with pytest.raises(WaitFailed, match="^Timed out") as error:
+        wait_for(client, [*service.refs[100:400], service.refs[400]], LIMITS._replace(workers=1)).run()
+    assert "p1-op0" not in error.value.result["pending_ids"]
+
+
 def test_retry_after_is_honored_by_the_next_run(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
@@ -283,7 +315,9 @@ def test_retry_after_is_honored_by_the_next_run(
     rate_limited(service, clock, requests=3)
     limits = LIMITS._replace(workers=1)
     saved = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=2.0, max_seconds=2.0))["_state"]
-    assert saved["polled_at"].keys() == {f"project-{number}" for number in range(9)}
+    assert {project_id for project_id, _id, _moment in saved["recorded_at"]} == {
+        f"project-{number}" for number in range(9)
+    }
     assert clock.pauses == [1.0, 1.0]
     Wait(client, limits, WaitState.from_json(client.clock, saved)).run(StopWhen(0.0, 0.0))
     assert clock.pauses == [1.0, 1.0, 1.0]
@@ -335,7 +369,8 @@ def test_statuses_may_change_in_any_order(
         {"unlisted": ["p", 0, None, None]},
         {"unlisted": ["p"]},
         {"failed_since": [["p", ["a"], 1]]},
-        {"polled_at": []},
+        {"recorded_at": {"p": 1}},
+        {"recorded_at": [["p", ["a"], 1]]},
         {"timeout": "soon"},
         {"unknown_statuses": None},
     ],
