@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -40,7 +41,8 @@ class Limits(NamedTuple):
 class StopWhen(NamedTuple):
     """When a run returns before the wait is over, so that its progress can be shown.
 
-    It returns once a status has changed, but not before C(min_seconds), and after C(max_seconds) in any case.
+    It returns once a status has changed, but not before C(min_seconds), and after C(max_seconds) in any case, also between
+    two polls.
     """
 
     min_seconds: float
@@ -60,6 +62,8 @@ class Wait:
         self._client = client
         self._limits = limits
         self._state = state
+        self._stop_when: StopWhen | None = None
+        self._started = state.elapsed()
 
     def run(self, stop_when: StopWhen | None = None) -> dict[str, Any]:
         """Poll until all operations have succeeded, or C(stop_when) ends this run; the task's result.
@@ -69,7 +73,8 @@ class Wait:
         """
         progress: dict[str, Any] = {"_changes": self._state.changes} if stop_when else {}
         try:
-            self._poll_until(stop_when)
+            self._stop_when, self._started = stop_when, self._state.elapsed()
+            self._poll_until_over()
         except WaitFailed as failure:
             failure.result.update(progress)
             raise
@@ -84,29 +89,41 @@ class Wait:
                 raise poll_failed(self._state, self._failed(), error)
         return self._state.result()
 
-    def _poll_until(self, stop_when: StopWhen | None) -> None:
+    def _poll_until_over(self) -> None:
         state, clock = self._state, self._client.clock
-        started = state.elapsed()
         # The next poll is the retry, whatever api_retries says, so that the deadline holds.
-        client = self._client.with_deadline(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - started))
+        client = self._client.with_deadline(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - self._started))
         while not state.has_succeeded():
-            pause = state.next_poll_at - state.elapsed()
-            if pause > 0:
-                clock.sleep(pause)
+            now, stop_at = state.elapsed(), self._stop_at()
+            if now < stop_at < state.next_poll_at:
+                clock.sleep(stop_at - now)
+                return
+            if now < state.next_poll_at:
+                clock.sleep(state.next_poll_at - now)
             errors = self._poll(client)
             if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
                 raise timed_out(state, errors[-1] if errors else None)
-            retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
-            interval = max(poll_interval(state.polls, self._limits.interval), retry_after)
-            state.next_poll_at = min(state.elapsed() + interval, state.timeout)
-            if stop_when and self._should_stop(stop_when, state.elapsed() - started):
+            state.next_poll_at = self._next_poll_at(errors)
+            if self._should_stop():
                 return
 
-    def _should_stop(self, stop_when: StopWhen, lasted: float) -> bool:
-        return (
-            lasted >= (stop_when.min_seconds if self._state.changes else stop_when.max_seconds)
-            and self._state.remaining() >= MIN_SECONDS_TO_RESUME
-        )
+    def _next_poll_at(self, errors: Sequence[RequestFailed]) -> float:
+        now = self._state.elapsed()
+        interval = poll_interval(self._state.polls, self._limits.interval)
+        retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
+        due = min(now + interval, self._state.next_end_of_grace(self._limits.failed_grace))
+        return min(max(due, now + retry_after), self._state.timeout)
+
+    def _stop_at(self) -> float:
+        """When this run returns, unless the wait is over before; infinite: then only."""
+        if not self._stop_when:
+            return math.inf
+        seconds = self._stop_when.min_seconds if self._state.changes else self._stop_when.max_seconds
+        stop_at = self._started + seconds
+        return stop_at if self._state.timeout - stop_at >= MIN_SECONDS_TO_RESUME else math.inf
+
+    def _should_stop(self) -> bool:
+        return self._state.elapsed() >= self._stop_at() and self._state.remaining() >= MIN_SECONDS_TO_RESUME
 
     def _poll(self, client: Client) -> list[RequestFailed]:
         """Poll all that has not succeeded; the transient errors. Raises WaitFailed."""
@@ -159,7 +176,10 @@ class Wait:
                 # A failure that is accepted is nothing to wait for.
                 if operation["status"] not in FAILED or not self._state.accepts_failure:
                     self._state.record(OperationRef(project_id, operation["id"]), operation)
-            self._state.unlisted = unlisted.after_page(next_cursor(page.response))
+            self._state.unlisted = remaining = unlisted.after_page(next_cursor(page.response))
+            # Without a cursor, the next run could not continue the list.
+            if remaining.cursor and self._should_stop():
+                return
         self._state.unlisted = None
 
     def _called_at(self, client: Client) -> datetime:

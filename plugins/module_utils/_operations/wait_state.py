@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
 MAX_STATUS_WARNINGS = 10
+# Seconds by which a sum of two times is not too small.
+ROUNDING = 0.001
 # A page that has failed this many times may have an invalid cursor, so the list begins anew.
 MAX_PAGE_FAILURES = 10
 
@@ -131,6 +134,13 @@ class WaitState:
             and operation["status"] in FAILED
             and (ref not in self.failed_since or self.elapsed() - self.failed_since[ref] >= grace)
         ]
+
+    def next_end_of_grace(self, grace: float) -> float:
+        """When the next operation in C(failed) will have been so for C(grace) seconds; infinite: none."""
+        if self.accepts_failure:
+            return math.inf
+        ends = (since + grace + ROUNDING for since in self.failed_since.values())
+        return min((end for end in ends if end > self.elapsed()), default=math.inf)
 
     def to_poll(self) -> list[tuple[str, list[str]]]:
         """The ids of the operations to poll, by project; those that were recorded longest ago, or never, come first."""

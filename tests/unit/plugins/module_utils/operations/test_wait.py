@@ -222,6 +222,42 @@ def test_on_a_timeout_an_operation_within_failed_grace_counts_as_failed(
     assert (error.value.result["failed_ids"], error.value.result["pending_ids"]) == (["p0-op0"], [])
 
 
+def test_a_poll_is_due_at_the_end_of_failed_grace(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed >= 60 else "running")
+    with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+        wait_for(client, service.refs, LIMITS._replace(interval=300.0, failed_grace=10.0), timeout=900.0).run()
+    first_failed = sum(clock.pauses[:-1])
+    assert first_failed >= 60
+    assert clock.elapsed == pytest.approx(first_failed + 10, abs=0.01)
+
+
+def test_an_operation_that_is_retried_within_failed_grace_is_polled_at_its_end(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(lambda name, elapsed: "failed" if elapsed < 3 else "running" if elapsed < 20 else "finished")
+    result = wait_for(client, service.refs, LIMITS._replace(interval=300.0, failed_grace=4.0), timeout=900.0).run()
+    assert statuses(result) == {"finished": 1}
+
+
+def test_the_end_of_failed_grace_does_not_shorten_retry_after(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(failed)
+
+    def refuse(path: str) -> None:
+        if len(service.requests) == 2:
+            refusal = StatusError("too many requests", "GET", path, 1, "", 429, {})
+            refusal.retry_after = 25.0
+            raise refusal
+
+    service.refuse = refuse
+    with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+        wait_for(client, service.refs, LIMITS._replace(failed_grace=10.0)).run()
+    assert clock.pauses == pytest.approx([0.2, 25.0])
+
+
 @pytest.mark.parametrize("seconds", [0.4, 0.9, 20.0, 1000.0])
 def test_many_projects_do_not_delay_the_deadline(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float

@@ -204,6 +204,18 @@ def test_a_long_list_continues_at_the_page_that_failed(
     assert service.cursors[: len(expected)] == expected
 
 
+def test_a_run_ends_between_two_pages_of_a_long_list(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(finished_after(0), operations=20_000, seconds=0.9)
+    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
+    runs = [wait_for(client, UnfinishedOperations("project-0", 0), timeout=600.0).run(stop_when)]
+    while "_state" in runs[-1]:
+        runs.append(Wait(client, LIMITS, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
+    assert [run["elapsed"] for run in runs] == pytest.approx([60, 120, 180], abs=2.0)
+    assert service.cursors == [None, *(str(100 * number) for number in range(1, 200))]
+
+
 def reject_cursors(service: Service, times: int, status: int) -> None:
     """Let the first request for the third page fail with 503, and the next ones with C(status)."""
     statuses = [503, *[status] * times]
@@ -321,6 +333,48 @@ def test_retry_after_is_honored_by_the_next_run(
     assert clock.pauses == [1.0, 1.0]
     Wait(client, limits, WaitState.from_json(client.clock, saved)).run(StopWhen(0.0, 0.0))
     assert clock.pauses == [1.0, 1.0, 1.0]
+
+
+def test_a_run_ends_between_two_polls_that_are_far_apart(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(finished_after(400))
+    limits = LIMITS._replace(interval=300.0)
+    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
+    runs = [wait_for(client, service.refs, limits, timeout=900.0).run(stop_when)]
+    while "_state" in runs[-1]:
+        runs.append(Wait(client, limits, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
+    # A minute each. The polls are those of a single run.
+    assert [run["elapsed"] for run in runs[:-1]] == [60.0 * number for number in range(1, len(runs))]
+    requests, pauses = len(service.requests), len(clock.pauses)
+    assert pauses > requests
+    service.requests.clear()
+    clock.elapsed = 0.0
+    result = wait_for(client, service.refs, limits, timeout=900.0).run()
+    assert len(service.requests) == requests
+    assert result["elapsed"] == pytest.approx(runs[-1]["elapsed"])
+
+
+def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "running" if name == "p0-op0" or elapsed < 0.4 else "finished", operations=2
+    )
+    limits = LIMITS._replace(interval=300.0)
+    result = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=20.0, max_seconds=60.0))
+    assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
+    assert result["elapsed"] == 20.0
+
+
+def test_no_run_ends_between_two_polls_close_to_the_deadline(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running)
+    limits = LIMITS._replace(interval=300.0)
+    with pytest.raises(WaitFailed, match="^Timed out after 60 s"):
+        wait_for(client, service.refs, limits).run(StopWhen(min_seconds=2.0, max_seconds=55.1))
+    assert clock.elapsed == pytest.approx(60)
 
 
 @pytest.mark.parametrize(
