@@ -31,6 +31,7 @@ attributes:
   check_mode:
     details:
       - In check mode the module polls once and does not wait. It then fails for failed operations, but not for unfinished ones.
+      - The requests of this poll are retried up to O(api_retries) times, but not after O(timeout).
 options:
   operations:
     description:

@@ -41,6 +41,7 @@ class Client:
         self.clock = clock
         self._transport = Transport(connection, clock)
         self._deadline: Deadline | None = None
+        self._retries_until_deadline = False
         self._service_ahead: timedelta | None = None
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
@@ -59,13 +60,13 @@ class Client:
         """A client of the same service with another key."""
         return Client(self.connection._replace(api_key=api_key), self.clock)
 
-    def with_deadline(self, deadline: Deadline) -> Client:
+    def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
         """The same client for a caller that polls until a deadline.
 
-        Each request is attempted once, and ends by the deadline.
+        Each request is attempted once, or with C(retries) as often as without a deadline, and ends by the deadline.
         """
         client = copy.copy(self)
-        client._deadline = deadline
+        client._deadline, client._retries_until_deadline = deadline, retries
         return client
 
     def service_now(self) -> datetime:
@@ -92,7 +93,7 @@ class Client:
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
         request = Request(method, path_of(segments), query, body, str(uuid.uuid4()))
-        response = self._transport.send(request, self._deadline, retry_locked)
+        response = self._transport.send(request, self._deadline, retry_locked, self._retries_until_deadline)
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
         if response.status not in accept or hides_change:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from .._clock import Clock, Deadline
@@ -27,16 +28,19 @@ class Transport:
         self._clock = clock
         self._session = open_session(connection)
 
-    def send(self, request: Request, deadline: Deadline | None, retry_locked: bool) -> RawResponse:
+    def send(
+        self, request: Request, deadline: Deadline | None, retry_locked: bool, retry_until_deadline: bool = False
+    ) -> RawResponse:
         """The service's last response, whatever its status.
 
         Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,
-        there is a single attempt, which also ends by the deadline: its caller polls again by itself. GET, PUT and DELETE
-        are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
+        there is a single attempt, which also ends by the deadline: its caller polls again by itself. C(retry_until_deadline)
+        is for a caller that does not: as many attempts as without a deadline, as long as they begin before it. GET, PUT and
+        DELETE are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
         C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable, or UnexpectedResponse for a
         response that is too large.
         """
-        retries = 0 if deadline else self._connection.api_retries
+        retries = self._connection.api_retries if retry_until_deadline or not deadline else 0
         attempts = 0
         acted_before = False
         retried = TRANSIENT_STATUSES if request.method in REPEATABLE_METHODS else REFUSED_STATUSES
@@ -61,9 +65,12 @@ class Transport:
                 error = error_of(failed, self._connection, request, attempts, seconds, acted_before)
                 may_have_acted = failed.was_sent
                 may_retry = error.transient and (request.method in REPEATABLE_METHODS or not may_have_acted)
+            pause = math.inf
             if may_retry and attempts <= retries:
+                pause = pause_before_retry(attempts, response, self._clock.utcnow())
+            if pause < (deadline.remaining() if deadline else math.inf):
                 acted_before = acted_before or may_have_acted
-                self._clock.sleep(pause_before_retry(attempts, response, self._clock.utcnow()))
+                self._clock.sleep(pause)
             elif response:
                 return response
             elif error:

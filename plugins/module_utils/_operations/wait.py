@@ -83,16 +83,19 @@ class Wait:
         return {**self._state.result(), **progress}
 
     def poll_once(self) -> dict[str, Any]:
-        """Poll once; the task's result. Unfinished operations are no failure. Raises WaitFailed."""
+        """Poll once, and retry each request until the deadline; the task's result.
+
+        Unfinished operations are no failure. Raises WaitFailed.
+        """
         if not self._state.has_succeeded():
-            for error in self._poll(self._client):
+            for error in self._poll(self._client.with_deadline(self._deadline(), retries=True)):
                 raise poll_failed(self._state, self._failed(), error)
         return self._state.result()
 
     def _poll_until_over(self) -> None:
         state, clock = self._state, self._client.clock
         # The next poll is the retry, whatever api_retries says, so that the deadline holds.
-        client = self._client.with_deadline(Deadline.after(clock, state.timeout + LAST_POLL_SECONDS - self._started))
+        client = self._client.with_deadline(self._deadline())
         while not state.has_succeeded():
             now, stop_at = state.elapsed(), self._stop_at()
             if now < stop_at < state.next_poll_at:
@@ -106,6 +109,10 @@ class Wait:
             state.next_poll_at = self._next_poll_at(errors)
             if self._should_stop():
                 return
+
+    def _deadline(self) -> Deadline:
+        remaining = self._state.timeout - self._state.elapsed()
+        return Deadline.after(self._client.clock, remaining + LAST_POLL_SECONDS)
 
     def _next_poll_at(self, errors: Sequence[RequestFailed]) -> float:
         now = self._state.elapsed()

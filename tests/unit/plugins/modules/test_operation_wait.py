@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -445,6 +446,27 @@ def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) 
     assert (failure["failure"]["status"], failure["failure"]["attempts"]) == (503, 6)
     assert failure["pending_ids"] == ["quick"]
     assert failure["msg"].startswith("The operations could not be polled: ")
+
+
+@pytest.mark.parametrize("options", [{"names": ["quick"]}, {"project_id": BLOG}], ids=["an operation", "a project"])
+def test_check_mode_retries_no_longer_than_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 1.0)
+    sandbox.fault("status", status=503, retry_after=20, times=None)
+    failure = failing(client, check_mode=True, timeout=50.0, **options)
+    assert (failure["failure"]["status"], failure["failure"]["attempts"], failure["polls"]) == (503, 3, 1)
+    assert clock.elapsed == pytest.approx(40)
+
+
+def test_check_mode_ends_at_the_deadline_however_many_requests_a_poll_has(
+    sandbox: Sandbox, client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 1.0)
+    sandbox.fault("status", status=503, retry_after=20, times=None)
+    operations = [{"id": "quick", "project_id": project} for project in (SHOP, BLOG, "third", "fourth")]
+    failing(client, check_mode=True, timeout=50.0, workers=1, operations=operations)
+    assert clock.elapsed <= 51
 
 
 def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:

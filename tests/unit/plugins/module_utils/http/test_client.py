@@ -607,6 +607,19 @@ def test_a_request_with_a_deadline_is_attempted_once(serve: Serve) -> None:
     assert served.clock.pauses == []
 
 
+def test_a_request_with_a_deadline_can_be_retried(serve: Serve) -> None:
+    served = serve(reply({}, 503), reply({}, 503), reply({}))
+    client = served.client.with_deadline(Deadline.after(served.clock.clock, 300.0), retries=True)
+    assert client.get("projects").attempts == 3
+
+
+def test_no_retry_begins_after_the_deadline(serve: Serve) -> None:
+    served = serve(*[reply({}, 503, **{"Retry-After": "10"})] * 3)
+    with pytest.raises(StatusError) as error:
+        served.client.with_deadline(Deadline.after(served.clock.clock, 30.0), retries=True).get("projects")
+    assert (error.value.attempts, served.clock.pauses) == (3, [10.0, 10.0])
+
+
 def test_the_repr_of_a_connection_has_no_key() -> None:
     assert API_KEY not in repr(Connection("https://control.example.com", API_KEY))
 

@@ -37,7 +37,7 @@ def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     def make(status: Callable[[str, float], str], **details: Any) -> Service:
         service = Service(clock, status, **details)
 
-        def with_deadline(client: Client, deadline: Deadline) -> Client:
+        def with_deadline(client: Client, deadline: Deadline, retries: bool = False) -> Client:
             service.remaining = deadline.remaining
             return client
 
