@@ -153,6 +153,16 @@ def test_a_failed_operation_ends_the_wait_for_the_lock(sandbox: Sandbox, client:
     assert task(client, "PATCH", **RENAME)["status"] == 200
 
 
+def test_an_operation_that_has_just_failed_does_not_shorten_the_pauses(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.plan((0, "failed"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}, "endpoints": []})
+    sandbox.fault("status", status=423, method="PATCH", times=2)
+    assert task(client, "PATCH", wait=False, **RENAME)["status"] == 200
+    assert clock.pauses == pytest.approx([0.2, 0.3])
+
+
 def test_a_project_whose_operations_cannot_be_listed_is_tried_again(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
