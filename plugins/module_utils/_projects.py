@@ -83,6 +83,7 @@ def list_projects(
     """
     fields = fields or Fields()
     projects: list[dict[str, Any]] = []
+    listed: set[str] = set()
     unavailable: dict[str, None] = {}
     values: dict[str, set[str]] = {option: set() for option in filters.wanted()}
     alternatives: dict[str, set[str]] = {option: set() for option in filters.wanted()}
@@ -92,8 +93,11 @@ def list_projects(
             others = filters._replace(**{option: None})
             values[option].update(_values(option, page.projects))
             alternatives[option].update(_values(option, filter(others.matches, page.projects)))
+        listed.update(project["id"] for project in page.projects)
         unavailable.update(dict.fromkeys(page.unavailable_ids))
-    return Projects(projects, list(unavailable), values, alternatives)
+    # The service may be able to include a project by the time that it lists another page.
+    missing = [project_id for project_id in unavailable if project_id not in listed]
+    return Projects(projects, missing, values, alternatives)
 
 
 def project_pages(

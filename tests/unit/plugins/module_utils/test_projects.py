@@ -75,6 +75,17 @@ def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     ]
 
 
+def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
+    """Whether the filters match it or not, and whichever page is first."""
+    first = reply(
+        {"projects": [SHOP], "unavailable_project_ids": [BLOG["id"], "lost-1"], "pagination": {"cursor": "1"}}
+    )
+    second = reply({"projects": [BLOG], "unavailable_project_ids": [SHOP["id"]]})
+    found = list_projects(serve(first, second).client, Filters(name="shop"))
+    assert found.projects == [SHOP]
+    assert found.unavailable_ids == ["lost-1"]
+
+
 @in_one_test("ids", [None, []])
 def test_complete_list_does_not_warn(serve: Serve, ids: Any) -> None:
     assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
