@@ -12,7 +12,8 @@ Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it
 `start` and `status` add `is_seed_applied` (whether the account was created from the seed in the folder, or null if it does not
 exist yet, or if its seed is unknown).
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
-is refused, or null) and `is_reached` (whether the sandbox is in the wanted state).
+is refused, or null), `is_reached` (whether the sandbox is in the wanted state: `start` with the same address, or `stop` or `remove`,
+would change nothing) and `virtualenv` (the expanded path).
 """
 
 from __future__ import annotations
@@ -305,9 +306,13 @@ def main(arguments: list[str] | None = None) -> int:
     for command in ("remove", "status"):
         commands.choices[command].add_argument("--virtualenv", help="default: venv in the folder")
     commands.choices["status"].add_argument("--wanted", choices=("started", "stopped", "absent"), default="started")
+    for command in ("start", "status"):
+        parser_of_command = commands.choices[command]
+        parser_of_command.add_argument("--host", default="127.0.0.1")
+        parser_of_command.add_argument(
+            "--port", type=int, default=0, help="0: the port of the last start, or any free port"
+        )
     start_parser = commands.choices["start"]
-    start_parser.add_argument("--host", default="127.0.0.1")
-    start_parser.add_argument("--port", type=int, default=0, help="0: the port of the last start, or any free port")
     start_parser.add_argument("--speed", type=float, default=1)
     start_parser.add_argument("--timeout", type=float, default=30)
     start_parser.add_argument("--restart", action="store_true", help="restart even if nothing has changed")
@@ -315,7 +320,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Folder(expanded(options.folder))
     try:
         if options.command == "status":
-            show_status(folder, options.wanted, virtualenv_of(folder, options))
+            show_status(folder, options)
         elif options.command == "create":
             print_status(folder, changed=create(folder))
         else:
@@ -354,22 +359,24 @@ def virtualenv_of(folder: Folder, options: argparse.Namespace) -> Path:
     return Folder(expanded(options.virtualenv)).path if options.virtualenv else folder.path / "venv"
 
 
-def show_status(folder: Folder, wanted: str, virtualenv: Path) -> None:
+def show_status(folder: Folder, options: argparse.Namespace) -> None:
     content, problem = None, None
+    virtualenv = virtualenv_of(folder, options)
     try:
         content = folder.content()
-        if wanted == "absent" and content == "sandbox":
+        if options.wanted == "absent" and content == "sandbox":
             require_own_files(folder, virtualenv)
     except (Refused, OSError) as error:
         problem = sentence(folder, error)
-    is_running = content == "sandbox" and folder.pid() is not None
-    if wanted == "absent":
+    if options.wanted == "absent":
         is_reached = content == "missing" or (content == "empty" and not folder.incomplete_markers())
+    elif options.wanted == "started":
+        is_reached = content == "sandbox" and is_started(folder, options)
     else:
-        is_reached = is_running == (wanted == "started")
+        is_reached = content != "sandbox" or folder.pid() is None
     is_seed_applied = folder.is_seed_applied() if content == "sandbox" else None
     facts = {"content": content, "problem": problem, "is_reached": is_reached, "is_seed_applied": is_seed_applied}
-    print_status(folder, changed=False, **facts)
+    print_status(folder, changed=False, virtualenv=str(virtualenv), **facts)
 
 
 def print_status(folder: Folder, **facts: Any) -> None:
@@ -451,10 +458,7 @@ def remove_folder(folder: Folder, path: Path) -> None:
 def start(folder: Folder, options: argparse.Namespace) -> int:
     """Start the sandbox, or restart it if its server or address has changed. Returns the exit code."""
     folder.require_sandbox()
-    last = folder.last_start()
-    port = options.port or last.get("port", 0)
-    same_address = (last.get("host"), last.get("port")) == (options.host, port)
-    if folder.pid() and same_address and is_unpacked(folder) and not options.restart:
+    if is_started(folder, options) and not options.restart:
         print_status(folder, changed=False, is_seed_applied=folder.is_seed_applied())
         return 0
     stop(folder)
@@ -467,7 +471,7 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
         *("--api-key-file", str(folder.api_key)),
         *("--ready-file", str(folder.ready)),
         *("--host", options.host),
-        *("--port", str(port)),
+        *("--port", str(port_of(folder, options))),
         *("--speed", str(options.speed)),
     ]
     with folder.log.open("ab") as log:
@@ -497,6 +501,17 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
         folder.applied_seed.write_text(checksum(folder.seed), encoding="ascii")
     print_status(folder, changed=True, is_seed_applied=folder.is_seed_applied())
     return 0
+
+
+def is_started(folder: Folder, options: argparse.Namespace) -> bool:
+    """Return whether the sandbox is running at the wanted address, with the server in the folder."""
+    last = folder.last_start()
+    is_same_address = (last.get("host"), last.get("port")) == (options.host, port_of(folder, options))
+    return folder.pid() is not None and is_same_address and is_unpacked(folder)
+
+
+def port_of(folder: Folder, options: argparse.Namespace) -> int:
+    return int(options.port or folder.last_start().get("port", 0))
 
 
 def report_failure(folder: Folder, log_start: int, message: str) -> int:

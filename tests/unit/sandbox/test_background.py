@@ -80,8 +80,8 @@ def kill_during_writes(writers, enough, status):
 
 
 class TestBackground:
-    def test_start_status_stop(self, run_background, service_of):
-        facts = {"changed": False, "content": "sandbox", "problem": None}
+    def test_start_status_stop(self, run_background, service_of, tmp_path):
+        facts = {"changed": False, "content": "sandbox", "problem": None, "virtualenv": str(tmp_path / "venv")}
         unused = {**facts, "is_reached": False, "pid": None, "is_seed_applied": None}
         assert run_background("status") == (0, unused, "")
         first = start(run_background)
@@ -141,6 +141,39 @@ class TestBackground:
         second = start(run_background, "--restart")
         assert second["changed"] is True
         assert second["pid"] != first["pid"]
+
+    def test_status_predicts_a_start(self, run_background, tmp_path, free_port):
+        """Check mode of the role reports it."""
+
+        def is_reached(*options):
+            predicted = run_background("status", *options)[1]["is_reached"]
+            assert predicted is not start(run_background, *options)["changed"]
+            return predicted
+
+        assert not is_reached()
+        assert is_reached()
+        assert not is_reached("--port", free_port)
+        assert is_reached("--port", free_port)
+        assert is_reached("--port", "0")
+        assert not is_reached("--host", "localhost")
+        kill(run_background("status")[1])
+        assert not is_reached("--host", "localhost")
+        run_background("stop")
+        assert not is_reached("--host", "localhost")
+        (tmp_path / "server.json").write_text(
+            json.dumps({**json.loads((tmp_path / "server.json").read_text()), "new.py": ""})
+        )
+        assert not is_reached("--host", "localhost")
+
+    @pytest.mark.parametrize("wanted", ["stopped", "absent"])
+    def test_address_does_not_matter_to_other_states(self, tmp_path, capsys, wanted):
+        arguments = ["status", str(tmp_path / "sandbox"), "--wanted", wanted, "--host", "localhost", "--port", "1"]
+        assert background.main(arguments) == 0
+        assert json.loads(capsys.readouterr().out)["is_reached"] is True
+
+    def test_status_expands_the_virtual_environment(self, run_background, tmp_path, monkeypatch):
+        monkeypatch.setenv("PLACE", str(tmp_path))
+        assert run_background("status", "--virtualenv", "$PLACE/v")[1]["virtualenv"] == str(tmp_path / "v")
 
     def test_changed_server_files_restart_the_sandbox(self, run_background, tmp_path, service_of):
         """All files of the previous server are replaced."""
@@ -210,6 +243,12 @@ class TestBackground:
         # The folder existed before.
         assert contents(tmp_path) == []
         assert run_background("remove")[1] == {"changed": False, "pid": None}
+
+
+@pytest.fixture
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
 
 
 @pytest.fixture

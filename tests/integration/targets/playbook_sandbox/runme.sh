@@ -39,6 +39,10 @@ grep -q "changed=0 " output
 cmp sandbox.env first.env
 rm output
 
+"${playbook[@]}" --check | tee output
+grep -q "changed=0 " output
+rm output
+
 if [ "$soak" ]; then
     # After a restart of the machine, the same command starts it at the same address, with the same account.
     kill -9 "$(cat sandbox/sandbox.sqlite.lock)"
