@@ -50,7 +50,10 @@ FILES = (
     *("sandbox.sqlite", "sandbox.sqlite-journal", "sandbox.sqlite-shm", "sandbox.sqlite-wal", "sandbox.sqlite.lock"),
 )
 # What a killed process leaves: the server's atomic_file.py, and Ansible's copy.
-TEMPORARY_FILES = (".api_key.????????", ".ready.json.????????", ".ansible_tmp*server.json", ".ansible_tmp*seed.yml")
+TEMPORARY_FILES = (
+    *(".api_key.????????", ".ready.json.????????", ".seed.sha256.????????"),
+    *(".ansible_tmp*server.json", ".ansible_tmp*seed.yml"),
+)
 
 
 class Refused(Exception):
@@ -464,10 +467,10 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
     stop(folder)
     if not is_unpacked(folder):
         unpack(folder)
-    is_new = not folder.database.exists()
     command = [
         *(sys.executable, *server_command(folder)),
         *("--seed", str(folder.seed)),
+        *("--seed-checksum-file", str(folder.applied_seed)),
         *("--api-key-file", str(folder.api_key)),
         *("--ready-file", str(folder.ready)),
         *("--host", options.host),
@@ -497,8 +500,6 @@ def start(folder: Folder, options: argparse.Namespace) -> int:
             )
             return report_failure(folder, log_start, message)
         time.sleep(0.05)
-    if is_new:
-        folder.applied_seed.write_text(checksum(folder.seed), encoding="ascii")
     print_status(folder, changed=True, is_seed_applied=folder.is_seed_applied())
     return 0
 

@@ -107,9 +107,30 @@ class TestBackground:
         (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
         assert run_background("status")[1]["is_seed_applied"] is True
 
+    @pytest.mark.parametrize("is_created", [False, True])
+    def test_seed_of_a_start_that_was_killed(self, run_background, tmp_path, is_created):
+        """It is that of the account if that start has created it, also if the process did not record it in the file."""
+        bundle = json.loads((tmp_path / "server.json").read_text())
+        module, function = ("store", "Store.seed_checksum") if is_created else ("seed_loader", "load_seed")
+        name = f"clouddb_sandbox/{module}.py"
+        killed = f"{bundle[name]}\n\nimport os\n{function} = lambda *_arguments: os.kill(os.getpid(), 9)\n"
+        (tmp_path / "server.json").write_text(json.dumps({**bundle, name: killed}))
+        (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
+        code, _status, error = run_background("start")
+        assert (code, "ended with exit code -9" in error) == (1, True)
+        assert run_background("status")[1]["is_seed_applied"] is None
+        (tmp_path / "server.json").write_text(json.dumps(bundle))
+        (tmp_path / "seed.yml").write_text("generate: {projects: 2}")
+        assert start(run_background)["is_seed_applied"] is not is_created
+        (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
+        assert run_background("status")[1]["is_seed_applied"] is is_created
+
     def test_seed_of_an_account_of_an_earlier_version_is_unknown(self, run_background, tmp_path):
         """Those versions did not record it."""
         start(run_background)
+        run_background("stop")
+        with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
+            db.execute("DROP TABLE seed")
         (tmp_path / "seed.sha256").unlink()
         (tmp_path / "seed.yml").write_text("generate: {projects: 2}")
         assert start(run_background, "--restart")["is_seed_applied"] is None

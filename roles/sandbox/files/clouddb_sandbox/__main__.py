@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import ipaddress
 import json
 import logging
@@ -29,6 +30,11 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="clouddb_sandbox", description="A local control API for tests.")
     parser.add_argument("--database", type=Path, required=True, help="SQLite file; created if missing")
     parser.add_argument("--seed", type=Path, help="YAML or JSON file with the content of a new database")
+    parser.add_argument(
+        "--seed-checksum-file",
+        type=Path,
+        help="file for the SHA-256 checksum of the seed file that the database was created from",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free port)")
     parser.add_argument(
@@ -65,10 +71,12 @@ def report_failure(message: str) -> int:
 
 
 def serve(options: argparse.Namespace) -> None:
+    seed = options.seed.read_bytes() if options.seed else None
     settings = Settings(
         database=options.database,
         api_key=read_or_create_key(options.api_key_file),
-        seed=read_seed(options.seed) if options.seed else None,
+        seed=None if seed is None else parse_seed(options.seed, seed),
+        seed_checksum=None if seed is None else hashlib.sha256(seed).hexdigest(),
         speed=options.speed,
     )
     with bind_socket(options.host, options.port) as listener:
@@ -76,7 +84,11 @@ def serve(options: argparse.Namespace) -> None:
         if not ipaddress.ip_address(host).is_loopback:
             print(f"Warning: the sandbox listens on {host}, so other machines may reach it.", file=sys.stderr)
         ready = {"base_url": base_url(listener), "host": options.host, "port": port, "pid": os.getpid()}
-        server = Server(create_app(settings), lambda: write_atomically(options.ready_file, json.dumps(ready)))
+        app = create_app(settings)
+        checksum = app.state.sandbox.store.seed_checksum()
+        if options.seed_checksum_file and checksum:
+            write_atomically(options.seed_checksum_file, checksum)
+        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)))
         server.run(sockets=[listener])
 
 
@@ -89,10 +101,10 @@ def read_or_create_key(path: Path) -> str:
     return secret
 
 
-def read_seed(path: Path) -> Any:
-    """Parse the seed file. Raises ValueError if it is neither YAML nor JSON."""
+def parse_seed(path: Path, content: bytes) -> Any:
+    """Parse the content of the seed file. Raises ValueError if it is neither YAML nor JSON."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(content.decode("utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is neither YAML nor JSON: {error}") from error
 

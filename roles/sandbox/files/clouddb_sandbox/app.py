@@ -84,7 +84,7 @@ def open_store(settings: Settings) -> Store:
     store = Store(settings.database, settings.speed)
     with store.transaction() as tx:
         if store.is_new:
-            create_tables(tx)
+            create_tables(tx, settings.seed_checksum)
         keys.create_if_missing(tx, FIRST_KEY_NAME, settings.api_key)
         if store.is_new:
             load_seed(tx, seed)

@@ -12,10 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """`api_key` is the secret of the account's first key; `seed` is used only when the database is new."""
+    """`api_key` is the secret of the account's first key; `seed` and its checksum are used only when the database is new."""
 
     database: Path
     api_key: str
     seed: dict[str, Any] | None = None
+    seed_checksum: str | None = None
     speed: float | None = None
     """Sandbox seconds per real second; None keeps the stored speed, which is 1 in a new database."""

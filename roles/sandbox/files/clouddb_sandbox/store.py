@@ -59,6 +59,8 @@ SCHEMA = (
     """CREATE TABLE operation_plans (
         id INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT, project_id TEXT, times INTEGER,
         timeline TEXT NOT NULL, error TEXT)""",
+    # The checksum of the seed file that the account was created from; null if there was none. Databases of earlier versions lack this table.
+    "CREATE TABLE seed (sha256 TEXT)",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
 
@@ -78,9 +80,10 @@ class Transaction:
         return time
 
 
-def create_tables(tx: Transaction) -> None:
+def create_tables(tx: Transaction, seed_checksum: str | None) -> None:
     for statement in SCHEMA:
         tx.db.execute(statement)
+    tx.db.execute("INSERT INTO seed VALUES (?)", (seed_checksum,))
     tx.db.execute("INSERT INTO clock VALUES (?, ?, 1.0, 0)", (tx.now, system_time()))
 
 
@@ -108,6 +111,14 @@ class Store:
         row = self._db.execute("SELECT * FROM clock").fetchone()
         elapsed = max(0, system_time() - row["system_origin"])
         return Clock(max(row["latest"], row["origin"] + int(elapsed * row["speed"])), row["speed"])
+
+    def seed_checksum(self) -> str | None:
+        """Return the checksum of the seed file that the account was created from; None if there was none, or it is unknown."""
+        with self.transaction() as tx:
+            if not tx.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'seed'").fetchone():
+                return None
+            checksum: str | None = tx.db.execute("SELECT sha256 FROM seed").fetchone()["sha256"]
+            return checksum
 
     def set_clock(self, speed: float | None, advance: float = 0) -> None:
         with self.transaction() as tx:
