@@ -43,9 +43,9 @@ options:
     description:
       - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
         unfinished at the call and were created within O(lookback).
-      - An operation that fails after the call, but before the module has listed it, counts as failed. The module compares C(updated_at) with
-        the C(Date) header of the response, which is in whole seconds. So a failure up to two seconds and the duration of the response before
-        the call can count as well, but none before that.
+      - An operation that fails after the call, but before the module has listed it, counts as failed if listing takes more than a second. The
+        service's C(Date) header is in whole seconds, so that a failure up to two seconds before the call can count as well then, but none before
+        that.
     type: str
   operation_id:
     description:

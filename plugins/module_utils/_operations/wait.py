@@ -27,6 +27,8 @@ POLL_INTERVAL_GROWTH = 1.5
 LAST_POLL_SECONDS = 1.0
 # This close to the deadline a run does not stop early: the next one might start too late for the last poll.
 MIN_SECONDS_TO_RESUME = 5.0
+# Date headers, from which the service's time is known, have whole seconds.
+DATE_RESOLUTION = 1.0
 
 
 class Limits(NamedTuple):
@@ -180,14 +182,21 @@ class Wait:
         project_id, lookback, cursor, _failures = self._state.unlisted = unlisted
         for page in pages_of_unfinished(client, project_id, lookback, partial(self._called_at, client), cursor):
             for operation in page.items:
-                # A failure that is accepted is nothing to wait for.
-                if operation["status"] not in FAILED or not self._state.accepts_failure:
+                if operation["status"] not in FAILED or self._counts_failures():
                     self._state.record(OperationRef(project_id, operation["id"]), operation)
             self._state.unlisted = remaining = unlisted.after_page(next_cursor(page.response))
             # Without a cursor, the next run could not continue the list.
             if remaining.cursor and self._should_stop():
                 return
         self._state.unlisted = None
+
+    def _counts_failures(self) -> bool:
+        """Whether an operation that seems to have failed since the call, before it was listed, is a failure of the wait.
+
+        In the first second, it is more likely to have failed immediately before the call, as in a task that handles a failure.
+        """
+        has_taken_long = self._state.polls > 1 or self._state.elapsed() > DATE_RESOLUTION
+        return has_taken_long and not self._state.accepts_failure
 
     def _called_at(self, client: Client) -> datetime:
         """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""

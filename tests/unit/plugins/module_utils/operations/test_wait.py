@@ -343,6 +343,16 @@ def test_an_operation_that_fails_while_the_first_list_is_fetched_is_reported(
         wait_for(client, UnfinishedOperations("project-0", 0)).run()
 
 
+@pytest.mark.parametrize("failed_at", [-1, -0.1, 0])
+def test_a_failure_immediately_before_the_call_does_not_count(
+    client: Client, service_of: Callable[..., Service], failed_at: float
+) -> None:
+    service = service_of(failed, seconds=0.5)
+    service.fields = lambda name: {"updated_at": at(failed_at)}
+    client._service_ahead = timedelta(seconds=-0.999)
+    assert wait_for(client, UnfinishedOperations("project-0", 0)).run()["operations"] == []
+
+
 @pytest.mark.parametrize("date", [0.0, -0.999], ids=["exact", "a second late"])
 @pytest.mark.parametrize(
     ("updated_at", "reported"),
@@ -354,7 +364,7 @@ def test_a_failure_counts_if_it_is_not_older_than_the_call(
 ) -> None:
     """A Date header is in whole seconds, so that the time of the service seems to be up to a second earlier."""
     clock.elapsed = 0.2
-    service = service_of(failed, seconds=1.0)
+    service = service_of(failed, seconds=1.5)
     service.fields = lambda name: {"updated_at": updated_at}
     client._service_ahead = timedelta(seconds=date)
     wait = wait_for(client, UnfinishedOperations("project-0", 0))
