@@ -195,8 +195,8 @@ class Wait:
 
         In the first second, it is more likely to have failed immediately before the call, as in a task that handles a failure.
         """
-        has_taken_long = self._state.polls > 1 or self._state.elapsed() > DATE_RESOLUTION
-        return has_taken_long and not self._state.accepts_failure
+        is_late = self._state.polls > 1 or self._state.elapsed() > DATE_RESOLUTION
+        return is_late and not self._state.accepts_failure
 
     def _called_at(self, client: Client) -> datetime:
         """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""
