@@ -211,7 +211,7 @@ def _found_by_age(
 ) -> Iterable[Finding]:
     for key in keys:
         entry = entry_of.get(key["id"])
-        created_at, last_used_at = time_of(key, "created_at"), _last_use(key)
+        created_at, last_used_at = _times(key)
         if created_at and policy.max_age is not None and now - created_at > policy.max_age:
             yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
@@ -276,16 +276,19 @@ def _activity_order(key: Key) -> tuple[datetime, int]:
 
 def _last_activity(key: Key) -> datetime | None:
     """None if the service sent no valid timestamps."""
-    created_at, last_used_at = time_of(key, "created_at"), _last_use(key)
+    created_at, last_used_at = _times(key)
     if created_at is None or (last_used_at is None and not _was_never_used(key)):
         return None
     return max(created_at, last_used_at or created_at)
 
 
-def _last_use(key: Key) -> datetime | None:
-    """None if the service sent no valid time. One before the creation is not valid: some services send a date of the year 1."""
+def _times(key: Key) -> tuple[datetime | None, datetime | None]:
+    """When the key was created and last used; None where the service sent no valid time.
+
+    A last use before the creation is not valid: some services send a date of the year 1.
+    """
     created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
-    return None if last_used_at and created_at and last_used_at < created_at else last_used_at
+    return created_at, None if last_used_at and created_at and last_used_at < created_at else last_used_at
 
 
 def _was_never_used(key: Key) -> bool:

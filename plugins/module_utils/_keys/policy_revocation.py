@@ -140,14 +140,15 @@ def _revoke_if_due(
     try:
         for attempt in count(1):
             # A list may still show what this task has revoked.
-            current = [other for other in list_keys(client) if other["id"] not in progress.revoked_ids()]
+            revoked = progress.revoked_ids()
+            current = [other for other in list_keys(client) if other["id"] not in revoked]
             found = review(current, policy, _earliest_time(client, current))
             listed = {other["id"] for other in current}
             if may_be_revoked and key["id"] not in listed:
                 progress.revoked.append(as_revoked(key))
                 return
             # What others have revoked counts, so that a play with many hosts stops early.
-            progress.gone.update({other["id"] for other in keys} - listed - progress.revoked_ids())
+            progress.gone.update({other["id"] for other in keys} - listed - revoked)
             if key["id"] in progress.gone or not progress.remaining(revocation.limit):
                 return
             reason = _reason_to_keep(key, current, found, revocation.kinds)
