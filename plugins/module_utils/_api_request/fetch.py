@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._http.client import Client
 from .._http.pagination import pages
 from .._http.response import Response
 from .compare import contains
-from .lookup import find_object, incomplete, is_incomplete, no_match, object_in, single_object, unavailable_in
+from .lookup import find_object, ids_of, incomplete, is_incomplete, no_match, object_in, single_object, unavailable_in
 from .outcome import Outcome
 from .path import fill, has_placeholder
 from .plan import Object, Plan
@@ -39,16 +37,17 @@ def fetch(client: Client, plan: Plan) -> Outcome:
         first = client.get(*segments, query=query)
         field = _array_in(first, segments[-1])
     items: list[Object] = []
-    unavailable: list[Any] = []
+    unavailable: set[str] = set()
     responses: list[Response] = []
     for page in pages(client, *segments, field=field, query=query, first=first):
         responses = responses or [page.response]
         items += page.items
-        unavailable += [missing for missing in unavailable_in(page.response) if missing not in unavailable]
+        unavailable |= unavailable_in(page.response)
+    unavailable -= ids_of(items)
     [first] = responses
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
-    if unavailable:
-        rest["unavailable_project_ids"] = unavailable
+    if "unavailable_project_ids" in rest or unavailable:
+        rest["unavailable_project_ids"] = sorted(unavailable)
     found = None
     if plan.find and plan.find.match:
         found = single_object([item for item in items if contains(item, plan.find.match)], plan)

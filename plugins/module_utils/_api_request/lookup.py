@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, StatusError
@@ -57,30 +57,37 @@ def find_objects(client: Client, find: Find, match: Mapping[str, Any]) -> tuple[
     """
     found: list[Object] = []
     fields: set[str] = set()
-    unavailable: list[Any] = []
+    unavailable: set[str] = set()
+    listed: set[str] = set()
     for page in pages(client, *find.segments, field=find.field, query=find.query):
         found += [item for item in page.items if contains(item, match)]
         fields.update(*page.items)
-        unavailable += unavailable_in(page.response)
-    if unavailable and not found:
-        raise incomplete(find, unavailable)
+        unavailable |= unavailable_in(page.response)
+        listed |= ids_of(page.items)
+    if not found and unavailable - listed:
+        raise incomplete(find, unavailable - listed)
     return found, fields
 
 
-def unavailable_in(response: Response) -> list[Any]:
-    """The ids of the objects that the service could not include in its list."""
+def unavailable_in(response: Response) -> set[str]:
+    """The ids of the objects that the service could not include in this page. Another page may have them."""
     ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
-    return ids if isinstance(ids, list) else []
+    return set(map(str, ids)) if isinstance(ids, list) else set()
 
 
-def incomplete(find: Find, unavailable: list[Any]) -> IncompleteList:
+def ids_of(items: Iterable[Object]) -> set[str]:
+    """The ids of these objects."""
+    return {str(item.get("id")) for item in items}
+
+
+def incomplete(find: Find, unavailable: set[str]) -> IncompleteList:
     """The error for a list that may lack the object."""
     return IncompleteList(f"No object matches find, but the list {is_incomplete(find.segments, unavailable)}")
 
 
-def is_incomplete(segments: Sequence[str], unavailable: list[Any]) -> str:
+def is_incomplete(segments: Sequence[str], unavailable: set[str]) -> str:
     """The rest of a sentence about an incomplete list, and what to do."""
-    ids = displayable(", ".join(map(str, unavailable)))
+    ids = displayable(", ".join(sorted(unavailable)))
     return f"{path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
 
 
