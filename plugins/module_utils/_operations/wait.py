@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import REFUSED_STATUSES, RequestFailed, StatusError, UnexpectedResponse
+from .._errors import RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
+from .._http.list_position import ListPosition, is_rejected
 from .._http.pagination import next_cursor
 from .._parallel import in_parallel
 from .poll import pages_of_unfinished, poll_operations
@@ -169,24 +170,24 @@ class Wait:
         try:
             self._list_pages(client, unlisted)
         except RequestFailed as error:
-            is_refused = isinstance(error, StatusError) and error.status in REFUSED_STATUSES
+            failed = self._state.unlisted or unlisted
+            self._state.unlisted = failed._replace(position=failed.position.after_failure(error))
             # Only a cursor of an earlier poll can have expired.
-            if unlisted.cursor and self._state.unlisted == unlisted and _is_rejected(error):
-                self._list_pages(client, unlisted.after_page(None))
-                return
-            if self._state.unlisted and not is_refused:
-                self._state.unlisted = self._state.unlisted.after_failure()
-            raise
+            if not (failed == unlisted and unlisted.position.cursor and is_rejected(error)):
+                raise
+            self._list_pages(client, self._state.unlisted)
 
     def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
-        project_id, lookback, cursor, _failures = self._state.unlisted = unlisted
-        for page in pages_of_unfinished(client, project_id, lookback, partial(self._called_at, client), cursor):
+        project_id, lookback, position = self._state.unlisted = unlisted
+        called_at = partial(self._called_at, client)
+        for page in pages_of_unfinished(client, project_id, lookback, called_at, position.cursor):
             for operation in page.items:
                 if operation["status"] not in FAILED or self._counts_failures():
                     self._state.record(OperationRef(project_id, operation["id"]), operation)
-            self._state.unlisted = remaining = unlisted.after_page(next_cursor(page.response))
+            cursor = next_cursor(page.response)
+            self._state.unlisted = unlisted._replace(position=ListPosition(cursor))
             # Without a cursor, the next run could not continue the list.
-            if remaining.cursor and self._should_stop():
+            if cursor and self._should_stop():
                 return
         self._state.unlisted = None
 
@@ -208,8 +209,3 @@ class Wait:
 
     def _failed(self) -> list[OperationRef]:
         return self._state.failed(self._limits.failed_grace)
-
-
-def _is_rejected(error: RequestFailed) -> bool:
-    """Whether the service rejects the request, as it does when the cursor has expired."""
-    return isinstance(error, StatusError) and 400 <= error.status < 500 and not error.transient

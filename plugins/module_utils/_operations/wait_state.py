@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import InvalidOption
+from .._http.list_position import ListPosition
 from .._untrusted import displayable, is_id
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
@@ -18,8 +19,6 @@ from .status import FAILED, PENDING, SUCCEEDED
 MAX_STATUS_WARNINGS = 10
 # Seconds by which a sum of two times is not too small.
 ROUNDING = 0.001
-# A page that has failed this many times may have an invalid cursor, so the list begins anew.
-MAX_PAGE_FAILURES = 10
 
 
 class OperationRef(NamedTuple):
@@ -32,22 +31,12 @@ class OperationRef(NamedTuple):
 class UnfinishedOperations(NamedTuple):
     """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever).
 
-    C(cursor) is that of the first page that has not been listed, C(failures) how often the page itself has failed.
+    C(position) is that of the first page that has not been listed.
     """
 
     project_id: str
     lookback: float
-    cursor: str | None = None
-    failures: int = 0
-
-    def after_page(self, next_cursor: str | None) -> UnfinishedOperations:
-        """What remains after another page."""
-        return self._replace(cursor=next_cursor, failures=0)
-
-    def after_failure(self) -> UnfinishedOperations:
-        """The same page, or the first one after MAX_PAGE_FAILURES."""
-        failures = self.failures + 1
-        return self.after_page(None) if failures == MAX_PAGE_FAILURES else self._replace(failures=failures)
+    position: ListPosition = ListPosition()
 
 
 class WaitState:
@@ -115,7 +104,7 @@ class WaitState:
 
     def has_polled_any(self) -> bool:
         """Whether the state of any operation, or a page of the list, has been fetched."""
-        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.cursor)
+        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.position.cursor)
 
     def not_succeeded(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
@@ -206,10 +195,11 @@ def _ref(project_id: Any, operation_id: Any) -> OperationRef:
     return OperationRef(project_id, operation_id)
 
 
-def _unlisted(project_id: Any, lookback: Any, cursor: Any, failures: Any) -> UnfinishedOperations:
+def _unlisted(project_id: Any, lookback: Any, position: Any) -> UnfinishedOperations:
+    cursor, failures = position
     if not (is_id(project_id) and (cursor is None or isinstance(cursor, str))):
         raise ValueError
-    return UnfinishedOperations(project_id, float(lookback), cursor, int(failures))
+    return UnfinishedOperations(project_id, float(lookback), ListPosition(cursor, int(failures)))
 
 
 def _operation(operation: Any) -> Operation | None:

@@ -10,18 +10,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...module_utils._errors import LOCKED, RequestFailed, StatusError
+from ...module_utils._errors import RequestFailed
 from ...module_utils._http.client import Client
+from ...module_utils._http.list_position import MAX_FAILURES, ListPosition
 from ...module_utils._projects import project_pages
 from .options import SourceOptions
 from .outage import GROWTH
 
 # The fields that may change with an operation. The second one is not in api.md, but the public service sends it.
 HINTS = ("updated_at", "compute_last_active_at")
-# After these 4xx, the same request may succeed later.
-RETRIED_STATUSES = frozenset({408, LOCKED, 429})
-# So often a page is fetched before the list begins anew.
-MAX_ATTEMPTS = 10
 # The project list takes at most this share of the requests, unless no project is to be polled.
 SHARE_OF_PROJECT_LIST = 1 / 10
 
@@ -52,13 +49,13 @@ class Listing:
         self._projects: dict[str, dict[str, Any]] = {}
         self._unavailable_ids: set[str] = set()
         self._has_begun = False
-        self._failures = 0
         self._began_at = self._client.service_now()
-        self._go_on_from(None)
+        self._go_on_from(ListPosition())
 
-    def _go_on_from(self, cursor: str | None) -> None:
-        self._cursor = cursor
-        self._remaining = project_pages(self._client, {"cursor": cursor} if cursor else None, self._options.page_size)
+    def _go_on_from(self, position: ListPosition) -> None:
+        self._position = position
+        query = {"cursor": position.cursor} if position.cursor else None
+        self._remaining = project_pages(self._client, query, self._options.page_size)
 
     def pause(self) -> float:
         """The seconds until the next page is due; infinite while one is fetched."""
@@ -79,7 +76,8 @@ class Listing:
 
     def page_failed(self) -> None:
         """Set when the page is fetched again."""
-        seconds = self._options.interval * GROWTH**self._failures
+        # The exponent is bounded because a float overflows.
+        seconds = self._options.interval * GROWTH ** min(self._position.failures, MAX_FAILURES)
         self._due = self._clock.monotonic() + min(seconds, self._options.max_interval)
 
     def fetch(self) -> CompleteList | None:
@@ -87,12 +85,12 @@ class Listing:
         try:
             page = next(self._remaining, None)
         except RequestFailed as error:
-            self._failures += 1
-            if _is_rejected(error) or self._failures == MAX_ATTEMPTS:
+            position = self._position.after_failure(error)
+            if position == ListPosition():
                 self._begin()
             else:
                 # A generator ends with its error.
-                self._go_on_from(self._cursor)
+                self._go_on_from(position)
             raise
         if page:
             if not self._has_begun:
@@ -100,16 +98,11 @@ class Listing:
             self._has_begun = True
             self._projects.update((project["id"], project) for project in page.projects)
             self._unavailable_ids.update(page.unavailable_ids)
-            self._cursor, self._failures = page.next_cursor, 0
+            self._position = ListPosition(page.next_cursor)
             return None
         found = CompleteList(self._projects, self._unavailable_ids, self._began_at)
         self._begin()
         return found
-
-
-def _is_rejected(error: RequestFailed) -> bool:
-    """Whether the same request will be rejected again, as when the cursor has expired."""
-    return isinstance(error, StatusError) and 400 <= error.status < 500 and error.status not in RETRIED_STATUSES
 
 
 def changed_hints(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str]:

@@ -295,6 +295,21 @@ def test_page_that_fails_ten_times_begins_the_list_anew() -> None:
     assert paged.cursors == [None, "1", "2", *["3"] * 10, None, "1", "2", "3", "4", "5"]
 
 
+def test_page_that_is_refused_for_long_is_fetched_again() -> None:
+    refused = 2000
+    paged = PagedList(dict.fromkeys(range(3, 3 + refused), status_error(503)))
+    pauses: list[float] = []
+    while len(paged.cursors) < 3 + refused:
+        try:
+            paged.listing.fetch()
+        except StatusError:
+            paged.listing.page_failed()
+            pauses.append(paged.listing.pause())
+    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
+    assert paged.cursors == [None, "1", "2", *["3"] * (refused + 1), "4", "5"]
+    assert pauses == sorted(pauses) and pauses[0] < pauses[1] and pauses[-1] == 30
+
+
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:
     account = account_with(100)
     start(account, "p50", 500.0)
