@@ -107,15 +107,15 @@ def test_an_object_that_another_page_has_is_not_missing(sandbox: Sandbox, client
         {"projects": []},
     ]
 
-    def answer_with_pages() -> None:
+    def respond_with_pages() -> None:
         for page in pages:
             sandbox.fault("status", status=200, method="GET", path="/projects", body=page)
 
-    answer_with_pages()
+    respond_with_pages()
     result = task(client, path="projects", all_pages=True)
     assert result["json"] == {"projects": [{"id": BLOG}, {"id": SHOP}], "unavailable_project_ids": []}
     assert result["warnings"] == []
-    answer_with_pages()
+    respond_with_pages()
     result = task(client, "DELETE", path="projects/{id}", find={"list": "projects", "match": {"id": "gone"}})
     assert (result["changed"], result["object"]) == (False, None)
 
