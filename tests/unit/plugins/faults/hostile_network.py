@@ -50,6 +50,7 @@ WAIT_TIMEOUT = 4.0
 # When the event source is stopped, in the middle of a request.
 STOP_AFTER = 1.0
 SECONDS_BETWEEN_STARTS = 0.1
+SECONDS_BETWEEN_CHECKS = 0.01
 # A process that hangs is killed after this time.
 MAX_SECONDS = 60.0
 
@@ -341,25 +342,29 @@ def run_cases(task: Task) -> list[Measured]:
     socket.getaddrinfo(DROPPING_HOST, None)
     # A process that exits would collect, and so copy, all that it shares with this one.
     gc.freeze()
-    started = {}
-    for name, case in cases.items():
-        begin = time.monotonic()
-        child = os.fork()
-        if not child:
-            run_case(name, case, task)
-        started[child] = name, begin
-        # Otherwise all of them would reach their deadlines at the same moment.
-        time.sleep(SECONDS_BETWEEN_STARTS)
+    started: dict[int, tuple[str, float]] = {}
     results = []
-    while started:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        assert ended
-        name, begin = started.pop(ended.si_pid)
-        seconds = time.monotonic() - begin - seconds_without_processor(ended.si_pid)
-        os.waitpid(ended.si_pid, 0)
-        status = ended.si_status
-        message = f"status {status}" if status else Path(f"{name}.txt").read_text(encoding="utf-8")
-        results.append(Measured(name, seconds, message))
+    next_start = 0.0
+    # The first ones may end before the last ones begin.
+    while cases or started:
+        if cases and time.monotonic() >= next_start:
+            name, case = cases.popitem()
+            begin = time.monotonic()
+            child = os.fork()
+            if not child:
+                run_case(name, case, task)
+            started[child] = name, begin
+            # Otherwise all of them would reach their deadlines at the same moment.
+            next_start = begin + SECONDS_BETWEEN_STARTS
+        elif ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            name, begin = started.pop(ended.si_pid)
+            seconds = time.monotonic() - begin - seconds_without_processor(ended.si_pid)
+            os.waitpid(ended.si_pid, 0)
+            status = ended.si_status
+            message = f"status {status}" if status else Path(f"{name}.txt").read_text(encoding="utf-8")
+            results.append(Measured(name, seconds, message))
+        else:
+            time.sleep(SECONDS_BETWEEN_CHECKS)
     os.kill(services, signal.SIGKILL)
     return results
 
