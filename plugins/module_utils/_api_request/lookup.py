@@ -64,8 +64,9 @@ def find_objects(client: Client, find: Find, match: Mapping[str, Any]) -> tuple[
         fields.update(*page.items)
         unavailable |= unavailable_in(page.response)
         listed |= ids_of(page.items)
-    if not found and unavailable - listed:
-        raise incomplete(find, unavailable - listed)
+    unavailable -= listed
+    if unavailable and not found:
+        raise incomplete(find, unavailable)
     return found, fields
 
 
