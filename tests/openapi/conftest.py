@@ -44,8 +44,12 @@ def download() -> None:
         subprocess.run(command, env=env, check=True, stdout=sys.stderr)
         [package] = Path(folder).glob("*.tgz")
         with tarfile.open(package) as archive:
-            archive.extract(FILE, folder, filter="data")
-        (Path(folder) / "package").rename(DOWNLOADED)
+            document = archive.extractfile(FILE)
+            assert document
+            downloaded = Path(folder) / DOWNLOADED.name
+            downloaded.mkdir()
+            (downloaded / Path(FILE).name).write_bytes(document.read())
+        downloaded.rename(DOWNLOADED)
 
 
 def read_document() -> Document:

@@ -13,8 +13,6 @@ from account import CONSUMERS, SECRET, Account, Run
 
 Files = dict[str, str]
 
-REFUSED_TAGS = "The run is limited to or by tags"
-
 
 @dataclass(frozen=True)
 class State:
@@ -78,12 +76,11 @@ def violations(
         found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
     # If the API host was lost when it had created a key, nobody can know that there is one.
     unknown = event.get("host") == "localhost" and after.newest not in after.accepted.values()
-    # A run that has revoked nothing cannot know of an edit after it used the host's connection for the last time, and one that
-    # refuses its tags says nothing about the hosts.
+    # A run that has revoked nothing cannot know of an edit after it used the host's connection for the last time.
     if (
         event["what"] == "edited"
         and set(before.active) <= set(after.active)
-        and (not used_after_edit(run, event["host"]) or REFUSED_TAGS in run.messages())
+        and not used_after_edit(run, event["host"])
     ):
         without = without - {event["host"]}
     unnamed = without - run.named()

@@ -11,26 +11,23 @@ from .._errors import LOCKED, REFUSED_STATUSES, RequestFailed, StatusError
 
 # After these 4xx, the same request may succeed later.
 RETRIED_STATUSES = frozenset({408, LOCKED, 429})
-# A page that has failed this many times in a row may have an invalid cursor.
+# A page that has failed this many times may have an invalid cursor.
 MAX_FAILURES = 10
 
 
 class ListPosition(NamedTuple):
-    """The next page of a list: its cursor, None for the first page, and how often in a row it has failed."""
+    """The next page of a list: its cursor, None for the first page, and how often it has failed, other than by a refusal."""
 
     cursor: str | None = None
     failures: int = 0
 
     def after_failure(self, error: RequestFailed) -> ListPosition:
-        """The same page; the first one if the service rejects this one, or it has failed MAX_FAILURES times.
-
-        A request that the service refuses for now says nothing about the cursor.
-        """
+        """The same page; the first one if the service rejects this one, or it has failed MAX_FAILURES times."""
+        # A request that the service refuses for now says nothing about the cursor.
+        if isinstance(error, StatusError) and error.status in REFUSED_STATUSES:
+            return self
         failures = self.failures + 1
-        is_refused = isinstance(error, StatusError) and error.status in REFUSED_STATUSES
-        if is_rejected(error) or (failures >= MAX_FAILURES and not is_refused):
-            return ListPosition()
-        return self._replace(failures=failures)
+        return ListPosition() if is_rejected(error) or failures == MAX_FAILURES else self._replace(failures=failures)
 
 
 def is_rejected(error: RequestFailed) -> bool:

@@ -56,6 +56,16 @@ class Rotation(NamedTuple):
         former = set(self.former_consumers) - {*self.hosts, *self.consumers}
         return sorted({*self.hosts, *self.consumers, *recorded} - former)
 
+    def unconfirmed(self, key_id: int) -> list[str]:
+        """Every expected consumer without evidence that the deployment of this key to it is complete."""
+        known = self.recorded().get(key_id)
+        confirmed = {
+            name
+            for name in (known.consumers if known else ())
+            if name in self.evidence and self.evidence[name].has_deployed(key_id)
+        }
+        return [name for name in self.expected() if name not in confirmed]
+
     def is_recorded(self) -> bool:
         """Whether every consumer has a record, so that it is known who may hold a key."""
         return all(one.has_record for one in self.evidence.values())
@@ -98,10 +108,7 @@ def plan(
     keys = rotation.keys
     consumers = rotation.expected()
     if tags:
-        raise RotationRefused(
-            f"The run is limited to or by tags ({', '.join(tags)}), which may skip the deployment tasks. No key was created "
-            "or revoked. Run the play without tags."
-        )
+        raise _tags_refused(rotation, tags)
     _require_evidence(rotation, consumers)
     if not rotation.is_recorded() and not rotation.consumers:
         raise RotationRefused(
@@ -115,7 +122,7 @@ def plan(
             "api_key_rotation_name each."
         )
     older = surplus(keys[:-1], keep)
-    reason = _reason_for_new_key(client, rotation, consumers, older, max_age)
+    reason = _reason_for_new_key(client, rotation, older, max_age)
     # Only a file shows which key a consumer holds, other than in the run that deploys it.
     waiting = [] if reason or rotation.show_files() else older
     return {
@@ -139,6 +146,19 @@ def surplus(older: Sequence[Key], keep: int) -> list[Key]:
     used = [key["id"] for key in older if key.get("last_used_at")]
     kept = used[-keep:] if keep else []
     return [key for key in older if key["id"] not in kept]
+
+
+def _tags_refused(rotation: Rotation, tags: Sequence[str]) -> RotationRefused:
+    message = (
+        f"The run is limited to or by tags ({', '.join(tags)}), which may skip the deployment tasks. No key was created or "
+        "revoked. Run the play without tags."
+    )
+    without = rotation.unconfirmed(rotation.keys[-1]["id"]) if rotation.keys else []
+    if not without:
+        return RotationRefused(message)
+    return RotationRefused(
+        f"{message} Key {rotation.keys[-1]['id']} is not confirmed on {', '.join(without)}.", {"consumers": without}
+    )
 
 
 def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
@@ -183,13 +203,7 @@ def _recording_consumers(rotation: Rotation, missing: Sequence[str]) -> str:
     return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 
 
-def _reason_for_new_key(
-    client: Client,
-    rotation: Rotation,
-    consumers: Sequence[str],
-    older: Sequence[Key],
-    max_age: timedelta,
-) -> str:
+def _reason_for_new_key(client: Client, rotation: Rotation, older: Sequence[Key], max_age: timedelta) -> str:
     """Why a new key is needed; empty if none is."""
     if not rotation.keys:
         return "there is no key of this name yet"
@@ -204,12 +218,7 @@ def _reason_for_new_key(
     if rotation.now - created_at >= max_age:
         return f"key {newest['id']} has reached its maximum age"
     if rotation.is_recorded():
-        known = rotation.recorded().get(newest["id"])
-        without = [
-            name
-            for name in consumers
-            if not rotation.evidence[name].has_deployed(newest["id"]) or known is None or name not in known.consumers
-        ]
+        without = rotation.unconfirmed(newest["id"])
         return f"key {newest['id']} is not confirmed on {', '.join(without)}" if without else ""
     if not newest.get("last_used_at"):
         return f"key {newest['id']} was never used, so its deployment was not completed"

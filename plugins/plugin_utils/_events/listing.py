@@ -43,6 +43,7 @@ class Listing:
         self._options = options
         self._clock = client.clock
         self._requested_at = self._list_requested_at = self._due = self._clock.monotonic()
+        self._failures = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -77,7 +78,7 @@ class Listing:
     def page_failed(self) -> None:
         """Set when the page is fetched again."""
         # The exponent is bounded because a float overflows.
-        seconds = self._options.interval * GROWTH ** min(self._position.failures, MAX_FAILURES)
+        seconds = self._options.interval * GROWTH ** min(self._failures, MAX_FAILURES)
         self._due = self._clock.monotonic() + min(seconds, self._options.max_interval)
 
     def fetch(self) -> CompleteList | None:
@@ -85,12 +86,13 @@ class Listing:
         try:
             page = next(self._remaining, None)
         except RequestFailed as error:
+            self._failures += 1
             position = self._position.after_failure(error)
-            if position == ListPosition():
-                self._begin()
-            else:
+            if position.cursor:
                 # A generator ends with its error.
                 self._go_on_from(position)
+            else:
+                self._begin()
             raise
         if page:
             if not self._has_begun:
@@ -99,6 +101,7 @@ class Listing:
             self._projects.update((project["id"], project) for project in page.projects)
             self._unavailable_ids.update(page.unavailable_ids)
             self._position = ListPosition(page.next_cursor)
+            self._failures = 0
             return None
         found = CompleteList(self._projects, self._unavailable_ids, self._began_at)
         self._begin()

@@ -357,16 +357,19 @@ def run_cases(task: Task) -> list[Measured]:
             # Otherwise all of them would reach their deadlines at the same moment.
             next_start = begin + SECONDS_BETWEEN_STARTS
         elif ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-            name, begin = started.pop(ended.si_pid)
-            seconds = time.monotonic() - begin - seconds_without_processor(ended.si_pid)
-            os.waitpid(ended.si_pid, 0)
-            status = ended.si_status
-            message = f"status {status}" if status else Path(f"{name}.txt").read_text(encoding="utf-8")
-            results.append(Measured(name, seconds, message))
+            results.append(measured(ended, *started.pop(ended.si_pid)))
         else:
             time.sleep(SECONDS_BETWEEN_CHECKS)
     os.kill(services, signal.SIGKILL)
     return results
+
+
+def measured(ended: os.waitid_result, case: str, begin: float) -> Measured:
+    """What the process of a case, which has just ended, took; the process is removed."""
+    seconds = time.monotonic() - begin - seconds_without_processor(ended.si_pid)
+    os.waitpid(ended.si_pid, 0)
+    status = ended.si_status
+    return Measured(case, seconds, f"status {status}" if status else Path(f"{case}.txt").read_text(encoding="utf-8"))
 
 
 def seconds_without_processor(process: int) -> float:

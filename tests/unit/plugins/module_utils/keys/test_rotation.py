@@ -217,6 +217,25 @@ def test_message_about_tags(account: SimulatedAccount) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hosts", "fields", "without"),
+    [
+        (["web1", "web2"], {}, []),
+        (["web1", "web2"], {"accepted": False}, ["web2"]),
+        (["web1", "web2", "web3"], {}, ["web3"]),
+    ],
+)
+def test_message_about_tags_names_consumers_without_the_newest_key(
+    keys: Keys, hosts: list[str], fields: dict[str, Any], without: list[str]
+) -> None:
+    account, ids = keys
+    one, other = inspected(account, ids[-1])
+    refused = refusal(account, "plan", one, other._replace(**fields), hosts=hosts, tags=["vault"])
+    ending = f" Key {ids[-1]} is not confirmed on {without[0]}." if without else ""
+    assert str(refused).endswith(f"Run the play without tags.{ending}")
+    assert refused.details == ({"consumers": without} if without else {})
+
+
 def test_message_about_consumers_that_nothing_names(account: SimulatedAccount) -> None:
     found = inspected(account, None, has_file=False, has_record=False, keys={})
     assert str(refusal(account, "plan", *found)) == (

@@ -253,9 +253,9 @@ def test_a_page_that_fails_ten_times_begins_the_list_anew(
 ) -> None:
     """But not if the service refuses every request."""
     service = service_of(finished_after(60), operations=400)
-    reject_cursors(service, 9, status)
+    reject_cursors(service, 10, status)
     wait_for(client, UnfinishedOperations("project-0", 0), timeout=90).run()
-    expected = [None, "100", *["200"] * 10, *([None, "100"] if begins_anew else []), "200", "300"]
+    expected = [None, "100", *["200"] * 11, *([None, "100"] if begins_anew else []), "200", "300"]
     assert service.cursors[: len(expected)] == expected
 
 

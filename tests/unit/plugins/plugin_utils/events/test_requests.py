@@ -140,8 +140,8 @@ def test_list_whose_second_page_is_rejected_begins_anew() -> None:
     account.error_status = 404
     account.fails = lambda moment, path: len(account.sent) == 2
     account.follow(20, page_size=1)
-    assert account.seconds(LIST) == [0, 0, 5, 5, 5]
-    assert account.seconds("a") == [5]
+    assert account.seconds(LIST) == [0, 0, 8, 8, 8]
+    assert account.seconds("a") == [8]
 
 
 def test_page_that_fails_is_fetched_after_pauses_that_grow_to_max_interval() -> None:
