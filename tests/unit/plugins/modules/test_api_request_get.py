@@ -36,6 +36,7 @@ def test_a_query_selects(sandbox: Sandbox, client: Client, all_pages: bool) -> N
     result = task(client, path="projects", query={"search": "o"}, all_pages=all_pages)
     names = [project["name"] for project in result["json"]["projects"]]
     assert (names, result["status"]) == (["blog", "shop"] if all_pages else ["blog"], 200)
+    assert result["warnings"] == []
     assert all(query.startswith("search=o") for query in queries(sandbox))
     assert "cursor" not in queries(sandbox)[0]
 

@@ -124,6 +124,31 @@ def test_a_response_that_shows_nothing(serve: Serve, response: Reply, problem: s
     )
 
 
+@in_one_test("method", ["POST", "PATCH", "DELETE"])
+def test_operations_of_a_project_that_the_path_does_not_name(serve: Serve, method: str) -> None:
+    is_there = page("projects", [{"id": "p", "name": "shop"}])
+    is_not_there = page("projects", [])
+    before, after = {
+        "POST": (is_not_there, is_there),
+        "PATCH": (is_there, is_there),
+        "DELETE": (is_there, is_not_there),
+    }[method]
+    served = serve(before, reply({}), after, operations(operation("op-1")))
+    segments = ("projects",) if method == "POST" else ("projects", "{id}")
+    outcome = carry_out(
+        served.client,
+        plan(
+            method,
+            {"project": {"name": "new"}},
+            Find(("projects",), "projects", {"name": "shop"}, {}),
+            segments,
+            wait=True,
+        ),
+    )
+    assert (ids(outcome), outcome.warnings) == (["op-1"], [])
+    assert served.requests[-1].path == "/api/v2/projects/p/operations"
+
+
 def test_a_deletion_that_shows_the_object_has_no_further_operations(serve: Serve) -> None:
     served = serve(listed(branch()), reply({"branch": branch()}), listed())
     outcome = carry_out(served.client, plan("DELETE", wait=True))
