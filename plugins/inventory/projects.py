@@ -118,18 +118,19 @@ cache_timeout: 3600
 import hashlib
 import json
 import re
+from collections.abc import Collection
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from ansible.errors import AnsibleParserError
+from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.module_utils.basic import missing_required_lib
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._errors import ClouddbError, InvalidOption, NotFound
+from ..module_utils._errors import ClouddbError, InvalidOption, NotFound, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
@@ -140,7 +141,7 @@ from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 from ..plugin_utils._given_options import check_given
-from ..plugin_utils._host_names import host_names
+from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
 # About 50 milliseconds.
@@ -167,7 +168,30 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             account = self._account(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error
-        self._populate(account)
+        known = {*self.inventory.hosts, *self.inventory.groups}
+        try:
+            self._populate(account)
+            self._require_usable_groups(known)
+        except BaseException:
+            self._remove_all_but(known)
+            raise
+
+    def _require_usable_groups(self, known: Collection[str]) -> None:
+        """Raise AnsibleParserError for a group with the name of the controller: plays on it would run on projects."""
+        for name in {*self.inventory.groups} & {*LOCAL_NAMES} - {*known}:
+            raise AnsibleParserError(
+                f"keyed_groups, groups: no group may be named {name}. No host was added. Set a prefix."
+            )
+
+    def _remove_all_but(self, known: Collection[str]) -> None:
+        """Remove the hosts and groups that the source has added: with a part of its groups, plays could run on hosts that they exclude."""
+        for host in [host for name, host in self.inventory.hosts.items() if name not in known]:
+            self.inventory.remove_host(host)
+        for name in [name for name in self.inventory.groups if name not in known]:
+            # Depending on the release of ansible-core, remove_group() takes the group or its name.
+            group = self.inventory.groups.pop(name)
+            for host in self.inventory.hosts.values():
+                host.remove_group(group)
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Set the options from the configuration file, C(direct). Raises InvalidOption for a value that Ansible would convert to another one."""
@@ -224,7 +248,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             hosts[host] = variables
         # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
         for host, variables in hosts.items():
-            self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
+            try:
+                self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
+            except AnsibleError as error:
+                problem = sentence(displayable(f"keyed_groups: {host}: {error}", MAX_MESSAGE_LENGTH))
+                raise AnsibleParserError(f"{problem} No host was added.") from error
         if left_out:
             fields_text = ", ".join(map(displayable, left_out))
             self.display.warning(

@@ -24,6 +24,8 @@ AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
 # As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
 MAX_BARE_AGE = 9_999_999
 MAX_SIMILAR = 5
+# Comparing more candidates could take longer than the deadline allows.
+MAX_COMPARED = 2000
 # Python and Ansible take more for numbers: booleans, digits of other scripts, and underscores between digits.
 NUMBERS = {
     "int": r"\s*[+-]?[0-9]{1,1000}\s*",
@@ -180,11 +182,13 @@ def _is_misspelt(text: str, word: str) -> bool:
 
 
 def similar(text: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates similar to this text, whatever their case, the most similar first."""
+    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare."""
     from difflib import get_close_matches  # only for misspelt values
 
     by_lower_case: dict[str, list[str]] = {}
     for candidate in sorted(candidates):
         by_lower_case.setdefault(candidate.lower(), []).append(candidate)
+    if len(by_lower_case) > MAX_COMPARED:
+        return []
     near = get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)
     return [candidate for found in near for candidate in by_lower_case[found]][:MAX_SIMILAR]

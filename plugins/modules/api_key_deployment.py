@@ -202,7 +202,7 @@ evidence:
       description: Checksum of the secret that a rollback would restore.
       type: str
       returned: success
-    keys:
+    known_keys:
       description: Names of the consumers that may hold a key and the checksum of its secret, by key id, as recorded.
       type: dict
       returned: success
@@ -245,7 +245,7 @@ evidence:
     state: committed
     deployed_at: "2026-11-21T09:15:08.000000+00:00"
     return_sha256: null
-    keys:
+    known_keys:
       "165432":
         consumers: [web1, web2]
         sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae

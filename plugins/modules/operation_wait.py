@@ -42,7 +42,7 @@ options:
   project_id:
     description:
       - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
-        unfinished at the call and were created within O(lookback).
+        unfinished at the call and were created within O(lookback), up to 10,000.
       - An operation that fails after the call, but before the module has listed it, counts as failed if listing takes more than a second. The
         service's C(Date) header is in whole seconds, so that a failure up to two seconds before the call can count as well then, but none before
         that.

@@ -16,7 +16,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 # Names that Ansible already uses for something else.
-RESERVED_NAMES = ("all", "ungrouped", "localhost", "127.0.0.1")
+LOCAL_NAMES = ("localhost", "127.0.0.1")
+RESERVED_NAMES = ("all", "ungrouped", *LOCAL_NAMES)
 # With an id of the maximum length, the name still fits into the name of a file.
 MAX_NAME_LENGTH = 100
 

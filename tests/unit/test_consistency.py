@@ -11,6 +11,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -218,6 +219,16 @@ def test_action_group_has_every_module() -> None:
 
 
 @each_module
+def test_return_values_are_no_methods_of_dictionaries(name: str) -> None:
+    """In a template, C(result.keys) would be the method. Only newer releases of ansible-test find this."""
+
+    def names(documented: dict[str, Any]) -> set[str]:
+        return {*documented}.union(*(names(value.get("contains", {})) for value in documented.values()))
+
+    assert names(yaml.safe_load(module(name).RETURN)) & {*dir(dict)} == set()
+
+
+@each_module
 def test_every_module_documents_its_attributes(name: str) -> None:
     attributes = documentation(name)["attributes"]
     assert {"check_mode", "diff_mode", "platform", "action_group"} <= set(attributes)
@@ -315,6 +326,16 @@ def test_links_to_files_resolve(path: str) -> None:
     # Galaxy shows the README without the other files.
     assert (relative == []) if path == "README.md" else (relative or path.startswith(("roles/", ".github/")))
     assert [link for link in relative if not (ROOT / path).parent.joinpath(link).exists()] == []
+
+
+def test_settings_of_ansible_that_documents_name_exist() -> None:
+    # ANSIBLE_VAULT is in the first line of an encrypted file.
+    pattern = re.compile(r"\bANSIBLE_(?!VAULT\b)[A-Z_]+\b")
+    known = pattern.findall(resources.files("ansible").joinpath("config/base.yml").read_text(encoding="utf-8"))
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/docsite/rst/*.rst"), *ROOT.glob("roles/*/README.md")]
+    named = {name for path in documents for name in pattern.findall(path.read_text(encoding="utf-8"))}
+    assert "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED" in named
+    assert named - {*known} == set()
 
 
 def test_links_to_sections_resolve() -> None:

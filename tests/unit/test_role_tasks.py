@@ -23,6 +23,7 @@ REQUIRED = {
     "ansible.builtin.command": {"creates", "removes"},
     "ansible.builtin.copy": {"force"},
     "ansible.builtin.file": {"state"},
+    "ansible.builtin.pause": {"echo", "minutes", "prompt"},
     "ansible.builtin.pip": {"state"},
     "ansible.builtin.script": {"creates", "removes"},
     "ansible.builtin.setup": {"filter"},

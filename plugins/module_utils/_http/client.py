@@ -37,7 +37,6 @@ class Client:
     """
 
     def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK):
-        self.connection = connection
         self.clock = clock
         self._transport = Transport(connection, clock)
         self._deadline: Deadline | None = None
@@ -57,8 +56,18 @@ class Client:
         return self.request("DELETE", segments)
 
     def with_api_key(self, api_key: str) -> Client:
-        """A client of the same service with another key."""
+        """A client of the same service with another key, which the errors of both do not quote."""
+        self.hide(api_key)
         return Client(self.connection._replace(api_key=api_key), self.clock)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection options."""
+        return self._transport.connection
+
+    def hide(self, key: str) -> None:
+        """Keep a key that the task has created or read out of errors, as the client's own key is."""
+        self._transport.connection = self.connection.hiding(key)
 
     def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
         """The same client for a caller that polls until a deadline.

@@ -32,8 +32,15 @@ CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+# Keys are longer. A file that a task reads may contain any text.
+MIN_HIDDEN_LENGTH = 12
+
+
 class Connection(NamedTuple):
-    """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds."""
+    """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds.
+
+    C(other_keys) are those that the task has created or read, and that its errors must not quote either.
+    """
 
     base_url: str
     api_key: str
@@ -41,15 +48,21 @@ class Connection(NamedTuple):
     ca_path: str | None = None
     api_timeout: float = CONNECTION_OPTIONS["api_timeout"]["default"]
     api_retries: int = CONNECTION_OPTIONS["api_retries"]["default"]
+    other_keys: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Connection({self.base_url!r}, ...)"  # without the key
 
     def redact(self, text: str) -> str:
-        """The text without the key, in whatever encoding it is quoted."""
-        for encoded in encodings(self.api_key):
-            text = text.replace(encoded, "********")
+        """The text without the keys, in whatever encoding they are quoted."""
+        for key in sorted({self.api_key, *self.other_keys} - {""}, key=len, reverse=True):
+            for encoded in encodings(key):
+                text = text.replace(encoded, "********")
         return text
+
+    def hiding(self, key: str) -> Connection:
+        """The same with another one of C(other_keys), unless it is so short that ordinary text may contain it."""
+        return self._replace(other_keys=self.other_keys | {key}) if len(key) >= MIN_HIDDEN_LENGTH else self
 
 
 def connection_from(params: Mapping[str, Any]) -> Connection:

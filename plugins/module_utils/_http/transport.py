@@ -24,7 +24,7 @@ class Transport:
     """A session with the service that several threads may use at once."""
 
     def __init__(self, connection: Connection, clock: Clock):
-        self._connection = connection
+        self.connection = connection
         self._clock = clock
         self._session = open_session(connection)
 
@@ -40,7 +40,7 @@ class Transport:
         C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable, or UnexpectedResponse for a
         response that is too large.
         """
-        retries = self._connection.api_retries if retry_until_deadline or not deadline else 0
+        retries = self.connection.api_retries if retry_until_deadline or not deadline else 0
         attempts = 0
         acted_before = False
         retried = TRANSIENT_STATUSES if request.method in REPEATABLE_METHODS else REFUSED_STATUSES
@@ -49,7 +49,7 @@ class Transport:
         while True:
             end_if_abandoned()
             attempts += 1
-            seconds = self._connection.api_timeout
+            seconds = self.connection.api_timeout
             if deadline:
                 seconds = min(seconds, deadline.remaining())
             response = error = None
@@ -62,7 +62,7 @@ class Transport:
             except AttemptError as failed:
                 from .failures import error_of  # most tasks meet no error
 
-                error = error_of(failed, self._connection, request, attempts, seconds, acted_before)
+                error = error_of(failed, self.connection, request, attempts, seconds, acted_before)
                 may_have_acted = failed.was_sent
                 may_retry = error.transient and (request.method in REPEATABLE_METHODS or not may_have_acted)
             pause = math.inf

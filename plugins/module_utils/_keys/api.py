@@ -94,6 +94,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     try:
         response = client.post("api_keys", body={"key_name": name})
         created = response.require(response.object(), id=int, key=str)
+        client.hide(created["key"])
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
         if created.get("name") not in (None, name):

@@ -136,7 +136,7 @@ class Consumer(NamedTuple):
         C(deployed) is the key that this run has deployed; a consumer without a file can't show it otherwise.
         """
         found = self.find()
-        fingerprint, keys, record_of = found.fingerprint, found.record.keys if found.record else {}, None
+        fingerprint, known_keys, record_of = found.fingerprint, found.record.keys if found.record else {}, None
         if found.record and not found.record.belongs_to(self.name):
             # The file of another consumer shows nothing about this one.
             record_of, found = found.record.consumer, Found(None, None)
@@ -161,7 +161,7 @@ class Consumer(NamedTuple):
             state=state,
             deployed_at=record.deployed_at if record else None,
             return_sha256=record.previous.sha256 if record and record.previous else None,
-            keys=keys,
+            known_keys=known_keys,
             fingerprint=fingerprint,
             withdrawn=record.withdrawn if record else None,
             record_of=record_of,

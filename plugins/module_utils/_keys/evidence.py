@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
     C(step), C(run) and C(variables) are the step that produced it, and those of the run of the role. C(sha256) is the checksum of the file's
     content, C(accepted) whether the service accepted that content at C(checked_at), by the service's clock (None: there
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record.
-    C(return_sha256) is the checksum of what a roll-back may still restore. C(keys) are those of the record.
+    C(return_sha256) is the checksum of what a roll-back may still restore. C(known_keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
     and can't be deployed to the consumer any more. C(record_of) is the name of the other consumer that the record belongs
     to, if it does: both names lead to the same host then. C(places) identify the files of the consumer, where that is possible.
@@ -56,7 +56,7 @@ class Evidence(NamedTuple):
     state: str | None
     deployed_at: str | None
     return_sha256: str | None
-    keys: dict[int, KnownKey]
+    known_keys: dict[int, KnownKey]
     fingerprint: str
     withdrawn: int | None
     tasks_rolled_back: bool = False
@@ -64,7 +64,7 @@ class Evidence(NamedTuple):
     places: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "keys": keys_as_json(self.keys)}
+        return {**self._asdict(), "known_keys": keys_as_json(self.known_keys)}
 
     def has_deployed(self, key_id: int) -> bool:
         """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
@@ -99,7 +99,7 @@ def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
 def _evidence_from(data: Any) -> Evidence:
     """The evidence that a consumer's module returned. Raises InvalidOption."""
     try:
-        evidence = Evidence(**{**data, "keys": keys_from_json(data["keys"])})
+        evidence = Evidence(**{**data, "known_keys": keys_from_json(data["known_keys"])})
         for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
             parse_timestamp(timestamp)
         evidence = evidence._replace(variables=dict(evidence.variables))
@@ -158,7 +158,7 @@ def recorded_keys(evidence: Iterable[Evidence]) -> dict[int, KnownKey]:
     """The keys that all records together have, by id, each with all of its consumers."""
     merged: dict[int, KnownKey] = {}
     for item in evidence:
-        for key_id, key in item.keys.items():
+        for key_id, key in item.known_keys.items():
             known = merged.get(key_id, KnownKey([], key.sha256))
             merged[key_id] = known._replace(consumers=sorted({*known.consumers, *key.consumers}))
     return merged

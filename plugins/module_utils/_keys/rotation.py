@@ -198,7 +198,7 @@ def _recording_consumers(rotation: Rotation, missing: Sequence[str]) -> str:
     recording = sorted(
         name
         for name, evidence in rotation.evidence.items()
-        if any(set(missing) & set(key.consumers) for key in evidence.keys.values())
+        if any(set(missing) & set(key.consumers) for key in evidence.known_keys.values())
     )
     return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 

@@ -28,6 +28,8 @@ POLL_INTERVAL_GROWTH = 1.5
 LAST_POLL_SECONDS = 1.0
 # This close to the deadline a run does not stop early: the next one might start too late for the last poll.
 MIN_SECONDS_TO_RESUME = 5.0
+# The result of a task with more operations could take longer than the deadline allows.
+MAX_UNFINISHED = 10_000
 # Date headers, from which the service's time is known, have whole seconds.
 DATE_RESOLUTION = 1.0
 
@@ -181,6 +183,9 @@ class Wait:
         project_id, lookback, position = self._state.unlisted = unlisted
         called_at = partial(self._called_at, client)
         for page in pages_of_unfinished(client, project_id, lookback, called_at, position.cursor):
+            listed = {OperationRef(project_id, operation["id"]) for operation in page.items}
+            if len(listed | self._state.operations.keys()) > MAX_UNFINISHED:
+                raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
             for operation in page.items:
                 if operation["status"] not in FAILED or self._counts_failures():
                     self._state.record(OperationRef(project_id, operation["id"]), operation)

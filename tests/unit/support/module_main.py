@@ -70,6 +70,9 @@ def run_main(module: HasMain, options: dict[str, Any], check_mode: bool = False,
     Whatever error a test causes, the fields of its C(failure) have to be documented.
     """
     args = {**options, "_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
+    # ansible-core 2.21 returns the options of a task only when it is asked to.
+    if "inject_invocation" in basic.PASS_VARS:
+        args["_ansible_inject_invocation"] = True
     output = io.StringIO()
     # Ansible collects warnings for the whole process, not for a task.
     for collected in (warnings._global_warnings, warnings._global_deprecations):

@@ -14,7 +14,7 @@ import yaml
 # What a task of any module can return.
 COMMON = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations", "diff"}
 # Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service.
-NOT_COMPARED = {"by_status", "by_action", "keys", "older_keys", "variables", "object", "body", "query"}
+NOT_COMPARED = {"by_status", "by_action", "known_keys", "older_keys", "variables", "object", "body", "query"}
 
 
 def return_values(module: ModuleType) -> dict[str, Any]:

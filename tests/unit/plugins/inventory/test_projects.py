@@ -488,6 +488,33 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
     assert [inventory.hosts[name].vars["seen"] for name in names("clouddb_projects")] == [True] * 4
 
 
+@pytest.mark.parametrize(
+    ("region", "options", "message"),
+    [
+        (17, {}, "^keyed_groups: p-2: Invalid group name format, expected a string .* No host was added"),
+        (
+            "localhost",
+            {"leading_separator": False},
+            "^keyed_groups, groups: no group may be named localhost. No host was added",
+        ),
+    ],
+)
+def test_a_project_that_fails_leaves_nothing_of_the_source(
+    tmp_path: Path, region: Any, options: dict[str, Any], message: str
+) -> None:
+    """With a part of the groups, a play could run on hosts that it excludes."""
+    projects = [{"id": "p-1", "region_id": "r1"}, {"id": "p-2", "region_id": region}, {"id": "p-3", "region_id": "r1"}]
+    inventory = InventoryData()
+    inventory.add_group("web")
+    inventory.add_host("www1", "web")
+    groups = set(inventory.groups)
+    with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
+        with pytest.raises(AnsibleParserError, match=message):
+            keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
+            parse(tmp_path, service.base_url, inventory=inventory, keyed_groups=keyed_groups, **options)
+    assert (set(inventory.hosts), set(inventory.groups)) == ({"www1"}, groups)
+
+
 def two_accounts(
     folder: Path,
     first: list[dict[str, Any]],

@@ -190,9 +190,8 @@ def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     api_key = """odd"key\\with%all+kinds/of='signs'0123456789"""
 
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
-        raise RuntimeError(
-            f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} { ({'Authorization': api_key}) }"
-        )
+        headers = {"Authorization": api_key}
+        raise RuntimeError(f"{api_key} {json.dumps(api_key)} {quote(api_key, safe='')} {headers}")
 
     result = outcome_of(run, api_key=api_key)
     assert result.failure == {"kind": "unexpected", "exception": "RuntimeError"}

@@ -207,3 +207,9 @@ def test_similar_texts_come_first_whatever_their_case() -> None:
     assert options.similar("SHOPS", ["blog", "shop-eu", "Shop", "shop"]) == ["Shop", "shop", "shop-eu"]
     assert options.similar("x", ["blog"]) == []
     assert len(options.similar("shop", [f"shop{number}" for number in range(9)])) == options.MAX_SIMILAR
+
+
+def test_too_many_texts_are_not_compared() -> None:
+    candidates = ["shop", *map(str, range(options.MAX_COMPARED))]
+    assert options.similar("shops", candidates[:-1]) == ["shop"]
+    assert options.similar("shops", candidates) == []

@@ -169,7 +169,7 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
     confirmed = second.deployment("web1", "confirm").success
     new = {"consumers": list(HOSTS), "sha256": confirmed["evidence"]["sha256"]}
     assert list(plan["older_keys"]) == [str(first.key["key_id"])]
-    assert confirmed["evidence"]["keys"] == {**plan["older_keys"], str(second.key["key_id"]): new}
+    assert confirmed["evidence"]["known_keys"] == {**plan["older_keys"], str(second.key["key_id"]): new}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
     assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
     assert rolled_back["evidence"]["withdrawn"] == second.key["key_id"]

@@ -105,6 +105,18 @@ def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> N
     assert_no_key(str(error.value.as_result()))
 
 
+def test_errors_do_not_quote_other_keys_of_the_task(serve: Serve) -> None:
+    created, read, short = "created-0123456789", "read-0123456789", "short"
+    refusal = {"message": f"not {created}, {read} or {short}", "code": created}
+    served = serve(reply({"id": 7, "key": created}, 201), reply(refusal, 500), api_retries=0)
+    create_key(served.client, "deploy", [])
+    served.client.with_api_key(read)
+    served.client.with_api_key(short)
+    with pytest.raises(StatusError, match=r"not \*{8}, \*{8} or short") as error:
+        served.client.delete("api_keys", 7)
+    assert created not in str(error.value.as_result())
+
+
 def test_repr_of_a_created_key_has_no_secret() -> None:
     created = CreatedKey(SPECIAL_KEY, {"id": 7, "name": "deploy"})
     assert repr(created) == "CreatedKey({'id': 7, 'name': 'deploy'})"

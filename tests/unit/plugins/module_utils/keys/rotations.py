@@ -52,7 +52,7 @@ def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fie
             "state": "committed" if key_id else None,
             "deployed_at": account.now() if key_id else None,
             "return_sha256": None,
-            "keys": known(account, list(account.keys)),
+            "known_keys": known(account, list(account.keys)),
             "fingerprint": "",
             "withdrawn": None,
             **fields,

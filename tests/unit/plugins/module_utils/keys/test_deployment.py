@@ -127,7 +127,7 @@ def test_deploys_the_key_and_records_each_step(host: Host) -> None:
     assert (confirmed.key_id, confirmed.accepted, confirmed.state) == (key.id, True, DEPLOYED)
     committed = commit(host.client, host.consumer, key.id, key)
     assert (committed.key_id, committed.state, committed.return_sha256) == (key.id, COMMITTED, None)
-    assert inspect(host.client, host.consumer).keys == {key.id: KnownKey(["web1"], checksum(key.secret))}
+    assert inspect(host.client, host.consumer).known_keys == {key.id: KnownKey(["web1"], checksum(key.secret))}
     assert key.secret not in host.record.read_text(encoding="utf-8")
 
 
@@ -509,7 +509,7 @@ def test_each_step_returns_complete_evidence(rotated: tuple[Host, NewKey]) -> No
         state=DEPLOYED,
         deployed_at=deployed_at,
         return_sha256=checksum(old.secret),
-        keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret))},
+        known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret))},
         fingerprint=confirmed.fingerprint,
         withdrawn=None,
     )

@@ -62,7 +62,7 @@ def test_record_of_many_consumers(account: SimulatedAccount, tmp_path: Path) -> 
     deployment(account, tmp_path, "deploy", **key, fingerprint=fingerprint, older_keys=older)
     assert os.stat(tmp_path / "record").st_size > 65536
     assert deployment(account, tmp_path, "confirm", **key)["evidence"]["state"] == DEPLOYED
-    assert deployment(account, tmp_path, "inspect")["evidence"]["keys"][str(key_id)]["consumers"] == HOSTS
+    assert deployment(account, tmp_path, "inspect")["evidence"]["known_keys"][str(key_id)]["consumers"] == HOSTS
 
 
 def test_record_that_could_not_be_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,19 +139,19 @@ def test_nothing_is_revoked_if_the_own_key_is_unknown(keys: Keys, monkeypatch: p
 def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
     account, ids = keys
     recorded = known(account, ids[1:])
-    plan = run(account, "plan", *inspected(account, ids[-1], keys=recorded))
+    plan = run(account, "plan", *inspected(account, ids[-1], known_keys=recorded))
     assert plan["left"] == [ids[0]]
     assert f"Key {ids[0]} of this name was used, but no record of these consumers names it" in plan["warnings"][0]
-    result = run(account, "revoke", *both(account, ids[-1], keys=recorded), key_id=ids[-1])
+    result = run(account, "revoke", *both(account, ids[-1], known_keys=recorded), key_id=ids[-1])
     assert [key["id"] for key in result["revoked"]] == [ids[1]]
 
 
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
     account, ids = keys
     own = known(account, ids[:2])
-    plan = run(account, "plan", *inspected(account, ids[1], keys=own))
+    plan = run(account, "plan", *inspected(account, ids[1], known_keys=own))
     assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
-    run(account, "revoke", *both(account, ids[1], keys=own), key_id=ids[1])
+    run(account, "revoke", *both(account, ids[1], known_keys=own), key_id=ids[1])
     assert list(account.keys) == [1, *ids[1:]]
 
 

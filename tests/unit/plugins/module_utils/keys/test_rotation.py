@@ -112,7 +112,9 @@ def test_former_consumers_are_not_expected(keys: Keys) -> None:
 
 def test_consumers_of_revoked_keys_are_not_expected(keys: Keys) -> None:
     account, ids = keys
-    found = [one._replace(keys={**one.keys, 999: KnownKey(["gone"], "")}) for one in inspected(account, ids[-1])]
+    found = [
+        one._replace(known_keys={**one.known_keys, 999: KnownKey(["gone"], "")}) for one in inspected(account, ids[-1])
+    ]
     assert run(account, "plan", *found)["consumers"] == ["web1", "web2"]
 
 
@@ -121,7 +123,7 @@ def test_tags_that_may_skip_tasks_are_refused(account: SimulatedAccount) -> None
 
 
 def test_without_records_the_user_names_the_consumers(account: SimulatedAccount) -> None:
-    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    found = inspected(account, None, has_file=False, has_record=False, known_keys={})
     assert "Set the consumers of the key explicitly" in str(refusal(account, "plan", *found))
     assert run(account, "plan", *found, consumers=["web1", "web2"])["consumers"] == ["web1", "web2"]
 
@@ -129,7 +131,7 @@ def test_without_records_the_user_names_the_consumers(account: SimulatedAccount)
 def test_without_records_a_key_that_was_never_used_is_replaced(keys: Keys) -> None:
     account, _ids = keys
     newest = add_key(account, is_used=False)
-    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    found = inspected(account, None, has_file=False, has_record=False, known_keys={})
     plan = run(account, "plan", *found, consumers=["web1", "web2"])
     assert plan["reason"] == f"key {newest} was never used, so its deployment was not completed"
 
@@ -160,7 +162,7 @@ def test_named_consumers_are_not_former_ones(keys: Keys) -> None:
 def test_refusal_names_whose_record_names_a_consumer(keys: Keys) -> None:
     account, ids = keys
     one, other = inspected(account, ids[-1])
-    one = one._replace(keys=known(account, ids, "web1", "web2", "ghost"))
+    one = one._replace(known_keys=known(account, ids, "web1", "web2", "ghost"))
     assert "from ghost. The records of web1 name them as consumers." in str(refusal(account, "plan", one, other))
 
 
@@ -192,7 +194,7 @@ def test_message_about_missing_evidence(keys: Keys) -> None:
     found = inspected(account, ids[-1])
     consumers = ["db1", "db2"]
     assert str(refusal(account, "plan", *found, consumers=consumers)) == PROBLEM.format("db1, db2", "")
-    named = [one._replace(keys=known(account, ids, "web1", "web2", "ghost")) for one in found]
+    named = [one._replace(known_keys=known(account, ids, "web1", "web2", "ghost")) for one in found]
     assert str(refusal(account, "plan", *named)) == PROBLEM.format("ghost", recorded)
 
 
@@ -237,7 +239,7 @@ def test_message_about_tags_names_consumers_without_the_newest_key(
 
 
 def test_message_about_consumers_that_nothing_names(account: SimulatedAccount) -> None:
-    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    found = inspected(account, None, has_file=False, has_record=False, known_keys={})
     assert str(refusal(account, "plan", *found)) == (
         "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or revoked. "
         "Set the consumers of the key explicitly, or a path for the record."
@@ -269,7 +271,7 @@ def test_key_of_the_maximum_age_is_replaced(keys: Keys, monkeypatch: pytest.Monk
 def test_message_about_keys_of_others(number: int, were: str, them: str) -> None:
     account = SimulatedAccount()
     ids = [add_key(account) for _number in range(3)]
-    plan = run(account, "plan", *inspected(account, ids[-1], keys=known(account, ids[number:])))
+    plan = run(account, "plan", *inspected(account, ids[-1], known_keys=known(account, ids[number:])))
     name = f"Key {ids[0]}" if number == 1 else f"Keys {ids[0]} and {ids[1]}"
     assert plan["warnings"] == [
         f"{name} of this name {were} used, but no record of these consumers names {them}, so others may use {them}. The "
@@ -306,7 +308,7 @@ def test_whether_keys_are_left_to_revoke(keep: int, revoke: bool) -> None:
 
 
 def without_records(account: SimulatedAccount, **options: Any) -> Any:
-    found = inspected(account, None, has_file=False, has_record=False, keys={})
+    found = inspected(account, None, has_file=False, has_record=False, known_keys={})
     return run(account, "plan", *found, consumers=["web1", "web2"], **options)
 
 
@@ -320,7 +322,7 @@ def test_own_key_is_known_by_its_checksum_in_the_only_record(keys: Keys, monkeyp
     one, other = inspected(account, ids[-1])
     # The service records uses late.
     monkeypatch.setattr(account, "use", lambda secret: None)
-    result = run(account, "plan", one, other._replace(has_record=False, keys={}), consumers=["web1", "web2"])
+    result = run(account, "plan", one, other._replace(has_record=False, known_keys={}), consumers=["web1", "web2"])
     assert result["reason"].startswith("older keys are still valid")
     assert result["changed"] is False
 

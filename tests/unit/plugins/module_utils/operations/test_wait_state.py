@@ -18,6 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
+    MAX_UNFINISHED,
     Limits,
     StopWhen,
     Wait,
@@ -257,6 +258,15 @@ def test_a_page_that_fails_ten_times_begins_the_list_anew(
     wait_for(client, UnfinishedOperations("project-0", 0), timeout=90).run()
     expected = [None, "100", *["200"] * 11, *([None, "100"] if begins_anew else []), "200", "300"]
     assert service.cursors[: len(expected)] == expected
+
+
+def test_a_wait_for_too_many_operations_times_out(client: Client, service_of: Callable[..., Service]) -> None:
+    """Their number is bounded, because the result is produced after the deadline."""
+    service_of(running, operations=MAX_UNFINISHED + 1)
+    with pytest.raises(WaitFailed, match=f"with it, more than {MAX_UNFINISHED} operations are unfinished") as error:
+        wait_for(client, UnfinishedOperations("project-0", 0)).run()
+    assert len(error.value.result["operations"]) == MAX_UNFINISHED
+    assert statuses(error.value.result) == {"running": MAX_UNFINISHED}
 
 
 def test_an_invalid_page_after_a_valid_one_is_retried(client: Client, service_of: Callable[..., Service]) -> None:
