@@ -23,7 +23,7 @@ from ansible.module_utils.common.validation import check_type_dict, check_type_l
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
-from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
+from ._http.connection import CONNECTION_OPTIONS, Connection, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
 from ._options import NUMBERS, plain_number
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
@@ -115,15 +115,22 @@ def run_module(module: ControlModule, run: Run) -> None:
     if REQUESTS_IMPORT_ERROR:
         missing = {"kind": "missing_library"}
         module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
+    client: Client | None = None
     try:
         _check_given(module)
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
         if connection.api_key:
             module.no_log_values.update(encodings(connection.api_key))
-        result = run(module.params, Client(connection), module.check_mode)
+        client = Client(connection)
+        result = run(module.params, client, module.check_mode)
     except ClouddbError as error:
-        _exit(module, module.fail_json, error.as_result())
+        result = error.as_result()
+        if client:
+            # Not the rest of the result, which may return a new key.
+            texts = {name: result[name] for name in ("msg", "failure", "warnings") if name in result}
+            result.update(_redacted(texts, client.connection))
+        _exit(module, module.fail_json, result)
     except Exception as error:  # pylint: disable=broad-except
         # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
         unexpected = {"kind": "unexpected", "exception": type(error).__name__}
@@ -133,7 +140,17 @@ def run_module(module: ControlModule, run: Run) -> None:
             exception="\n".join(map(displayable, traceback.format_exc().splitlines())),
         )
     else:
+        result["warnings"] = _redacted(result.get("warnings", []), client.connection)
         _exit(module, module.exit_json, result)
+
+
+def _redacted(value: Any, connection: Connection) -> Any:
+    """The value without the keys that the task has created or read, in all of its texts."""
+    if isinstance(value, str):
+        return connection.redact(value)
+    if isinstance(value, dict):
+        return {name: _redacted(inner, connection) for name, inner in value.items()}
+    return [_redacted(inner, connection) for inner in value] if isinstance(value, list) else value
 
 
 def _check_given(module: ControlModule) -> None:

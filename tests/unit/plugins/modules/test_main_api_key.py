@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
 pytestmark = pytest.mark.usefixtures("no_delays")
 
@@ -231,3 +232,13 @@ def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[st
     assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
     assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
     assert f"Revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]
+
+
+def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:
+    """Whatever the service quotes it in, here in the name of the key."""
+    secret = "new-key-0123456789"
+    with scripted_service(reply([]), reply({"id": 7, "name": secret, "key": secret}, 201), reply([])) as service:
+        outcome = run_main(api_key, {**options, "base_url": service.base_url, "api_retries": 0})
+    assert "key 7 has another name, '********'" in outcome.result["msg"]
+    assert outcome.failure["kind"] == "orphaned_key"
+    assert secret not in outcome.printed
