@@ -168,26 +168,26 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             account = self._account(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error
-        known = {*self.inventory.hosts, *self.inventory.groups}
+        hosts, groups = {*self.inventory.hosts}, {*self.inventory.groups}
         try:
             self._populate(account)
-            self._require_usable_groups(known)
+            self._require_usable_groups(groups)
         except BaseException:
-            self._remove_all_but(known)
+            self._remove_all_but(hosts, groups)
             raise
 
-    def _require_usable_groups(self, known: Collection[str]) -> None:
+    def _require_usable_groups(self, known_groups: Collection[str]) -> None:
         """Raise AnsibleParserError for a group with the name of the controller: plays on it would run on projects."""
-        for name in {*self.inventory.groups} & {*LOCAL_NAMES} - {*known}:
+        for name in {*LOCAL_NAMES} & ({*self.inventory.groups} - {*known_groups}):
             raise AnsibleParserError(
                 f"keyed_groups, groups: no group may be named {name}. No host was added. Set a prefix."
             )
 
-    def _remove_all_but(self, known: Collection[str]) -> None:
+    def _remove_all_but(self, known_hosts: Collection[str], known_groups: Collection[str]) -> None:
         """Remove the hosts and groups that the source has added: with a part of its groups, plays could run on hosts that they exclude."""
-        for host in [host for name, host in self.inventory.hosts.items() if name not in known]:
+        for host in [host for name, host in self.inventory.hosts.items() if name not in known_hosts]:
             self.inventory.remove_host(host)
-        for name in [name for name in self.inventory.groups if name not in known]:
+        for name in [name for name in self.inventory.groups if name not in known_groups]:
             # Depending on the release of ansible-core, remove_group() takes the group or its name.
             group = self.inventory.groups.pop(name)
             for host in self.inventory.hosts.values():

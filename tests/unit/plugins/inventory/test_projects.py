@@ -507,12 +507,13 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     inventory = InventoryData()
     inventory.add_group("web")
     inventory.add_host("www1", "web")
+    inventory.add_host("localhost", "web")
     groups = set(inventory.groups)
     with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
         with pytest.raises(AnsibleParserError, match=message):
             keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
             parse(tmp_path, service.base_url, inventory=inventory, keyed_groups=keyed_groups, **options)
-    assert (set(inventory.hosts), set(inventory.groups)) == ({"www1"}, groups)
+    assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
 
 
 def two_accounts(
