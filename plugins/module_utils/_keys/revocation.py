@@ -98,21 +98,22 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
 
 
 def _require_newest(client: Client, rotation: Rotation, key_id: int, grace_period: float) -> None:
-    """Raise RotationRefused unless the key is the newest, every consumer is committed to it, and the grace period is over."""
-    if not rotation.keys or rotation.keys[-1]["id"] != key_id:
-        raise RotationRefused(
-            f"Key {key_id} is not the newest key of this name any more. No key was revoked. Another rotation is running or "
-            "was interrupted. Run the role again, and only once at a time.",
-            {"key_ids": [key_id]},
-        )
+    """Raise RotationRefused unless every consumer is committed to the key, it is the newest, and the grace period is over."""
+    # Without evidence a key counts as somebody else's, so whether it is the newest is known only afterwards.
     problems = {name: _reason_to_refuse(rotation.evidence.get(name), key_id) for name in rotation.expected()}
     refused = {name: problem for name, problem in problems.items() if problem}
     if refused:
         texts = " ".join(f"{name} {problem}." for name, problem in refused.items())
         raise RotationRefused(
-            f"No key was revoked, because the newest key, {key_id}, is not confirmed on all consumers: {texts} "
+            f"No key was revoked, because key {key_id} is not confirmed on all consumers: {texts} "
             "Run the role again, and only once at a time.",
             {"consumers": sorted(refused), "key_ids": [key_id]},
+        )
+    if not rotation.keys or rotation.keys[-1]["id"] != key_id:
+        raise RotationRefused(
+            f"Key {key_id} is not the newest key of this name any more. No key was revoked. Another rotation is running or "
+            "was interrupted. Run the role again, and only once at a time.",
+            {"key_ids": [key_id]},
         )
     remaining = remaining_grace_period(grace_period, rotation, client.service_now() + CLOCK_TOLERANCE)
     if remaining:

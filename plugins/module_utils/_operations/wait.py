@@ -183,12 +183,12 @@ class Wait:
         project_id, lookback, position = self._state.unlisted = unlisted
         called_at = partial(self._called_at, client)
         for page in pages_of_unfinished(client, project_id, lookback, called_at, position.cursor):
-            listed = {OperationRef(project_id, operation["id"]) for operation in page.items}
-            if len(listed | self._state.operations.keys()) > MAX_UNFINISHED:
+            listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
+            if len(listed.keys() | self._state.operations.keys()) > MAX_UNFINISHED:
                 raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
-            for operation in page.items:
+            for ref, operation in listed.items():
                 if operation["status"] not in FAILED or self._counts_failures():
-                    self._state.record(OperationRef(project_id, operation["id"]), operation)
+                    self._state.record(ref, operation)
             cursor = next_cursor(page.response)
             self._state.unlisted = unlisted._replace(position=ListPosition(cursor))
             # Without a cursor, the next run could not continue the list.

@@ -68,6 +68,13 @@ def test_incomplete_evidence_is_refused(keys: Keys, fields: dict[str, Any], prob
     assert error.details["consumers"] == ["web2"]
 
 
+def test_refusal_without_any_evidence_says_so(keys: Keys) -> None:
+    account, ids = keys
+    found = [one._replace(run="another run") for one in both(account, ids[-1])]
+    error = refusal(account, "revoke", *found, key_id=ids[-1])
+    assert "web1 has given no evidence in this run. web2 has given no evidence in this run." in str(error)
+
+
 def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
     account, ids = keys
     assert "is not the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
@@ -257,7 +264,7 @@ def test_message_about_incomplete_evidence(keys: Keys) -> None:
     account, ids = keys
     found = both(account, ids[-1], state="deployed")
     assert str(refusal(account, "revoke", *found, key_id=ids[-1])) == (
-        f"No key was revoked, because the newest key, {ids[-1]}, is not confirmed on all consumers: web1 may still be rolled "
+        f"No key was revoked, because key {ids[-1]} is not confirmed on all consumers: web1 may still be rolled "
         "back. web2 may still be rolled back. Run the role again, and only once at a time."
     )
 
