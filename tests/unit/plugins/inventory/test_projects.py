@@ -516,6 +516,17 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
 
 
+def test_a_source_that_fails_does_not_add_earlier_hosts_to_its_groups(tmp_path: Path) -> None:
+    earlier = InventoryData()
+    earlier.add_group("web")
+    earlier.add_host("shop", "web")
+    projects = [{"id": "shop", "region_id": "r1"}, {"id": "blog", "region_id": 17}]
+    with scripted_service(reply({"projects": projects})) as service:
+        with pytest.raises(AnsibleParserError):
+            parse(tmp_path, service.base_url, inventory=earlier, keyed_groups=[{"key": "clouddb_region_id"}])
+    assert [group.name for group in earlier.hosts["shop"].get_groups()] == ["web"]
+
+
 def two_accounts(
     folder: Path,
     first: list[dict[str, Any]],

@@ -255,5 +255,26 @@ def test_directory_in_which_openssl_finds_no_certificate(tmp_path: Path, name: s
     )
 
 
+def test_directory_that_cannot_be_listed_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert checked(ca_path=str(tmp_path)).ca_path == str(tmp_path)
+
+
+def test_keys_within_other_keys_are_redacted() -> None:
+    """The longest first: what is left of it could be guessed."""
+    connection = checked(api_key="b" * 12)
+    for key in ("a" + "b" * 12, "c" + "b" * 12 + "c"):
+        connection = connection.hiding(key)
+    assert connection.redact(f"{'b' * 12} a{'b' * 12} c{'b' * 12}c") == "******** ******** ********"
+
+
+def test_keys_so_short_that_text_may_contain_them_are_not_redacted() -> None:
+    connection = checked().hiding("a" * 11).hiding("b" * 12)
+    assert connection.redact(f"{'a' * 11} {'b' * 12}") == f"{'a' * 11} ********"
+
+
 def test_encodings_of_a_key() -> None:
     assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}

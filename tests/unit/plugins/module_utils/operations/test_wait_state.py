@@ -260,6 +260,30 @@ def test_a_page_that_fails_ten_times_begins_the_list_anew(
     assert service.cursors[: len(expected)] == expected
 
 
+@pytest.mark.parametrize("status", [423, 429, 503])
+def test_a_refused_page_is_fetched_again_by_the_next_poll(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service], status: int
+) -> None:
+    service = service_of(finished_after(20), operations=400)
+    reject_cursors(service, 1, status)
+    refuse, polls = service.refuse, list[int]()
+
+    def count(path: str) -> None:
+        polls.append(len(clock.pauses))
+        refuse(path)
+
+    service.refuse = count
+    wait_for(client, UnfinishedOperations("project-0", 0)).run()
+    assert list(zip(service.cursors, polls))[:6] == [
+        (None, 0),
+        ("100", 0),
+        ("200", 0),
+        ("200", 1),
+        ("200", 2),
+        ("300", 2),
+    ]
+
+
 def test_a_wait_for_too_many_operations_times_out(client: Client, service_of: Callable[..., Service]) -> None:
     """Their number is bounded, because the result is produced after the deadline."""
     service_of(running, operations=MAX_UNFINISHED + 1)
