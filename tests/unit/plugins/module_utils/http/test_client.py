@@ -459,9 +459,20 @@ def test_an_error_status_carries_retry_after(serve: Serve, retry_after: str | No
 # Clocks and deadlines
 
 
-@in_one_test("method, hides", [("GET", False), ("DELETE", True)])
-def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(serve: Serve, method: str, hides: bool) -> None:
-    served = serve(HANG_UP, reply({"message": "no"}, 404))
+@in_one_test(
+    "method, earlier, hides",
+    [
+        ("GET", HANG_UP, False),
+        ("GET", reply({}, 502), False),
+        ("DELETE", HANG_UP, True),
+        ("DELETE", reply({}, 502), True),
+        ("DELETE", reply({}, 503), False),
+    ],
+)
+def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(
+    serve: Serve, method: str, earlier: Reply, hides: bool
+) -> None:
+    served = serve(earlier, reply({"message": "no"}, 404))
     if hides:
         with pytest.raises(NotFound) as error:
             served.client.request(method, ["api_keys", "7"], accept={200, 404})

@@ -115,6 +115,21 @@ def test_rollback_where_nothing_was_written(
         roll_back(client, consumer, key, None)
 
 
+def test_rollback_where_nothing_was_written_shows_the_older_key(
+    account: SimulatedAccount, tmp_path: Path, consumer: Consumer, fill: Fill
+) -> None:
+    client = account.client()
+    (tmp_path / "key").write_text(account.create("deploy")[1], encoding="utf-8")
+    fingerprint = inspect(client, consumer).fingerprint
+    key_id, secret = account.create("deploy")
+    key = NewKey(key_id, secret, ["web1"], {})
+    fill(0)
+    with pytest.raises(SecretFileError, match=NO_SPACE):
+        deploy(client, consumer, key, fingerprint)
+    changed, evidence = roll_back(client, consumer, key, None, fingerprint)
+    assert (changed, evidence.step, evidence.accepted, evidence.withdrawn) == (False, "roll_back", True, key.id)
+
+
 def test_rollback_of_what_was_written_needs_space(account: SimulatedAccount, consumer: Consumer, fill: Fill) -> None:
     client = account.client()
     fingerprint = inspect(client, consumer).fingerprint
