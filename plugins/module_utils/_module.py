@@ -23,7 +23,7 @@ from ansible.module_utils.common.validation import check_type_dict, check_type_l
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
-from ._http.connection import CONNECTION_OPTIONS, Connection, connection_from, encodings
+from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
 from ._options import NUMBERS, plain_number
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
@@ -125,32 +125,28 @@ def run_module(module: ControlModule, run: Run) -> None:
         client = Client(connection)
         result = run(module.params, client, module.check_mode)
     except ClouddbError as error:
-        result = error.as_result()
-        if client:
-            # Not the rest of the result, which may return a new key.
-            texts = {name: result[name] for name in ("msg", "failure", "warnings") if name in result}
-            result.update(_redacted(texts, client.connection))
-        _exit(module, module.fail_json, result)
+        _exit(module, module.fail_json, error.as_result(), client)
     except Exception as error:  # pylint: disable=broad-except
         # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
-        unexpected = {"kind": "unexpected", "exception": type(error).__name__}
-        module.fail_json(
-            msg=displayable(f"Unexpected {type(error).__name__}: {error}", MAX_MESSAGE_LENGTH),
-            failure=unexpected,
-            exception="\n".join(map(displayable, traceback.format_exc().splitlines())),
-        )
+        # A part of a key that the end of a message cuts would not be found any more.
+        text, trace = _redacted([f"Unexpected {type(error).__name__}: {error}", traceback.format_exc()], client)
+        result = {
+            "msg": displayable(text, MAX_MESSAGE_LENGTH),
+            "failure": {"kind": "unexpected", "exception": type(error).__name__},
+            "exception": "\n".join(map(displayable, trace.splitlines())),
+        }
+        _exit(module, module.fail_json, result, client)
     else:
-        result["warnings"] = _redacted(result.get("warnings", []), client.connection)
-        _exit(module, module.exit_json, result)
+        _exit(module, module.exit_json, result, client)
 
 
-def _redacted(value: Any, connection: Connection) -> Any:
+def _redacted(value: Any, client: Client | None) -> Any:
     """The value without the keys that the task has created or read, in all of its texts."""
-    if isinstance(value, str):
-        return connection.redact(value)
+    if isinstance(value, str) and client:
+        return client.connection.redact(value)
     if isinstance(value, dict):
-        return {name: _redacted(inner, connection) for name, inner in value.items()}
-    return [_redacted(inner, connection) for inner in value] if isinstance(value, list) else value
+        return {name: _redacted(inner, client) for name, inner in value.items()}
+    return [_redacted(inner, client) for inner in value] if isinstance(value, list) else value
 
 
 def _check_given(module: ControlModule) -> None:
@@ -197,7 +193,11 @@ def _values(value: Any, spec: Mapping[str, Any]) -> tuple[list[Any], str]:
     return [each for each in values if each is not None], spec.get("elements" if is_list else "type", "str")
 
 
-def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any]) -> None:
+def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Client | None) -> None:
+    """End the task with the result. Its texts do not quote the keys that the task has created or read."""
+    # Not the rest of the result, which may return a new key.
+    texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if name in result}
+    result = {**result, **_redacted(texts, client)}
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))

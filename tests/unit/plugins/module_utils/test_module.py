@@ -204,6 +204,37 @@ def test_unexpected_errors_fail_the_task_with_the_key_censored() -> None:
     assert "0123456789" not in result.printed
 
 
+@pytest.mark.parametrize("error", [ClouddbError, RuntimeError])
+def test_no_text_quotes_a_key_that_the_task_has_created(error: type[Exception]) -> None:
+    created = "created-0123456789"
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> NoReturn:
+        client.hide(created)
+        # The end of a message would cut the second one.
+        raise error(f"{created} {'x' * (MAX_MESSAGE_LENGTH - 60)} {created}")
+
+    result = outcome_of(run)
+    assert "********" in result.result["msg"]
+    assert "created" not in result.printed
+
+
+def test_texts_within_warnings_and_failures_quote_no_created_key() -> None:
+    created = "created-0123456789"
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+        client.hide(created)
+        if params["color"] == "blue":
+            return {"key": created, "warnings": [f"not {created}"]}
+        details = {"errors": [{"text": f"not {created}"}]}
+        raise ClouddbError("no", details, result={"warnings": [f"not {created}"], "key": created})
+
+    for color, warnings in (("blue", 1), ("red", 2)):
+        outcome = outcome_of(run, color=color)
+        assert outcome.result["key"] == created
+        assert outcome.printed.count("not ********") == warnings
+        assert outcome.printed.count(created) == 1
+
+
 def test_unexpected_errors_are_shown_with_their_traceback() -> None:
     ended: list[dict[str, Any]] = []
 
