@@ -150,6 +150,17 @@ def test_moment_accepts_timestamps_and_ages() -> None:
     assert options.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
 
 
+def test_only_an_age_without_a_unit_has_a_maximum() -> None:
+    for age in (options.MAX_BARE_AGE, f"{options.MAX_BARE_AGE}s"):
+        assert options.moment({"it": age}, "it") == timedelta(seconds=options.MAX_BARE_AGE)
+    for age, expected in {
+        "10000000s": {"seconds": 10**7},
+        "200000m": {"minutes": 200_000},
+        "116d": {"days": 116},
+    }.items():
+        assert options.moment({"it": age}, "it") == timedelta(**expected)
+
+
 @in_one_test(
     "value",
     [
@@ -201,6 +212,23 @@ def test_unknown_value_causes_a_warning_with_the_known_ones_and_the_misspelt_one
     assert options.unknown_values({"it": ["running", value]}, "it", KNOWN) == [
         f"it: '{value}' is unknown to this collection, and may never occur. {rest}"
     ]
+
+
+def test_all_known_values_that_an_unknown_one_may_mean_are_named() -> None:
+    [warning] = options.unknown_values({"it": ["fal"]}, "it", ["fall", "fail", "done"])
+    assert warning.endswith(" Did you mean fail or fall? Known values are done, fail, fall.")
+
+
+def test_plain_numbers_in_upper_case() -> None:
+    for value in ("1E5", "2.5e-3", "NaN", "INF"):
+        options.plain_number("it", value, "float")
+
+
+@in_one_test("value", ["\u00a01", "\u0661"])
+@in_one_test("type_name", ["int", "float"])
+def test_numbers_with_characters_of_unicode_are_not_plain(value: str, type_name: str) -> None:
+    with pytest.raises(InvalidOption, match="^it: must be an? "):
+        options.plain_number("it", value, type_name)
 
 
 def test_similar_texts_come_first_whatever_their_case() -> None:

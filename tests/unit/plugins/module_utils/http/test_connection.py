@@ -264,7 +264,7 @@ def test_directory_that_cannot_be_listed_is_accepted(tmp_path: Path, monkeypatch
 
 
 def test_keys_within_other_keys_are_redacted() -> None:
-    """The longest first: what is left of it could be guessed."""
+    """The longest first: the remainder of a longer one could be guessed."""
     connection = checked(api_key="b" * 12)
     for key in ("a" + "b" * 12, "c" + "b" * 12 + "c"):
         connection = connection.hiding(key)
