@@ -249,7 +249,7 @@ def _run_imported_again(file: str, source: bytes, tests: Sequence[Test]) -> int:
     name = ".".join(Path(file).relative_to(Path(folder).parents[2]).with_suffix("").parts)
     try:
         importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return _noticed(f"import: {type(error).__name__}")
     failures = _Failures()
     arguments = [*PYTEST, "-p", "no:terminal", "--maxfail=1", *(test.item.nodeid for test in tests)]

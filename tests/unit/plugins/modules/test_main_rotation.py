@@ -132,6 +132,15 @@ def test_changed_host_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     assert (tmp_path / "web1").read_text(encoding="utf-8") == "edited by hand"
 
 
+def test_rollback_writes_nothing_where_nothing_was_deployed(sandbox: Sandbox, tmp_path: Path) -> None:
+    run = Rotation(sandbox, tmp_path, "run")
+    inspected = run.evidence("inspect")
+    run.create(run.rotation("plan", inspected).success)
+    result = run.deployment("web1", "roll_back", fingerprint=inspected[0]["fingerprint"]).success
+    assert (result["changed"], result["evidence"]["withdrawn"]) == (False, run.key["key_id"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
     run = Rotation(sandbox, tmp_path, "run")
     run.create(run.rotation("plan", run.evidence("inspect")).success)
