@@ -158,7 +158,7 @@ def _check_given(module: ControlModule) -> None:
 
 
 def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise InvalidOption for an option that is given as null, or as a list with a null.
+    """Raise InvalidOption for an option that is given as null, or as a list with a null, or with a required suboption that is.
 
     Ansible treats null as if the option were omitted: a variable without a value would select everything. Only where an
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
@@ -170,6 +170,10 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
             raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
         if isinstance(value, list) and None in value:
             raise InvalidOption(option, "must not contain null. Leave out items without a value.")
+        entries = [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, dict)]
+        for name, suboption in spec.get("options", {}).items():
+            if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):
+                raise InvalidOption(option, f"{name} must not be null. Set a value.")
 
 
 def require_plain_numbers(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]], within: str = "") -> None:

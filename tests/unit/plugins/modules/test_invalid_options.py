@@ -192,7 +192,7 @@ def test_invalid_connection_option_is_named(
         *((module, {"fields": value}, "fields", NOT_EMPTY) for module in INFO_MODULES for value in ([], "", [" "])),
         (api_key_policy, {"allowed": []}, "allowed", NOT_EMPTY),
         (api_key_policy, {"allowed": [{"name": ""}]}, "allowed", "an entry has no name"),
-        (api_key_policy, {"allowed": [{"name": None}]}, "allowed", "an entry has no name"),
+        (api_key_policy, {"allowed": [{"name": "deploy"}, {"name": None}]}, "allowed", "name must not be null"),
         (api_key_policy, {"max_age": 0}, "max_age", "greater than 0"),
         (api_key_policy, {"max_age": "soon"}, "max_age", "a duration such as"),
         (api_key_policy, {"max_idle": "-1d"}, "max_idle", "a duration such as"),
