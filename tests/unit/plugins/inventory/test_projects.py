@@ -369,9 +369,8 @@ def test_booleans_within_options_are_not_converted_by_ansible(
     if is_valid:
         assert len(parse(tmp_path, sandbox, **options).hosts) == 3
         return
-    with pytest.raises(
-        AnsibleParserError, match="^keyed_groups: trailing_separator must be true or false without quot"
-    ):
+    expected = f"^keyed_groups: trailing_separator must be true or false without quotes, not '{value}'"
+    with pytest.raises(AnsibleParserError, match=expected):
         parse(tmp_path, NOWHERE, **options)
 
 

@@ -221,6 +221,27 @@ def test_hint_puts_a_project_before_the_idle_ones(simulation: Simulation) -> Non
     assert min(intervals(simulation.run(200, SECONDS_PER_POLL), "idle400") or [100]) > 90
 
 
+def test_hint_polls_a_project_at_once_that_is_not_due_yet(simulation: Simulation) -> None:
+    for seconds_since_change, has_unfinished, due_in in ((0.0, False, 5), (900.0, True, 15)):
+        simulation.schedule.add("a", Group.BUSY)
+        assert simulation.schedule.start() == "a"
+        simulation.schedule.polled("a", seconds_since_change, has_unfinished)
+        assert simulation.schedule.pause() == due_in
+        simulation.schedule.poll_soon("a")
+        assert simulation.schedule.pause() == 0
+        assert simulation.schedule.start() == "a"
+        simulation.schedule.remove("a")
+
+
+def test_hint_keeps_a_busy_project_busy(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.polled("a", seconds_since_change=0.0, has_unfinished=False)
+    simulation.schedule.poll_soon("a")
+    simulation.clock.sleep(1)
+    assert simulation.schedule.delay() == 1
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_hint_during_a_poll_causes_another_one(simulation: Simulation, fails: bool) -> None:
     """The running one may have read what was there before the change."""
@@ -261,6 +282,20 @@ def test_entries_that_were_replaced_are_dropped(simulation: Simulation) -> None:
 
 
 # Errors
+
+
+def test_interval_of_a_failing_project_grows_up_to_the_maximum(simulation: Simulation) -> None:
+    simulation.add(Group.BUSY, "a")
+    pauses = []
+    for _failure in range(6):
+        assert simulation.schedule.start() == "a"
+        simulation.schedule.failed("a")
+        pauses.append(simulation.schedule.pause())
+        simulation.clock.sleep(pauses[-1])
+    assert pauses == pytest.approx([7.5, 11.25, 16.875, 25.3125, 30, 30])
+    assert simulation.schedule.start() == "a"
+    simulation.schedule.polled("a", seconds_since_change=0.0, has_unfinished=False)
+    assert simulation.schedule.pause() == 5
 
 
 def test_one_failing_project_delays_no_other(simulation: Simulation) -> None:
