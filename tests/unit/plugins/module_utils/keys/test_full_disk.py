@@ -97,16 +97,22 @@ def test_no_key_is_created(account: SimulatedAccount, tmp_path: Path, fill: Fill
     assert os.listdir(tmp_path) == []
 
 
-def test_rollback_where_nothing_was_written(
-    account: SimulatedAccount, tmp_path: Path, consumer: Consumer, fill: Fill
-) -> None:
-    client = account.client()
-    fingerprint = inspect(client, consumer).fingerprint
+def deployment_without_space(account: SimulatedAccount, consumer: Consumer, fill: Fill) -> tuple[NewKey, str | None]:
+    """The key that could not be deployed, and the fingerprint of before."""
+    fingerprint = inspect(account.client(), consumer).fingerprint
     key_id, secret = account.create("deploy")
     key = NewKey(key_id, secret, ["web1"], {})
     fill(0)
     with pytest.raises(SecretFileError, match=NO_SPACE):
-        deploy(client, consumer, key, fingerprint)
+        deploy(account.client(), consumer, key, fingerprint)
+    return key, fingerprint
+
+
+def test_rollback_where_nothing_was_written(
+    account: SimulatedAccount, tmp_path: Path, consumer: Consumer, fill: Fill
+) -> None:
+    client = account.client()
+    key, fingerprint = deployment_without_space(account, consumer, fill)
     changed, evidence = roll_back(client, consumer, key, None, fingerprint)
     assert (changed, evidence.withdrawn, evidence.sha256) == (False, key.id, None)
     assert os.listdir(tmp_path) == []
@@ -120,12 +126,7 @@ def test_rollback_where_nothing_was_written_shows_the_older_key(
 ) -> None:
     client = account.client()
     (tmp_path / "key").write_text(account.create("deploy")[1], encoding="utf-8")
-    fingerprint = inspect(client, consumer).fingerprint
-    key_id, secret = account.create("deploy")
-    key = NewKey(key_id, secret, ["web1"], {})
-    fill(0)
-    with pytest.raises(SecretFileError, match=NO_SPACE):
-        deploy(client, consumer, key, fingerprint)
+    key, fingerprint = deployment_without_space(account, consumer, fill)
     changed, evidence = roll_back(client, consumer, key, None, fingerprint)
     assert (changed, evidence.step, evidence.accepted, evidence.withdrawn) == (False, "roll_back", True, key.id)
 
