@@ -184,7 +184,8 @@ class Wait:
         called_at = partial(self._called_at, client)
         for page in pages_of_unfinished(client, project_id, lookback, called_at, position.cursor):
             listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
-            if len(listed.keys() | self._state.operations.keys()) > MAX_UNFINISHED:
+            new = sum(ref not in self._state.operations for ref in listed)
+            if len(self._state.operations) + new > MAX_UNFINISHED:
                 raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
             for ref, operation in listed.items():
                 if operation["status"] not in FAILED or self._counts_failures():
