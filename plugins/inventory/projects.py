@@ -100,7 +100,7 @@ keyed_groups:
 operations: true
 groups:
   busy: clouddb_operations | rejectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
-  broken: clouddb_operations | selectattr('status', 'equalto', 'failed') | list | length > 0
+  broken: clouddb_operations | selectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   locked: clouddb_locked
 
 # Run tasks on the controller, and connect to the proxy host of the project there.

@@ -58,14 +58,14 @@ options:
     description:
       - Path of the file on the target to write the secret to. The secret is then not part of the result.
       - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The
-        directory must exist. Out of check mode, it also checks that the disk has space for a secret.
+        directory must exist. Outside check mode, it also checks that the disk has space for a secret.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401.
       - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
         request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
       - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
         The task fails before it creates a key.
-      - If a key of that O(name) exists, and the file surely holds the secret of a key of another name, the task fails as well. The service does
+      - If a key of that O(name) exists, and the file is known to hold the secret of a key of another name, the task fails as well. The service does
         not show which key a secret belongs to, but when each key was last used. If no key of that O(name) is used by the request with the secret,
         the module lists the keys twice more, within two seconds, to find the key. If others are used at the same time, it may not find it.
       - A user who may only read the file and its directory can use a key that exists and is valid.
@@ -208,8 +208,8 @@ failure:
     - C(key_ids) lists the keys that the message is about.
     - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(other_key) when O(dest) holds another key,
       V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and
-      V(orphaned_key) when keys may be active that nobody has the secret of, or that should have been revoked. Other kinds are those of all
-      modules.
+      V(orphaned_key) when keys may be active that nobody has the secret of, or that should have been revoked.
+    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure

@@ -206,6 +206,7 @@ evidence:
       description: Names of the consumers that may hold a key and the checksum of its secret, by key id, as recorded.
       type: dict
       returned: success
+      version_added: 1.2.0
     fingerprint:
       description: Checksum of all that the host holds.
       type: str
@@ -264,8 +265,8 @@ failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
     - C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not accept the key, the record belongs to
-      another consumer, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written. Other kinds are those
-      of all modules.
+      another consumer, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written.
+    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure

@@ -243,7 +243,8 @@ failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
     - C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists them. The result then contains what
-      was done until the error. Other kinds are those of all modules.
+      was done until the error.
+    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure

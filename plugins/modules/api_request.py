@@ -117,8 +117,8 @@ options:
   expose_secrets:
     description:
       - Whether the result contains the secrets of the response. Use it with C(no_log).
-      - The secrets are the fields C(key), C(password) and C(connection_uri), fields whose name contains C(password), C(secret), C(token),
-        C(api_key) or C(private_key), those in O(secret_fields), and addresses that contain a password or are signed.
+      - The secrets are the fields C(key) and C(connection_uri), fields whose name contains C(password), C(passwd), C(secret), C(token), C(api_key)
+        or C(private_key) and is not that of an id such as C(token_id), those in O(secret_fields), and addresses that contain a password or are signed.
         Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
       - Secrets in O(body), O(query) and O(find), and addresses that contain a password, are left out of the options that Ansible shows with
         C(-vvv), and out of errors, in any case.
@@ -208,7 +208,7 @@ RETURN = r"""
 json:
   description:
     - Decoded response, without its secrets unless O(expose_secrets=true). With O(all_pages=true) it contains the complete list.
-    - V(null) if no request was sent, if the response was lost, and in check mode.
+    - V(null) if no request was sent, if the response was lost, and in check mode for methods other than GET.
   returned: success, and when the wait failed
   type: raw
   sample:
@@ -236,7 +236,8 @@ object:
     name: preview
 operations:
   description:
-    - Last known state of each operation that the request started, with all fields that the service sent. Empty if there are none.
+    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the object. It has all fields that
+      the service sent. Empty if there are none.
     - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
   returned: success, and when the wait failed
   type: list

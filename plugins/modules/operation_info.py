@@ -95,7 +95,7 @@ EXAMPLES = r"""
 
 - name: List the operations of the account that failed during the last day
   clouddb.control.operation_info:
-    status: [failed]
+    status: [failed, error, cancelled]
     created_after: 24h
   register: failed
 
@@ -118,10 +118,11 @@ EXAMPLES = r"""
     summary_only: true
   register: account
 
-- name: Show which operations are unfinished
+- name: List the unfinished operations of the account
   clouddb.control.operation_info:
-    status: [scheduling, running]
+    status: [scheduling, running, cancelling]
     fields: [id, project_id, action]
+  register: unfinished
 
 - name: Get one operation
   clouddb.control.operation_info:

@@ -161,7 +161,8 @@ pending_ids:
     - a07f8772-1877-4da9-a939-3a3ae62d1d8d
 failure:
   description:
-    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out.
+    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out. If an error aborted
+      the wait, or the last poll before the deadline met one, it is the kind of that error, such as V(unreachable).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure

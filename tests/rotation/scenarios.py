@@ -72,7 +72,7 @@ SCENARIOS = (
     Scenario("ignore_unreachable on include_role", task=IGNORE_UNREACHABLE),
     Scenario("ignore_unreachable by apply", apply=IGNORE_UNREACHABLE),
     Scenario("ignore_unreachable on import_role", role="import_role", task=IGNORE_UNREACHABLE),
-    Scenario("both on the play", play={**IGNORE_ERRORS, **IGNORE_UNREACHABLE}),
+    Scenario("ignore_errors and ignore_unreachable on the play", play={**IGNORE_ERRORS, **IGNORE_UNREACHABLE}),
     Scenario("any_errors_fatal", play={"any_errors_fatal": True}, has_all_cells=True),
     Scenario("max_fail_percentage: 100", play={"max_fail_percentage": 100}),
     Scenario("rescue", block=RESCUE),

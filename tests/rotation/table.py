@@ -32,7 +32,7 @@ collection run it with ``ansible-playbook`` for three hosts on a sandbox, and di
 Each cell shows how many runs completed, and how many failed. In both cases every host had a valid key afterwards:
 
 completed
-  Every host has the newest key, and the exit status is 0.
+  Every host of the run has the newest key, and the exit status is 0.
 failed
   No key that a host uses was revoked. The exit status is not 0, and the message names the hosts that do not have the newest key.
 
@@ -60,7 +60,7 @@ file edited
 """
 
 COLUMNS = {
-    "none": ("undisturbed",),
+    "undisturbed": ("undisturbed",),
     "unreachable": ("unreachable", "unreachable_once", "response_lost"),
     "task fails": ("fails",),
     "killed": ("killed", "killed_after"),
@@ -75,7 +75,7 @@ def page(results: list[list[object]]) -> str:
     counts: Counter[tuple[str, str, bool]] = Counter()
     for scenario, _tasks, event, _host, _step, reached, completed, _found in results:
         [column] = [name for name, events in COLUMNS.items() if str(event).partition(":")[0] in events]
-        counts[str(scenario), column, bool(completed)] += bool(reached or column == "none")
+        counts[str(scenario), column, bool(completed)] += bool(reached or column == "undisturbed")
     rows = [["How the role is included", *COLUMNS]]
     for scenario in SCENARIOS:
         cells = [(counts[scenario.name, column, True], counts[scenario.name, column, False]) for column in COLUMNS]

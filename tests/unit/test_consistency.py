@@ -24,7 +24,7 @@ from ansible.release import __version__ as ansible_version
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
 from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
-from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, TARGET_PYTHON
+from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +33,7 @@ MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]
 # Only the role uses these. They have tests of their own.
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 CONNECTION = connection_argument_spec()
+OLDEST_REQUESTS = re.escape(OLDEST_LIBRARIES[0].removeprefix("requests==").rpartition(".")[0])
 ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
 each_module = pytest.mark.parametrize("name", MODULES)
 
@@ -218,6 +219,25 @@ def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
 
 
+def test_guides_list_every_kind_of_failure() -> None:
+    sources = [*(ROOT / "plugins").rglob("*.py")]
+    defined = {
+        kind
+        for path in sources
+        for kind in re.findall(r'(?:^    kind = |"kind": )"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    listed = [
+        kind
+        for page in ("troubleshooting", "requests")
+        for table in re.findall(
+            r"   \* - Kind\n(.*?)(?:\n\n|\Z)", (ROOT / f"docs/docsite/rst/{page}.rst").read_text(), re.DOTALL
+        )
+        for kind in re.findall(r"   \* - ``(\w+)``", table)
+    ]
+    # The base class and the charts of the report have the first one, SARIF has the other.
+    assert sorted(listed) == sorted(defined - {"error", "resource"})
+
+
 @each_module
 def test_return_values_are_no_methods_of_dictionaries(name: str) -> None:
     """In a template, C(result.keys) would be the method. Only newer releases of ansible-test find this."""
@@ -269,6 +289,16 @@ def test_supported_versions_lists_the_tested_versions() -> None:
     assert rows == [(ansible, ", ".join(pythons)) for ansible, pythons in ANSIBLE_CORE.items()]
     *others, last = TARGET_PYTHON
     assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
+
+
+@in_one_test("path", ["README.md", "docs/docsite/rst/support.rst"])
+def test_documents_name_the_oldest_requests(path: str) -> None:
+    assert re.search(rf"`requests`+ {OLDEST_REQUESTS} or later", words(path))
+
+
+@in_one_test("path", ["plugins/doc_fragments/connection.py", "meta/ee-requirements.txt", "tests/unit/requirements.txt"])
+def test_requirements_name_the_oldest_requests(path: str) -> None:
+    assert re.search(rf"requests ?>= ?{OLDEST_REQUESTS}\n", (ROOT / path).read_text(encoding="utf-8"))
 
 
 @in_one_test("path", ["README.md", "docs/site/index.rst"])

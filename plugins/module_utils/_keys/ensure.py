@@ -216,7 +216,7 @@ def _unchanged(existing: Sequence[Key], dest: SecretFile | None, check_mode: boo
 
 def _planned(name: str, existing: Sequence[Key], dest: SecretFile | None) -> Result:
     """What check mode says of a key that would be created."""
-    key = {"id": None, "name": name, "created_at": None}
+    key = {"id": None, "name": name, "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
     result = _result(True, existing, [key], key, [as_revoked(old) for old in existing])
     return result if dest else {**result, "key": None}
 

@@ -23,6 +23,23 @@ def return_values(module: ModuleType) -> dict[str, Any]:
     return documented
 
 
+def missing_fields(module: ModuleType, result: dict[str, Any], when: str) -> list[str]:
+    """The fields that the module documents as returned in this case, and that the result lacks, such as C(api_key.name)."""
+    return _missing(result, return_values(module), when)
+
+
+def _missing(value: dict[str, Any], documented: dict[str, Any], when: str) -> list[str]:
+    paths = []
+    for name, described in documented.items():
+        if name not in value:
+            paths += [name] * (when in described["returned"])
+        else:
+            items = value[name] if isinstance(value[name], list) else [value[name]]
+            nested = [_missing(item, described.get("contains", {}), when) for item in items if isinstance(item, dict)]
+            paths += [f"{name}.{path}" for each in nested for path in each]
+    return sorted(set(paths))
+
+
 def undocumented_fields(module: ModuleType, result: dict[str, Any]) -> list[str]:
     """The fields of the result that the module does not document, such as C(api_keys.note)."""
     own = {name: value for name, value in result.items() if name not in COMMON}

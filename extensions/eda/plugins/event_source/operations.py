@@ -62,7 +62,7 @@ options:
     default: 30
   project_ids:
     description:
-      - IDs of the projects to follow. If not set, all projects that the key can access are followed, including those created later.
+      - Ids of the projects to follow. If not set, all projects that the key can access are followed, including those created later.
       - An empty list is an error.
     type: list
     elements: str
@@ -98,8 +98,8 @@ options:
   state_file:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
-        its own, in an existing folder.
-      - The file is replaced atomically. It holds the IDs and names of projects, and the IDs, actions and statuses of operations, but no key.
+        its own, in an existing directory.
+      - The file is replaced atomically. It holds the ids and names of projects, and the ids, actions and statuses of operations, but no key.
       - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
       - A file that can't be read or written at the start, or is not a regular file, is an error. Later on, saving is retried until it succeeds.
         If the event source ends before that, events since the last saved state are emitted again, with the same C(meta.uuid).

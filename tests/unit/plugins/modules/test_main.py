@@ -25,7 +25,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
-from ansible_collections.clouddb.control.tests.unit.support.return_values import return_values, undocumented_fields
+from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
@@ -58,9 +58,8 @@ def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
 
 
 def assert_documented(module: ModuleType, outcome: Outcome, when: str) -> None:
-    """The result has the fields that RETURN documents for this case, and on all levels no field that it does not document."""
-    expected = {field for field, described in return_values(module).items() if when in described["returned"]}
-    assert expected <= set(outcome.result)
+    """The result has the fields that RETURN documents for this case, on all levels, and no field that it does not document."""
+    assert missing_fields(module, outcome.result, when) == []
     assert undocumented_fields(module, outcome.result) == []
 
 

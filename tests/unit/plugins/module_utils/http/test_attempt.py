@@ -154,7 +154,8 @@ def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool, service
         wait_until(lambda: not attempts_running())
         # Errors of urllib3 are reference cycles, and some refer to the socket of a handshake.
         gc.collect()
-        wait_until(lambda: open_sockets() <= before)
+        # urllib3 1 keeps one connection that was shut down, until the next request. Both of its ends are in this process.
+        wait_until(lambda: open_sockets() <= before + 2)
 
 
 def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,7 +241,7 @@ def test_prediction_of_a_replacement(tmp_path: Path) -> None:
     account, ids = with_keys(2)
     existing = [dict(account.keys[key_id]) for key_id in ids]
     result = present(account.client(), "deploy", None, "always", True)
-    planned = {"id": None, "name": "deploy", "created_at": None}
+    planned = {"id": None, "name": "deploy", "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
     assert result == {
         "changed": True,
         "api_key": planned,
