@@ -12,6 +12,8 @@ from pathlib import Path
 import trustme
 
 DAY = timedelta(days=1)
+# How errors describe a certificate of another host: the words of OpenSSL, and those of urllib3 1.
+OTHER_HOST = "(Hostname|IP address) mismatch|hostname '.*' doesn't match"
 
 
 class Authority:

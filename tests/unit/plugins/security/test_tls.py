@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, Authority
+from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
@@ -105,8 +106,8 @@ def test_untrusted_certificates_get_no_request(
 @in_one_test(
     "name, valid, part",
     [
-        ("127.0.0.2", (-DAY, DAY), "IP address mismatch"),
-        ("control.example.com", (-DAY, DAY), "IP address mismatch"),
+        ("127.0.0.2", (-DAY, DAY), OTHER_HOST),
+        ("control.example.com", (-DAY, DAY), OTHER_HOST),
         ("127.0.0.1", (-YEAR, -DAY), "certificate has expired"),
         ("127.0.0.1", (DAY, YEAR), "certificate is not yet valid"),
     ],
@@ -124,7 +125,7 @@ def test_invalid_certificates_of_a_trusted_authority_are_refused(
     served = serve(tls=authority.server(name, valid))
     outcome = task(served, module, ca_path=authority.bundle, **options)
     assert (outcome.failure["kind"], outcome.failure["attempts"]) == ("unreachable", 1)
-    assert f" is not trusted: {part}" in outcome.result["msg"]
+    assert re.search(f" is not trusted: ({part})", outcome.result["msg"])
     # A CA bundle would not help.
     assert ADVICE not in outcome.result["msg"]
     assert served.requests == []
