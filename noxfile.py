@@ -22,7 +22,7 @@ sys.path.insert(0, str(TOOLS))
 
 from supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON  # noqa: E402
 
-OLDEST, *_, NEWEST = ANSIBLE_CORE
+OLDEST, NEWEST = next(iter(ANSIBLE_CORE)), list(ANSIBLE_CORE)[-1]
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_venv = "yes"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -106,8 +107,8 @@ class TestResponseBodies:
         response = service.request("POST", "api_keys", json={"key_name": "ci"})
         assert response.status_code == 200
         assert int(response.headers["Content-Length"]) == len(response.content) > 0
-        with pytest.raises(requests.JSONDecodeError):
-            response.json()
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(response.content)
         assert key_names(service) == ["sandbox", "ci"]
 
     def test_truncate(self, service):
@@ -117,7 +118,8 @@ class TestResponseBodies:
         response = service.request("GET", "projects", stream=True)
         assert int(response.headers["Content-Length"]) == full_length
         received = b""
-        with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        # With urllib3 1, requests does not notice that the rest is missing.
+        with suppress(requests.exceptions.ChunkedEncodingError):
             for chunk in response.iter_content(1):
                 received += chunk
         assert len(received) == full_length // 2

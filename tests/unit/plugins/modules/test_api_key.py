@@ -285,7 +285,8 @@ def test_check_mode_predicts_the_result_and_changes_nothing(
 def test_check_mode_returns_no_id_and_no_secret(client: Client) -> None:
     result = task(client, check_mode=True, name="deploy")
     assert result["key"] is None
-    assert result["api_key"] == {"id": None, "name": "deploy", "created_at": None}
+    times = {"created_at": None, "last_used_at": None}
+    assert result["api_key"] == {"id": None, "name": "deploy", **times, "last_used_from_addr": ""}
 
 
 @one_key
