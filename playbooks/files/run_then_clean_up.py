@@ -6,24 +6,29 @@
     python run_then_clean_up.py PID FOLDER COMMAND…
 
 Ansible runs no `always` after Ctrl-C. So a process in the background waits until the process PID has ended or FOLDER is removed. If FOLDER
-still exists then, it runs COMMAND again with `sandbox_state=absent`, and if that succeeds, removes FOLDER.
+still exists then, it runs COMMAND again with `sandbox_state=absent`, and if that succeeds, removes FOLDER. It first waits for the end of the
+interrupted COMMAND, and kills it after a minute: `ansible-playbook` may hang when one of its processes was killed.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 INTERVAL = 0.5  # seconds
+MAX_WAIT = 60  # seconds
 MAX_ATTEMPTS = 10
 
 
 def main() -> None:
     process_id, folder, command = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    command_id = os.getpid()
     ended, running = os.pipe()
     if os.fork():
         os.close(ended)
@@ -35,16 +40,21 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    clean_up(process_id, folder, command, ended)
+    clean_up(process_id, folder, command, command_id, ended)
 
 
-def clean_up(process_id: int, folder: Path, command: list[str], ended: int) -> None:
-    """Wait until the process has ended. If the folder exists, wait until the command has ended as well, then remove what it started."""
+def clean_up(process_id: int, folder: Path, command: list[str], command_id: int, ended: int) -> None:
+    """Wait until the process has ended. If the folder exists, wait until the command has ended as well, then remove what it started.
+
+    C(command_id) is the id of the command's process; the pipe C(ended) can be read when it has ended.
+    """
     while is_running(process_id):
         if not folder.exists():
             return
         time.sleep(INTERVAL)
-    os.read(ended, 1)
+    # While the command is running, it is the parent of this process.
+    if not select.select([ended], [], [], MAX_WAIT)[0] and os.getppid() == command_id:
+        os.kill(command_id, signal.SIGKILL)
     # Processes that the interrupted command has left may still write to the folder.
     for _attempt in range(MAX_ATTEMPTS):
         if not folder.exists():

@@ -164,6 +164,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils._errors import InvalidOption
+from ..module_utils._options import integer_of
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 
@@ -181,12 +183,10 @@ def account_report(
         raise AnsibleFilterError(
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
-    for option, number in (("days", days), ("stale_days", stale_days)):
-        if number < 1:
-            raise AnsibleFilterError(f"account_report: {option} must be 1 or more, not {number}.")
     try:
-        return wrap_var(report_facts(account, ReportOptions(title, days, stale_days), str(now), previous))
-    except INVALID_INPUT as error:
+        options = ReportOptions(title, integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
+        return wrap_var(report_facts(account, options, str(now), previous))
+    except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 
 

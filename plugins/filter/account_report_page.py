@@ -65,6 +65,8 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils._errors import InvalidOption
+from ..module_utils._options import integer_of
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import FORMAT, INVALID_INPUT
 from ..plugin_utils._report.page import PageLimits, report_page
@@ -73,11 +75,15 @@ from ..plugin_utils._report.page import PageLimits, report_page
 def account_report_page(facts: Any, most_timelines: int = 20, most_rows: int = 1000) -> Any:
     """The content of the page, marked as unsafe so that values of the service are never rendered as templates."""
     try:
+        limits = PageLimits(integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0))
+    except InvalidOption as error:
+        raise AnsibleFilterError(f"account_report_page: {error}") from error
+    try:
         if facts["format"] != FORMAT:
             raise AnsibleFilterError(
                 f"account_report_page: the facts have format {displayable(facts['format'], 50)}, not {FORMAT}. Create the report again."
             )
-        return wrap_var(report_page(facts, PageLimits(max(0, most_timelines), max(0, most_rows))))
+        return wrap_var(report_page(facts, limits))
     except INVALID_INPUT as error:
         raise AnsibleFilterError(
             f"account_report_page: the input must be the result of the filter account_report: {displayable(error)}"

@@ -13,7 +13,9 @@ description:
   - Converts the findings of M(clouddb.control.api_key_policy) to a log in SARIF 2.1.0, which security dashboards read.
   - The log has a rule for each kind of findings, and a result for each finding on a key that was not revoked. C(unknown) and C(missing) are
     errors, the others are warnings.
-  - The location of a result is logical, C(api_keys/) and the id of the key. Its fingerprint stays the same in later runs.
+  - The location of a result is logical, C(api_keys/) and the id of the key, or C(api_keys/name/) and the name of a missing key. As GitHub requires
+    a file, it is also line 1 of a file C(api_keys), which does not exist.
+  - The fingerprints of a result stay the same in later runs. They are C(apiKey/v1), and C(primaryLocationLineHash) for GitHub.
   - Characters of names that cannot be displayed are escaped.
   - In messages, brackets and backslashes are escaped with a backslash, and braces are doubled. In SARIF, the names of keys, C(owner) and
     C(reason) could otherwise contain links or placeholders.

@@ -134,6 +134,7 @@ from ..module_utils._errors import ClouddbError, InvalidOption, NotFound, senten
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
+from ..module_utils._operations.account import missing_operations
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
@@ -310,16 +311,19 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
     found = list_projects(client, options["filters"], options["query"], options["page_size"])
     ids = [project["id"] for project in found.projects] if options["operations"] else []
-    operations = in_parallel(partial(_operations_of, client), ids, options["workers"])
-    return {"projects": found.projects, "operations": dict(zip(ids, operations)), "warnings": found.warnings()}
+    lists = dict(zip(ids, in_parallel(partial(_operations_of, client), ids, options["workers"])))
+    deleted = [project_id for project_id, operations in lists.items() if operations is None]
+    warnings = found.warnings() + ([missing_operations(deleted)] if deleted else [])
+    operations = {project_id: operations or [] for project_id, operations in lists.items()}
+    return {"projects": found.projects, "operations": operations, "warnings": warnings}
 
 
-def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
-    """The project's operations of the last 24 hours that have not succeeded; none if the project was deleted meanwhile."""
+def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]] | None:
+    """The project's operations of the last 24 hours that have not succeeded; None if the project was deleted meanwhile."""
     try:
         operations = list_operations(client, project_id, Selection(created_after=timedelta(days=1)))
     except NotFound:
-        return []
+        return None
     return [operation for operation in operations if operation["status"] not in SUCCEEDED]
 
 

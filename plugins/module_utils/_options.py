@@ -61,6 +61,14 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
     return value
 
 
+def integer_of(option: str, value: object, smallest: int) -> int:
+    """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
+    plain_number(option, value, "int")
+    number = int(str(value))
+    integer({option: number}, option, smallest)
+    return number
+
+
 def _lower_bound(zero: bool) -> str:
     return "from 0" if zero else "greater than 0 and up"
 

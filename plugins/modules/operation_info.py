@@ -33,13 +33,13 @@ options:
     elements: str
   status:
     description:
-      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
+      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed). An empty list is an error.
       - A warning names statuses that are unknown to this collection, and similar ones.
     type: list
     elements: str
   action:
     description:
-      - Actions of the operations to return, such as V(create_branch) or V(start_compute).
+      - Actions of the operations to return, such as V(create_branch) or V(start_compute). An empty list is an error.
       - A warning names actions that are unknown to this collection, and similar ones.
     type: list
     elements: str
@@ -76,7 +76,7 @@ options:
     description:
       - Names of the fields to return of each operation, such as V(id) and V(status). If not set, all fields are returned.
       - C(id) is returned only if it is named. RV(summary) does not depend on this option.
-      - A warning names fields that no operation has.
+      - A warning names fields that no operation has, except C(error) and C(endpoint_id), which operations may lack.
       - Cannot be combined with O(summary_only=true).
     type: list
     elements: str
@@ -215,8 +215,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """The task's result; it is the same in check mode."""
     project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
     selection = Selection(
-        statuses=tuple(not_blank(params, "status") or ()),
-        actions=tuple(not_blank(params, "action") or ()),
+        statuses=_selected(params, "status"),
+        actions=_selected(params, "action"),
         branch_id=identifier(params, "branch_id"),
         endpoint_id=identifier(params, "endpoint_id"),
         created_after=moment(params, "created_after"),
@@ -251,6 +251,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         "summary": counted,
         "warnings": warnings + account_warnings + fields.warnings(),
     }
+
+
+def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:
+    """The values to select; all if there are none. Raises InvalidOption for an empty list, which may be so by mistake."""
+    values = not_blank(params, option)
+    if values == []:
+        raise InvalidOption(option, "must not be empty. Omit the option to return all operations.")
+    return tuple(values or ())
 
 
 def main() -> None:

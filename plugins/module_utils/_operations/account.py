@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from typing import Callable, NamedTuple, TypeVar
@@ -71,11 +72,16 @@ def _results_by_project(
     deleted = [project_id for project_id, result in zip(ids, results) if result is None]
     warnings = found.warnings()
     if deleted:
-        warnings.append(
-            f"The operations of these projects are missing, because the service returned 404 for them. "
-            f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
-        )
+        warnings.append(missing_operations(deleted))
     return [result for result in results if result is not None], warnings
+
+
+def missing_operations(project_ids: Iterable[str]) -> str:
+    """The warning about projects whose operations can't be listed any more."""
+    return (
+        f"The operations of these projects are missing, because the service returned 404 for them. "
+        f"The projects were probably deleted while they were listed: {', '.join(project_ids)}."
+    )
 
 
 def _result_or_none(function: Callable[[str], Result], project_id: str) -> Result | None:

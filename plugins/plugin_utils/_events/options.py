@@ -96,7 +96,6 @@ ARGUMENTS = {
     "state_file": Argument("path"),
     "requests_per_minute": Argument("int", 600),
     "page_size": Argument("int"),
-    # ansible-rulebook acts on it.
     "feedback": Argument("bool", False),
 }
 
@@ -114,6 +113,7 @@ class SourceOptions(NamedTuple):
     state_file: str | None
     requests_per_minute: int
     page_size: int | None
+    feedback: bool
 
     def wants_project(self, project_id: str) -> bool:
         return not self.project_ids or project_id in self.project_ids
@@ -151,6 +151,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
         state_file=not_blank(params, "state_file"),
         requests_per_minute=integer(params, "requests_per_minute", 1),
         page_size=integer(params, "page_size", 1),
+        feedback=params["feedback"],
     )
 
 

@@ -44,6 +44,10 @@ def sarif_text(result: Mapping[str, Any]) -> str:
 def _result(finding: Finding) -> dict[str, Any]:
     kind, key_id = finding["kind"], finding["key_id"]
     identity = displayable(finding["name"]) if key_id is None else str(key_id)
+    # A name may be a number, as ids are.
+    location = f"api_keys/name/{identity}" if key_id is None else f"api_keys/{identity}"
+    # The same in every run, whatever the message says about the outcome.
+    fingerprint = hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()
     return {
         "ruleId": kind,
         "ruleIndex": list(KINDS).index(kind),
@@ -53,13 +57,11 @@ def _result(finding: Finding) -> dict[str, Any]:
             {
                 # GitHub refuses a result without a file and a line. No repository has this file.
                 "physicalLocation": {"artifactLocation": {"uri": "api_keys"}, "region": {"startLine": 1}},
-                "logicalLocations": [
-                    {"name": title_of(finding), "fullyQualifiedName": f"api_keys/{identity}", "kind": "resource"}
-                ],
+                "logicalLocations": [{"name": title_of(finding), "fullyQualifiedName": location, "kind": "resource"}],
             }
         ],
-        # The same in every run, whatever the message says about the outcome.
-        "partialFingerprints": {"apiKey/v1": hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()},
+        # GitHub uses the second one only.
+        "partialFingerprints": {"apiKey/v1": fingerprint, "primaryLocationLineHash": fingerprint},
     }
 
 

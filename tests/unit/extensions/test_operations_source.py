@@ -57,10 +57,16 @@ def test_main_follows_operations_until_it_is_cancelled(monkeypatch: pytest.Monke
     queue, feedback = asyncio.Queue[dict[str, Any]](), asyncio.Queue[dict[str, Any]]()
     args = {"base_url": "https://control.example.com/api/v2", "api_key": "the-secret", "interval": 7}
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(operations.main(queue, {**args, "eda_feedback_queue": feedback}))
+        asyncio.run(operations.main(queue, {**args, "feedback": True, "eda_feedback_queue": feedback}))
     [(options, *queues)] = [call.args for call in follower.call_args_list]
     assert (options.connection.api_key, options.interval) == ("the-secret", 7)
     assert queues == [queue, feedback]
+
+
+def test_main_refuses_feedback_that_ansible_rulebook_does_not_give() -> None:
+    args = {"base_url": "https://control.example.com/api/v2", "api_key": "the-secret", "feedback": True}
+    with pytest.raises(InvalidOption, match="^feedback: ansible-rulebook confirms no events"):
+        asyncio.run(operations.main(asyncio.Queue(), args))
 
 
 def test_main_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,13 +27,13 @@ print("started")
 class Quickstart:
     """A process that is watched, its folder, and the command with its log."""
 
-    def __init__(self, path):
+    def __init__(self, path, program=(PROGRAM,)):
         self.folder, self.log = path / "folder", path / "log"
         self.folder.mkdir()
         (self.folder / "file").touch()
         self.process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         self.ended, running = os.pipe()
-        arguments = [PROGRAM, str(self.process.pid), self.folder, sys.executable, "-c", COMMAND, self.log, self.folder]
+        arguments = [*program, str(self.process.pid), self.folder, sys.executable, "-c", COMMAND, self.log, self.folder]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.command = subprocess.Popen([sys.executable, *arguments], pass_fds=[running], **pipes)
         os.close(running)
@@ -65,6 +66,14 @@ class TestRunThenCleanUp:
         folder = quickstart.folder
         assert quickstart.runs() == [f"{folder} True", f"{folder} --extra-vars sandbox_state=absent True"]
         assert not folder.exists()
+
+    def test_command_that_does_not_end_is_killed(self, tmp_path):
+        code = "import sys; sys.path[0] = sys.argv.pop(1); import run_then_clean_up as program; program.MAX_WAIT = 0.1; program.main()"
+        quickstart = Quickstart(tmp_path, ["-c", code, PROGRAM.parent])
+        quickstart.interrupt()
+        assert quickstart.command.wait() == -signal.SIGKILL
+        assert quickstart.runs() == [f"{quickstart.folder} --extra-vars sandbox_state=absent True"]
+        assert not quickstart.folder.exists()
 
     def test_quickstart_that_has_cleaned_up(self, quickstart):
         quickstart.command.communicate()

@@ -116,7 +116,7 @@ options:
   feedback:
     description:
       - Whether ansible-rulebook confirms each event once its rules have processed it. An unconfirmed event does not count as reported.
-        ansible-rulebook offers this only when it has a persistence of its own.
+        ansible-rulebook offers this only when it has a persistence of its own. Without one, V(true) is an error.
     type: bool
     default: false
 requirements:
@@ -133,7 +133,7 @@ EXAMPLES = r"""
     base_url: "{{ base_url }}"
     api_key: "{{ api_key }}"
     project_ids: [wispy-lake-12345678]
-    statuses: [failed, error]
+    statuses: [failed, error, cancelled]
     state_file: /var/lib/clouddb/failures.json
     backfill: 1h
 """
@@ -149,7 +149,7 @@ sys.path += {
     str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
 } - set(sys.path)
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import REQUESTS_IMPORT_ERROR
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
@@ -165,4 +165,8 @@ async def main(queue: EventQueue, args: dict[str, Any]) -> None:
     # ansible-rulebook adds this argument where a source has feedback: true.
     feedback = args.get("eda_feedback_queue")
     options = source_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)
+    if options.feedback and feedback is None:
+        raise InvalidOption(
+            "feedback", "ansible-rulebook confirms no events. Enable its persistence, or omit feedback."
+        )
     await Follower(options, queue, feedback).run()

@@ -16,7 +16,10 @@ printf '[defaults]\ncollections_path = ../collections\n' > ansible.cfg
 ln -s "${ANSIBLE_COLLECTIONS_PATH%%:*}" ../collections
 unset ANSIBLE_CONFIG ANSIBLE_COLLECTIONS_PATH
 
-ansible-playbook clouddb.control.quickstart | tee "$output"
+# The virtual environment of the sandbox is made by a Python whose path contains a space.
+mkdir "$TMPDIR/a python"
+ln -s "$(python -c 'import sys; print(sys.executable)')" "$TMPDIR/a python/python"
+ansible-playbook clouddb.control.quickstart -e "{sandbox_python: $TMPDIR/a python/python}" | tee "$output"
 
 grep -q "clouddb: wispy-lake-12345678 start_compute .* running → finished" "$output"
 grep -q "clouddb: wispy-lake-12345678 apply_config .* running → finished" "$output"
@@ -58,6 +61,6 @@ if [ "$soak" ]; then
     grep -q '"msg": "The sandbox did not start[.] Fix this problem, then run the quickstart again: [A-Za-z]' "$output"
 fi
 
-rm ansible.cfg ../collections
+rm -r ansible.cfg ../collections "$TMPDIR/a python"
 rmdir "$TMPDIR/a folder"
 test -z "$(ls -A "$TMPDIR")"

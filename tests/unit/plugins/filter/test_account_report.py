@@ -333,11 +333,25 @@ class TestInvalidInput:
             account_report({**account(), field: value}, now=stamp(NOW))
         assert str(error.value) == f"account_report: {field} must be a list of dictionaries"
 
-    @in_one_test("option, value", [("days", 0), ("stale_days", -1)])
-    def test_days(self, option, value):
-        assert report(**{option: 1})["title"] == "Account report"
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option} must be 1 or more, not {value}.$"):
+    @in_one_test("option", ["days", "stale_days"])
+    @in_one_test(
+        "value, problem",
+        [
+            (0, "1 or more, not 0"),
+            ("-1", "1 or more, not -1"),
+            (1.5, "an integer of .*, not '1.5'"),
+            (True, "an integer of .*, not a boolean"),
+            ("many", "an integer of .*, not 'many'"),
+        ],
+    )
+    def test_days(self, option, value, problem):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be {problem}.$"):
             report(**{option: value})
+
+    @in_one_test("option", ["days", "stale_days"])
+    @in_one_test("value", [14, "14"])
+    def test_days_as_a_number_or_as_its_text(self, option, value):
+        assert report(**{option: value})[option] == 14
 
     @in_one_test("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
     def test_now(self, now, problem):

@@ -147,7 +147,13 @@ class TestTables:
         assert [row["name"] for row in found["api_keys"]["rows"]] == ["idle", "twice", "twice", "zero", "used"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
-    @in_one_test("most", [0, -1])
+    @in_one_test("option", ["most_rows", "most_timelines"])
+    @in_one_test("value, problem", [(-1, "0 or more, not -1"), ("all", "an integer of .*, not 'all'")])
+    def test_limits(self, option, value, problem):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report_page: {option}: must be {problem}.$"):
+            page({option: value})
+
+    @in_one_test("most", [0, "0"])
     def test_without_rows_and_timelines(self, most):
         found = page({"most_rows": most, "most_timelines": most}, projects=[project("p1")], operations=[operation(1)])
         assert (found["projects"]["rows"], found["projects"]["omitted"]) == ([], "1")

@@ -121,6 +121,12 @@ def location(name: str, path: str) -> dict[str, Any]:
     }
 
 
+def fingerprints(identity: bytes) -> dict[str, str]:
+    fingerprint = hashlib.sha256(identity).hexdigest()
+    # GitHub uses the second one only.
+    return {"apiKey/v1": fingerprint, "primaryLocationLineHash": fingerprint}
+
+
 def test_complete_log() -> None:
     text = sarif(result(finding("expired"), finding("missing", None, "backup")))
     log = valid_log(text)
@@ -148,14 +154,14 @@ def test_complete_log() -> None:
             "level": "warning",
             "message": {"text": "deploy is expired."},
             "locations": [location("deploy (id 7)", "api_keys/7")],
-            "partialFingerprints": {"apiKey/v1": hashlib.sha256(b"expired/7").hexdigest()},
+            "partialFingerprints": fingerprints(b"expired/7"),
         },
         {
             "ruleId": "missing",
             "level": "error",
             "message": {"text": "backup is missing."},
-            "locations": [location("backup", "api_keys/backup")],
-            "partialFingerprints": {"apiKey/v1": hashlib.sha256(b"missing/backup").hexdigest()},
+            "locations": [location("backup", "api_keys/name/backup")],
+            "partialFingerprints": fingerprints(b"missing/backup"),
         },
     ]
 

@@ -181,6 +181,17 @@ def test_operations_lists_unfinished_and_failed_ones(tmp_path: Path, sandbox: Sa
     assert [host.name for host in inventory.groups["broken"].hosts] == ["p-1"]
 
 
+def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
+    tmp_path: Path, sandbox: Sandbox, shown: list[str]
+) -> None:
+    sandbox.fault("status", status=404, path="/projects/p-2/operations", times=None)
+    inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True)
+    assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
+    [warning] = shown
+    assert "returned 404 for them" in warning
+    assert warning.endswith(": p-2.")
+
+
 def test_operations_older_than_a_day_are_left_out(tmp_path: Path, sandbox: Sandbox) -> None:
     sandbox.plan((0, "running"), (1, "failed"))
     sandbox.api("PATCH", "/projects/p-1", {"project": {"history_retention_seconds": 60}})

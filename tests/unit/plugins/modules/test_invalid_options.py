@@ -148,6 +148,8 @@ def test_invalid_connection_option_is_named(
         ),
         (operation_info, {"max_results": 0}, "max_results", "must be 1 or more, not 0"),
         (operation_info, {"page_size": 0}, "page_size", "must be 1 or more, not 0"),
+        (operation_info, {"status": []}, "status", "must not be empty. Omit the option to return all operations."),
+        (operation_info, {"action": []}, "action", "must not be empty. Omit the option to return all operations."),
         (operation_info, {"workers": 0}, "workers", WORKERS),
         (operation_info, {"workers": 33}, "workers", WORKERS),
         *(

@@ -126,7 +126,6 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"status": ["failed"]}, ["blog-2", "shop-3"]),
     ({"status": ["failed", "running"]}, ["blog-2", "shop-4", "shop-3"]),
     ({"status": ["dreaming"]}, []),
-    ({"status": []}, ["blog-2", "shop-4", "shop-3", "shop-2", "blog-1", "shop-1"]),
     ({"action": ["create_timeline"]}, ["blog-1", "shop-1"]),
     ({"action": ["create_timeline", "create_branch"]}, ["shop-2", "blog-1", "shop-1"]),
     ({"branch_id": "br-dev"}, ["shop-3", "shop-2"]),
