@@ -227,9 +227,10 @@ real connection: once with a transient error, which occurs only once, and once w
   The task succeeds, because the key or the object no longer exists.
 
 A request to create a key is retried only when the service cannot have processed it. It cannot have done so if the request was not sent,
-or if the status shows that the service rejected it. The table contains all statuses that do. After any other status ``api_key`` lists the keys again and
-fails with ``orphaned_key``: a gateway may send it when the service has created the key, and redirects, also 307 and 308, are a response
-of a gateway. The message names the key that may have been created, and how to revoke it.
+or if the status shows that the service rejected it. The table contains all statuses that do. After any
+other status ``api_key`` lists the keys again and fails with ``orphaned_key``: a gateway may send it when the service has created the
+key, and redirects, also 307 and 308, are a response of a gateway. The message names the key that may have been created, and how to revoke
+it.
 
 ``api_request`` looks the object up again in the same cases, with ``find``. If the list shows that the request was carried out, the task
 succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
