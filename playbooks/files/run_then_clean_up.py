@@ -7,7 +7,7 @@
 
 Ansible runs no `always` after Ctrl-C. So a process in the background waits until the process PID has ended or FOLDER is removed. If FOLDER
 still exists then, it runs COMMAND again with `sandbox_state=absent`, and if that succeeds, removes FOLDER. It first waits for the end of the
-interrupted COMMAND, and kills it after a minute: `ansible-playbook` may hang when one of its processes was killed.
+interrupted COMMAND, and ends it after a minute: `ansible-playbook` may hang when one of its processes was killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import time
 from pathlib import Path
 
 INTERVAL = 0.5  # seconds
-MAX_WAIT = 60  # seconds
+# The seconds to wait for the end of the command, and the signal to end it with.
+SIGNALS = ((60, signal.SIGTERM), (10, signal.SIGKILL))
 MAX_ATTEMPTS = 10
 
 
@@ -52,9 +53,10 @@ def clean_up(process_id: int, folder: Path, command: list[str], command_id: int,
         if not folder.exists():
             return
         time.sleep(INTERVAL)
-    # While the command is running, it is the parent of this process.
-    if not select.select([ended], [], [], MAX_WAIT)[0] and os.getppid() == command_id:
-        os.kill(command_id, signal.SIGKILL)
+    for seconds, number in SIGNALS:
+        # While the command is running, it is the parent of this process.
+        if not select.select([ended], [], [], seconds)[0] and os.getppid() == command_id:
+            os.kill(command_id, number)
     # Processes that the interrupted command has left may still write to the folder.
     for _attempt in range(MAX_ATTEMPTS):
         if not folder.exists():

@@ -201,7 +201,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().set_options(task_keys, var_options, direct)
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
-        """The account as C(projects), C(operations) by project id (empty unless the option is set) and C(warnings)."""
+        """The account as C(projects), C(operations) by project id (empty unless the option is set), C(warnings) and C(is_complete)."""
         options = _checked(
             {name: self._option(name) for name in ("filters", "query", "page_size", "operations", "workers")}
         )
@@ -216,7 +216,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for warning in account["warnings"]:
             self.display.warning(displayable(warning, MAX_MESSAGE_LENGTH))
         # An incomplete list is not cached: the next run may get a complete one.
-        if key and not account["warnings"]:
+        if key and account["is_complete"]:
             self._cache[key] = account
         return account
 
@@ -313,9 +313,13 @@ def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
     ids = [project["id"] for project in found.projects] if options["operations"] else []
     lists = dict(zip(ids, in_parallel(partial(_operations_of, client), ids, options["workers"])))
     deleted = [project_id for project_id, operations in lists.items() if operations is None]
-    warnings = found.warnings() + ([missing_operations(deleted)] if deleted else [])
-    operations = {project_id: operations or [] for project_id, operations in lists.items()}
-    return {"projects": found.projects, "operations": operations, "warnings": warnings}
+    incomplete = found.warnings()
+    return {
+        "projects": found.projects,
+        "operations": {project_id: operations or [] for project_id, operations in lists.items()},
+        "warnings": [*incomplete, missing_operations(deleted)] if deleted else incomplete,
+        "is_complete": not incomplete,
+    }
 
 
 def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]] | None:

@@ -63,8 +63,10 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
 
 def integer_of(option: str, value: object, smallest: int) -> int:
     """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
-    plain_number(option, value, "int")
-    number = int(str(value))
+    # A division in a template is a float.
+    given = int(value) if isinstance(value, float) and value.is_integer() else value
+    plain_number(option, given, "int")
+    number = int(str(given))
     integer({option: number}, option, smallest)
     return number
 

@@ -44,8 +44,8 @@ options:
       - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
         unfinished at the call and were created within O(lookback), up to 10,000.
       - An operation that fails after the call, but before the module has listed it, counts as failed if listing takes more than a second. The
-        service's C(Date) header is in whole seconds, so that a failure up to two seconds before the call can count as well then, but none before
-        that.
+        service's C(Date) header is in whole seconds, so that a failure before the call can count as well then, by a second and the duration of a
+        response at most.
     type: str
   operation_id:
     description:

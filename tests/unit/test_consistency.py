@@ -219,6 +219,13 @@ def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
 
 
+def test_every_file_is_text() -> None:
+    """A downloaded package or an archive would become a part of the collection."""
+    for path in ROOT.rglob("*"):
+        if path.is_file() and not {"__pycache__", "output"} & set(path.parts):
+            path.read_text(encoding="utf-8")
+
+
 def test_guides_list_every_kind_of_failure() -> None:
     sources = [*(ROOT / "plugins").rglob("*.py")]
     defined = {

@@ -43,11 +43,11 @@ def sarif_text(result: Mapping[str, Any]) -> str:
 
 def _result(finding: Finding) -> dict[str, Any]:
     kind, key_id = finding["kind"], finding["key_id"]
-    identity = displayable(finding["name"]) if key_id is None else str(key_id)
+    identity = finding["name"] if key_id is None else str(key_id)
     # A name may be a number, as ids are.
-    location = f"api_keys/name/{identity}" if key_id is None else f"api_keys/{identity}"
+    location = f"api_keys/name/{displayable(identity)}" if key_id is None else f"api_keys/{identity}"
     # The same in every run, whatever the message says about the outcome.
-    fingerprint = hashlib.sha256(f"{kind}/{identity}".encode()).hexdigest()
+    fingerprint = hashlib.sha256(f"{kind}/{identity}".encode(errors="surrogatepass")).hexdigest()
     return {
         "ruleId": kind,
         "ruleIndex": list(KINDS).index(kind),

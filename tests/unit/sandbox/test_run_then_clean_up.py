@@ -23,6 +23,15 @@ with open(sys.argv[1], "a") as log:
 print("started")
 """
 
+WITHOUT_PATIENCE = """import signal, sys
+sys.path[0] = sys.argv.pop(1)
+if sys.argv.pop(1) == str(int(signal.SIGKILL)):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+import run_then_clean_up as program
+program.SIGNALS = [(0.1, number) for seconds, number in program.SIGNALS]
+program.main()
+"""
+
 
 class Quickstart:
     """A process that is watched, its folder, and the command with its log."""
@@ -67,11 +76,12 @@ class TestRunThenCleanUp:
         assert quickstart.runs() == [f"{folder} True", f"{folder} --extra-vars sandbox_state=absent True"]
         assert not folder.exists()
 
-    def test_command_that_does_not_end_is_killed(self, tmp_path):
-        code = "import sys; sys.path[0] = sys.argv.pop(1); import run_then_clean_up as program; program.MAX_WAIT = 0.1; program.main()"
-        quickstart = Quickstart(tmp_path, ["-c", code, PROGRAM.parent])
+    @pytest.mark.parametrize("expected", [signal.SIGTERM, signal.SIGKILL])
+    def test_command_that_does_not_end_is_killed(self, tmp_path, expected):
+        """Also if it ignores the first signal."""
+        quickstart = Quickstart(tmp_path, ["-c", WITHOUT_PATIENCE, PROGRAM.parent, str(int(expected))])
         quickstart.interrupt()
-        assert quickstart.command.wait() == -signal.SIGKILL
+        assert quickstart.command.wait() == -expected
         assert quickstart.runs() == [f"{quickstart.folder} --extra-vars sandbox_state=absent True"]
         assert not quickstart.folder.exists()
 

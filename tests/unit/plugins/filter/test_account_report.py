@@ -349,7 +349,7 @@ class TestInvalidInput:
             report(**{option: value})
 
     @in_one_test("option", ["days", "stale_days"])
-    @in_one_test("value", [14, "14"])
+    @in_one_test("value", [14, "14", 14.0])
     def test_days_as_a_number_or_as_its_text(self, option, value):
         assert report(**{option: value})[option] == 14
 

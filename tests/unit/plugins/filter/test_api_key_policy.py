@@ -177,12 +177,18 @@ def test_fingerprints_depend_on_the_kind_and_the_key_only() -> None:
         results = valid_log(sarif(result(*findings)))["runs"][0]["results"]
         return [each["partialFingerprints"]["apiKey/v1"] for each in results]
 
+    same_start = "x" * 1000
     different = [
         finding("idle"),
         finding("idle", 8),
         finding("expired"),
         finding("missing", None),
         finding("missing", None, "ci"),
+        finding("missing", None, "a\tb"),
+        finding("missing", None, r"a\tb"),
+        finding("missing", None, same_start),
+        finding("missing", None, same_start + "y"),
+        finding("missing", None, "\ud800"),
     ]
     first = fingerprints(*different)
     assert len(set(first)) == len(different)

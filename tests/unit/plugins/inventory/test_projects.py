@@ -185,8 +185,11 @@ def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
     tmp_path: Path, sandbox: Sandbox, shown: list[str]
 ) -> None:
     sandbox.fault("status", status=404, path="/projects/p-2/operations", times=None)
-    inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True)
-    assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
+    cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
+    for _run in range(2):
+        inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True, **cache)
+        assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
+    # The second run used the cache: the list of projects was complete.
     [warning] = shown
     assert "returned 404 for them" in warning
     assert warning.endswith(": p-2.")
