@@ -34,6 +34,7 @@ def test_defaults() -> None:
         timedelta(0),
         600,
     )
+    assert options.feedback is False
     assert options.wants_action("anything") and options.wants_status("anything")
 
 
