@@ -113,6 +113,7 @@ class TestOperationPlans:
             ({}, "timeline"),
             ({"timeline": []}, "timeline"),
             ({"timeline": [[0, "done"]]}, "timeline"),
+            ({"timeline": [[0, "running"], [1e14, "failed"]]}, "timeline"),
             ({"timeline": [[0, "failed"]], "action": "explode"}, "action"),
             ({"timeline": [[0, "failed"]], "times": 0}, "times"),
             ({"timeline": [[0, "failed"]], "project": "x"}, "project"),

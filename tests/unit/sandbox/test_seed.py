@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -216,6 +217,14 @@ class TestGenerated:
         (one_operation(action="explode"), "projects.0.operations.0.action: .*'explode' is not one of apply_config"),
         (one_operation(status="done"), "projects.0.operations.0.status: .*'done' is not one of scheduling"),
         (one_operation(duration=0), "projects.0.operations.0.duration: "),
+        (one_operation(duration=1e14), "projects.0.operations.0.duration: "),
+        (one_operation(timeline=[[0, "running"], [1e14, "failed"]]), "projects.0.operations.0.timeline: .*not exceed"),
+        (one_operation(timeline=[[0, "running"], [math.nan, "failed"]]), "projects.0.operations.0.timeline: "),
+        ({"projects": [{"age": "999999999999w"}]}, "projects.0.age: "),
+        ({"projects": [{"created_at": "0001-01-01T00:00:00+14:00"}]}, "projects.0.created_at: "),
+        ({"projects": [{"updated_at": "9999-12-31T23:59:59-14:00"}]}, "projects.0.updated_at: "),
+        ({"projects": [{"history_retention_seconds": 10**20}]}, "projects.0.history_retention_seconds: "),
+        ({"projects": [{"cpu_used_sec": -(10**20)}]}, "projects.0.cpu_used_sec: "),
         (one_operation(timeline=[[1, "running"]]), "projects.0.operations.0.timeline: .*must be 0"),
         (
             one_operation(timeline=[[0, "running"]], status="failed"),

@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 SECOND = 1_000_000
 # A day before the last date of datetime, so that every time can be formatted, however fast the clock runs.
 MAX_TIME = 253_402_214_400 * SECOND
+# The longest age or duration in seconds, 1000 years, so that times in the past and the future are dates as well.
+MAX_SECONDS = 1000 * 365 * 86400
 
 
 def system_time() -> int:

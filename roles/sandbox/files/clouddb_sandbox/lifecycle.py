@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .clock import SECOND
+from .clock import MAX_SECONDS, SECOND
 
 Timeline = list[tuple[float, str]]
 
@@ -71,6 +71,8 @@ def check_timeline(timeline: Timeline) -> Timeline:
     offsets = [offset for offset, _status in timeline]
     if offsets != sorted(set(offsets)):
         raise ValueError("the offsets must increase")
+    if not all(offset <= MAX_SECONDS for offset in offsets):
+        raise ValueError(f"the offsets must not exceed {MAX_SECONDS} seconds")
     unknown = sorted({status for _offset, status in timeline} - set(STATUSES))
     if unknown:
         raise ValueError(f"unknown status {', '.join(unknown)}; expected one of {', '.join(STATUSES)}")

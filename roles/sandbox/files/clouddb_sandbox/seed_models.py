@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from datetime import datetime, timezone
 from typing import Annotated, Any
 
 from pydantic import (
@@ -21,9 +22,9 @@ from pydantic import (
     model_validator,
 )
 
-from .clock import SECOND, to_microseconds
+from .clock import MAX_SECONDS, SECOND, to_microseconds
 from .lifecycle import ACTIONS, STATUSES, Timeline, check_timeline
-from .request_models import NonEmptyString
+from .request_models import MAX_INTEGER, NonEmptyString
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -47,7 +48,9 @@ def one_of(*choices: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Age = Annotated[float, BeforeValidator(parse_age)]
+Age = Annotated[float, BeforeValidator(parse_age), Field(le=MAX_SECONDS)]
+Date = Annotated[AwareDatetime, Field(ge=datetime(1000, 1, 1, tzinfo=timezone.utc), le=datetime(9999, 12, 31, tzinfo=timezone.utc))]
+Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
@@ -61,7 +64,7 @@ class TimedSeedModel(SeedModel):
     """An object whose creation time is given as a date or as an age."""
 
     age: Age | None = None
-    created_at: AwareDatetime | None = None
+    created_at: Date | None = None
 
     @model_validator(mode="after")
     def check_one_creation_time(self) -> TimedSeedModel:
@@ -102,7 +105,7 @@ class SeedOperation(TimedSeedModel):
     endpoint_id: NonEmptyString | None = None
     action: Annotated[str, one_of(*ACTIONS)]
     status: Annotated[str, one_of(*STATUSES)] = "finished"
-    duration: Annotated[float, Field(gt=0)] = 1.0
+    duration: Annotated[float, Field(gt=0, le=MAX_SECONDS)] = 1.0
     timeline: Annotated[Timeline, AfterValidator(check_timeline)] | None = None
     error: NonEmptyString | None = None
 
@@ -121,14 +124,14 @@ class SeedProject(TimedSeedModel):
     platform_id: NonEmptyString | None = None
     region_id: NonEmptyString | None = None
     provisioner: NonEmptyString | None = None
-    pg_version: int | None = None
+    pg_version: Integer | None = None
     locked: bool | None = None
-    cpu_used_sec: int | None = None
+    cpu_used_sec: Integer | None = None
     proxy_host: NonEmptyString | None = None
-    branch_logical_size_limit: int | None = None
+    branch_logical_size_limit: Integer | None = None
     org_id: NonEmptyString | None = None
-    history_retention_seconds: int | None = None
-    updated_at: AwareDatetime | None = None
+    history_retention_seconds: Integer | None = None
+    updated_at: Date | None = None
     compute: bool = True
     operations: list[SeedOperation] = []
     generate_operations: Count = 0
