@@ -80,9 +80,13 @@ def test_delete(service, databases):
 
 
 def test_names_with_special_characters(service, databases):
-    name = "büro & 100 %?#"
+    name = "büro/& 100 %2F?#"
     service.ok("POST", databases, json={"database": {"name": name, "owner_name": "app"}})
-    assert service.ok("GET", f"{databases}/b%C3%BCro%20%26%20100%20%25%3F%23")["database"]["name"] == name
+    path = f"{databases}/b%C3%BCro%2F%26%20100%20%252F%3F%23"
+    assert service.ok("GET", path)["database"]["name"] == name
+    service.advance(5)
+    service.ok("DELETE", path)
+    assert names(service, databases) == ["clouddb"]
 
 
 @in_one_test("method", ["GET", "PATCH"])

@@ -17,7 +17,7 @@ from starlette.routing import compile_path
 
 from . import keys
 from .fault_injection import FaultInjectionMiddleware
-from .middleware import AuthenticationMiddleware, RateLimitMiddleware, RequestLogMiddleware
+from .middleware import AuthenticationMiddleware, EncodedPathMiddleware, RateLimitMiddleware, RequestLogMiddleware
 from .responses import error_response
 from .routes import api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
@@ -28,7 +28,13 @@ from .store import Store, create_tables
 
 FIRST_KEY_NAME = "sandbox"
 # Outermost first.
-MIDDLEWARE = (RequestLogMiddleware, AuthenticationMiddleware, RateLimitMiddleware, FaultInjectionMiddleware)
+MIDDLEWARE = (
+    RequestLogMiddleware,
+    AuthenticationMiddleware,
+    RateLimitMiddleware,
+    FaultInjectionMiddleware,
+    EncodedPathMiddleware,
+)
 # include_router() would build each route again for each application, which takes longer than a test.
 RESOURCES = (api_keys, projects, branches, computes, databases, roles, connections, operations, control)
 ROUTES = [route for resource in RESOURCES for route in resource.router.routes]

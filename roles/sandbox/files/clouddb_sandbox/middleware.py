@@ -108,6 +108,18 @@ class AuthenticationMiddleware:
             return True
 
 
+class EncodedPathMiddleware:
+    """Routes requests by their path as it was sent; see EncodedSegment."""
+
+    def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("ascii")}
+        await self.app(scope, receive, send)
+
+
 class RateLimitMiddleware:
     """Responds 429 to API requests above the account's rate limit."""
 
