@@ -27,6 +27,43 @@ def test_get_returns_the_list_item(service):
     assert service.ok("GET", BRANCHES)["branches"][1] == branch
 
 
+def test_pages_contain_every_branch_once(service):
+    """By `next`, which the last page lacks, even if a branch is added or renamed meanwhile."""
+    expected = [
+        "main",
+        *(service.create_branch(branch={"name": f"b{number}"})["branch"]["name"] for number in range(4)),
+    ]
+    service.advance(5)
+    for limit in (1, 2, 5):
+        seen, page = [], service.ok("GET", BRANCHES, params={"limit": limit})
+        while "next" in page["pagination"]:
+            seen += page["branches"]
+            page = service.ok("GET", BRANCHES, params={"limit": limit, "cursor": page["pagination"]["next"]})
+        assert [branch["name"] for branch in seen + page["branches"]] == expected
+        assert page["pagination"] == {"sort_by": "created_at", "sort_order": "asc"}
+    service.fault("page_limit", items=2)
+    assert names(service) == expected[:2]
+    for invalid in ({"limit": 0}, {"limit": 10_001}, {"cursor": "x"}):
+        assert service.get(BRANCHES, **invalid).status_code == 400
+
+
+def test_state_of_a_branch_is_init_until_its_creation_is_finished(service):
+    """Forever, if that fails. Later operations don't matter."""
+    service.plan([[0, "running"], [1, "failed"], [2, "finished"]], action="create_branch")
+    service.plan([[0, "running"], [1, "failed"]], action="create_branch")
+    service.plan([[0, "failed"]], action="start_compute")
+    for name in ("retried", "broken"):
+        assert service.create_branch(branch={"name": name})["branch"]["current_state"] == "init"
+
+    def states():
+        return [branch["current_state"] for branch in service.ok("GET", BRANCHES)["branches"]]
+
+    service.advance(1)
+    assert states() == ["ready", "init", "init"]
+    service.advance(3600)
+    assert states() == ["ready", "ready", "init"]
+
+
 def test_rename(service):
     """It starts no operations."""
     path = service.create_finished_branch(branch={"name": "preview"})

@@ -284,6 +284,8 @@ class TestFaultRules:
             ({"kind": "page_limit", "items": 0}, "items"),
             ({"kind": "unavailable_projects", "ids": []}, "ids"),
             ({"kind": "redirect"}, "location"),
+            ({"kind": "list_lag", "seconds": 1e14}, "seconds"),
+            ({"kind": "lingering_deletion", "seconds": 1, "again": 500}, "again"),
         ):
             response = service.request("POST", "/_sandbox/faults", json=rule)
             assert response.status_code == 400, rule

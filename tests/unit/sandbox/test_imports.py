@@ -14,8 +14,8 @@ from ansible_collections.clouddb.control.tests.unit.support.in_one_test import i
 PACKAGE = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files" / "clouddb_sandbox"
 # Lowest first.
 LAYERS = {
-    "basics": {"atomic_file", "clock", "identifiers", "lifecycle", "lock", "paths", "settings"},
-    "models": {"faults", "rate_limit", "request_models", "response_models", "responses", "seed_models"},
+    "basics": {"atomic_file", "clock", "identifiers", "lifecycle", "lock", "paths", "rewriting", "settings"},
+    "models": {"rate_limit", "request_models", "response_models", "responses", "seed_models"},
     "database": {"operation_plans", "pagination", "store"},
     "domain": {
         "branches",
@@ -29,7 +29,7 @@ LAYERS = {
         "roles",
         "seed_loader",
     },
-    "http": {"fault_injection", "middleware", "routes", "state"},
+    "http": {"fault_injection", "faults", "middleware", "routes", "state"},
     "server": {"__main__", "app", "server", "threaded_server"},
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names}

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 from fastapi import HTTPException
 
-from . import databases, identifiers, operations, projects, roles
+from . import databases, identifiers, lifecycle, operations, projects, roles
 from .clock import format_timestamp
-from .response_models import Branch
+from .pagination import encode_cursor, select_page
+from .response_models import Branch, BranchListResponse, NextPagination, Operation
 from .store import Transaction
 
 DEFAULT_BRANCH = "main"
@@ -56,22 +58,26 @@ def name_exists(project_id: str, name: str) -> HTTPException:
     return HTTPException(409, f"project {project_id} has a branch named {name} already")
 
 
-def list_all(tx: Transaction, project_id: str) -> list[Branch]:
-    """Return the branches of a project, oldest first. Raises a 404 error if the project does not exist."""
+def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> BranchListResponse:
+    """Return a page of a project's branches, oldest first. Raises a 404 error if the project does not exist."""
     projects.get(tx, project_id)
-    rows = tx.db.execute("SELECT * FROM branches WHERE project_id = ? ORDER BY seq", (project_id,))
-    return [from_row(row) for row in rows]
+    rows = select_page(tx, "branch_states", ["project_id = ?"], [project_id], cursor, limit + 1, "ASC")
+    following = encode_cursor(rows[limit - 1]) if len(rows) > limit else None
+    return BranchListResponse(
+        branches=[from_row(row, tx.now) for row in rows[:limit]],
+        pagination=NextPagination(next=following, sort_by="created_at", sort_order="asc"),
+    )
 
 
 def find(tx: Transaction, project_id: str, branch_id: str | None) -> Branch | None:
     """Return the branch with this id, or the default branch. Raises a 404 error if the project does not exist."""
     projects.get(tx, project_id)
     row = tx.db.execute(
-        "SELECT * FROM branches WHERE project_id = :project"
+        "SELECT * FROM branch_states WHERE project_id = :project"
         " AND (id = :branch OR (:branch IS NULL AND parent_id IS NULL))",
         {"project": project_id, "branch": branch_id},
     ).fetchone()
-    return from_row(row) if row else None
+    return from_row(row, tx.now) if row else None
 
 
 def get(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
@@ -85,8 +91,17 @@ def get(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
 def get_unlocked(tx: Transaction, project_id: str, branch_id: str | None) -> Branch:
     """Return the branch, for a request that changes it. Raises the errors of get() and of refuse_if_locked()."""
     branch = get(tx, project_id, branch_id)
+    if branch.current_state == "deleting":
+        raise HTTPException(423, f"branch {branch.id} is being deleted")
     operations.refuse_if_locked(tx, project_id, branch.id)
     return branch
+
+
+def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
+    """Start the operation that creates the branch. The branch is in the state `init` until it is finished."""
+    operation = operations.start(tx, action, project_id=branch.project_id, branch_id=branch.id)
+    tx.db.execute("UPDATE branches SET creation_id = ? WHERE id = ?", (operation.id, branch.id))
+    return operation
 
 
 def rename(tx: Transaction, branch: Branch, name: str) -> Branch:
@@ -109,17 +124,29 @@ def require_deletable(tx: Transaction, branch: Branch) -> None:
         )
 
 
-def delete(tx: Transaction, branch: Branch) -> None:
-    tx.db.execute("DELETE FROM branches WHERE id = ?", (branch.id,))
+def delete(tx: Transaction, branch: Branch) -> Branch:
+    """Delete a branch. Returns it, as it is now if its deletion lingers."""
+    tx.delete(branch.id, "DELETE FROM branches WHERE id = ?", branch.id)
+    return find(tx, branch.project_id, branch.id) or branch
 
 
-def from_row(row: sqlite3.Row) -> Branch:
+def state_of(row: sqlite3.Row, now: int) -> str:
+    if row["deleting"]:
+        return "deleting"
+    if row["creation_timeline"] is None:
+        return "ready"
+    creation = lifecycle.state_at(json.loads(row["creation_timeline"]), row["creation_started_at"], now)
+    return "ready" if creation.status == "finished" else "init"
+
+
+def from_row(row: sqlite3.Row, now: int) -> Branch:
     return Branch(
         id=row["id"],
         project_id=row["project_id"],
         parent_id=row["parent_id"],
         name=row["name"],
         default=row["parent_id"] is None,
+        current_state=state_of(row, now),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),
     )

@@ -71,7 +71,7 @@ def update(tx: Transaction, database: Database, name: str, owner_name: str) -> D
 
 
 def delete(tx: Transaction, database: Database) -> None:
-    tx.db.execute("DELETE FROM databases WHERE id = ?", (database.id,))
+    tx.delete(str(database.id), "DELETE FROM databases WHERE id = ?", database.id)
 
 
 def from_row(row: sqlite3.Row) -> Database:

@@ -6,17 +6,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qs, unquote
 
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .clock import SECOND
 from .faults import (
     DelayFault,
     HtmlFault,
+    IgnoredChangeFault,
+    Lag,
+    LateOperationsFault,
+    LingeringDeletionFault,
+    ListLagFault,
     LostResponseFault,
     MalformedFault,
+    MissingOperationsFault,
+    NormalizedNameFault,
     PageLimitFault,
     RedirectFault,
+    RequireOrgIdFault,
     ResetFault,
     ResponseFault,
     StallFault,
@@ -26,35 +41,116 @@ from .faults import (
 )
 from .paths import BASE_PATH, is_below
 from .responses import error_response
+from .rewriting import omit_operations, process, read_body, replace_name, replay_body, rewrite
 from .state import SandboxState
+from .store import Lingering
 
 HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Please sign in</h1></body></html>\n"
 
 
 class FaultInjectionMiddleware:
-    """Applies the faults that match an API request. Sets `page_limit` and `unavailable_ids` of the request's state."""
+    """Applies the faults that match an API request. Sets `page_limit`, `unavailable_ids` and `sandbox` of its state."""
 
     def __init__(self, app: ASGIApp, sandbox: SandboxState) -> None:
         self.app = app
         self.sandbox = sandbox
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and is_below(BASE_PATH, scope["path"]):
-            state = scope["state"]
-            state.update(page_limit=None, unavailable_ids=[])
-            for fault in self.sandbox.faults.consume(scope["method"], scope["path"].removeprefix(BASE_PATH)):
-                match fault:
-                    case DelayFault():
-                        receive = await buffer_request(receive)
-                        await asyncio.sleep(fault.seconds)
-                    case PageLimitFault():
-                        state["page_limit"] = fault.items
-                    case UnavailableProjectsFault():
-                        state["unavailable_ids"] = fault.ids
-                    case ResponseFault():
-                        await inject(fault, self.app, scope, receive, send)
-                        return
-        await self.app(scope, receive, send)
+        if scope["type"] != "http" or not is_below(BASE_PATH, scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        app, state, method = self.app, scope["state"], scope["method"]
+        path, now = scope["path"].removeprefix(BASE_PATH), self.sandbox.store.clock.now()
+        faults = self.sandbox.faults
+        state.update(page_limit=None, unavailable_ids=[], sandbox=self.sandbox)
+        if method == "GET" and (old := faults.old_state(path, now)):
+            state["sandbox"] = replace(self.sandbox, store=old)
+        lingers_until, again = faults.lingering.get(path, (0, 0))
+        if method == "DELETE" and now < lingers_until:
+            app = error_response(scope, again, "the object is being deleted")
+        for fault in faults.consume(method, path):
+            match fault:
+                case DelayFault():
+                    # The request is processed even if the client disconnects meanwhile.
+                    receive = replay_body(await read_body(receive), receive)
+                    await asyncio.sleep(fault.seconds)
+                case PageLimitFault():
+                    state["page_limit"] = fault.items
+                case UnavailableProjectsFault():
+                    state["unavailable_ids"] = fault.ids
+                case RequireOrgIdFault():
+                    if "org_id" not in parse_qs(scope["query_string"].decode("latin-1")):
+                        app = error_response(scope, 400, "org_id is required")
+                case ListLagFault() | LateOperationsFault():
+                    old = await run_in_threadpool(self.sandbox.store.snapshot)
+                    faults.lags.append(Lag(now + int(fault.seconds * SECOND), lagging_paths(fault, scope), old))
+                case MissingOperationsFault():
+                    app = without_operations(app, fault)
+                case NormalizedNameFault():
+                    app = with_normalized_name(app, fault)
+                case IgnoredChangeFault():
+                    app = without_change(app)
+                case LingeringDeletionFault():
+                    lingering = Lingering(fault.seconds, fault.operations == "running")
+                    state["sandbox"] = replace(self.sandbox, store=self.sandbox.store.with_lingering(lingering))
+                    app = self.deletion(app, fault, path)
+                case ResponseFault():
+                    await inject(fault, app, scope, receive, send)
+                    return
+        await app(scope, receive, send)
+
+    def deletion(self, app: ASGIApp, fault: LingeringDeletionFault, path: str) -> ASGIApp:
+        """Return `app` with the response to a deletion that lingers, if it is accepted."""
+
+        def change(content: Any) -> int:
+            until = self.sandbox.store.clock.now() + int(fault.seconds * SECOND)
+            self.sandbox.faults.lingering[path] = (until, fault.again)
+            if fault.operations != "running":
+                omit_operations(content, fault.operations)
+            return fault.status
+
+        return rewrite(app, change)
+
+
+def lagging_paths(fault: ListLagFault | LateOperationsFault, scope: Scope) -> re.Pattern[str]:
+    """Return the path of the list that the request changes, or the paths of operations of the project that it changes."""
+    segments = [unquote(segment) for segment in scope["raw_path"].decode("ascii").removeprefix(BASE_PATH).split("/")]
+    if isinstance(fault, ListLagFault):
+        return re.compile(re.escape("/".join(segments if scope["method"] == "POST" else segments[:-1])))
+    project = re.escape(segments[2]) if len(segments) > 2 else "[^/]+"
+    return re.compile(f"/projects/{project}/operations(/.*)?")
+
+
+def without_operations(app: ASGIApp, fault: MissingOperationsFault) -> ASGIApp:
+    return rewrite(app, lambda content: omit_operations(content, fault.operations))
+
+
+def with_normalized_name(app: ASGIApp, fault: NormalizedNameFault) -> ASGIApp:
+    async def normalized(scope: Scope, receive: Receive, send: Send) -> None:
+        body, names = await read_body(receive), []
+
+        def normalize(name: str) -> str:
+            names.append(name)
+            return fault.normalize(name)
+
+        try:
+            content = json.loads(body)
+        except ValueError:
+            pass
+        else:
+            replace_name(content, normalize)
+            body = json.dumps(content).encode()
+        echo = rewrite(app, lambda content: replace_name(content, lambda name: names[0] if names else name))
+        await (echo if fault.echo else app)(scope, replay_body(body, receive), send)
+
+    return normalized
+
+
+def without_change(app: ASGIApp) -> ASGIApp:
+    async def get(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "method": "GET"}, receive, send)
+
+    return rewrite(get, lambda content: content.update(operations=[]))
 
 
 async def inject(fault: ResponseFault, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,29 +196,6 @@ def status_response(fault: StatusFault, scope: Scope) -> Response:
     if fault.retry_after is not None:
         response.headers["Retry-After"] = str(fault.retry_after)
     return response
-
-
-async def process(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message, bytes]:
-    """Process the request without sending the response. Returns the response's start message and complete body."""
-    messages: list[Message] = []
-
-    async def collect(message: Message) -> None:
-        messages.append(message)
-
-    await app(scope, receive, collect)
-    return messages[0], b"".join(message.get("body", b"") for message in messages[1:])
-
-
-async def buffer_request(receive: Receive) -> Receive:
-    """Read the request now, so that it is processed after a delay even if the client has disconnected."""
-    messages = [await receive()]
-    while messages[-1].get("more_body"):
-        messages.append(await receive())
-
-    async def replay() -> Message:
-        return messages.pop(0) if messages else await receive()
-
-    return replay
 
 
 async def close_connection(scope: Scope, receive: Receive, flush: bool = False) -> None:

@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from .clock import MAX_SECONDS
 from .request_models import ControlRequestModel, HeaderValue
+from .rewriting import Omission
+from .store import Store
+
+SandboxSeconds = Annotated[float, Field(ge=0, le=MAX_SECONDS)]
 
 
 class FaultRule(ControlRequestModel):
@@ -107,6 +114,75 @@ class UnavailableProjectsFault(RequestFault):
     ids: list[str] = Field(min_length=1)
 
 
+class RequireOrgIdFault(RequestFault):
+    """Responds 400 to requests for the project list without `org_id`."""
+
+    kind: Literal["require_org_id"]
+    method: str | None = "GET"
+    path: str = "/projects"
+    times: int | None = Field(default=None, ge=1)
+
+
+class WriteFault(RequestFault):
+    """Applies to requests that change something."""
+
+    def matches(self, method: str, path: str) -> bool:
+        return method != "GET" and super().matches(method, path)
+
+
+class ListLagFault(WriteFault):
+    """For this time, the list that the request changes is returned as it was before."""
+
+    kind: Literal["list_lag"]
+    seconds: SandboxSeconds
+
+
+class LateOperationsFault(WriteFault):
+    """For this time, the operations that the request starts can neither be fetched nor listed."""
+
+    kind: Literal["late_operations"]
+    seconds: SandboxSeconds
+
+
+class MissingOperationsFault(WriteFault):
+    """Omits `operations` from the response. They run nevertheless."""
+
+    kind: Literal["missing_operations"]
+    operations: Omission = "absent"
+
+
+class NormalizedNameFault(WriteFault):
+    """Stores another name than the request has. With `echo`, the response has the name of the request."""
+
+    kind: Literal["normalized_name"]
+    trim: bool = False
+    lower_case: bool = False
+    max_length: int | None = Field(default=None, ge=1)
+    echo: bool = False
+
+    def normalize(self, name: str) -> str:
+        name = name.strip() if self.trim else name
+        return (name.lower() if self.lower_case else name)[: self.max_length]
+
+
+class IgnoredChangeFault(WriteFault):
+    """Responds 200 with the object as it is. The change is not made."""
+
+    kind: Literal["ignored_change"]
+    method: str | None = "PATCH"
+
+
+class LingeringDeletionFault(WriteFault):
+    """Accepts a deletion. The object is deleted after this time; until then, another deletion gets the status `again`."""
+
+    kind: Literal["lingering_deletion"]
+    method: str | None = "DELETE"
+    seconds: SandboxSeconds
+    status: Literal[200, 202] = 200
+    operations: Literal["running", "absent", "null", "empty"] = "running"
+    again: Literal[404, 409, 410, 412, 423] = 404
+
+
 Fault = Annotated[
     StatusFault
     | HtmlFault
@@ -118,15 +194,34 @@ Fault = Annotated[
     | MalformedFault
     | DelayFault
     | PageLimitFault
-    | UnavailableProjectsFault,
+    | UnavailableProjectsFault
+    | RequireOrgIdFault
+    | ListLagFault
+    | LateOperationsFault
+    | MissingOperationsFault
+    | NormalizedNameFault
+    | IgnoredChangeFault
+    | LingeringDeletionFault,
     Field(discriminator="kind"),
 ]
 
 
+@dataclass(frozen=True)
+class Lag:
+    """Until this time, GET requests for these paths are processed on the old state."""
+
+    until: int
+    paths: re.Pattern[str]
+    old: Store
+
+
 class FaultRegistry:
-    """The active faults, oldest first. Used on the event loop only; not persisted."""
+    """The active faults and lags, oldest first. Used on the event loop only; not persisted."""
 
     def __init__(self) -> None:
+        self.lags: list[Lag] = []
+        # The path of each lingering object: until when, and the status of another deletion.
+        self.lingering: dict[str, tuple[int, int]] = {}
         self._faults: dict[int, Fault] = {}
         self._last_id = 0
 
@@ -140,6 +235,13 @@ class FaultRegistry:
 
     def clear(self) -> None:
         self._faults.clear()
+        self.lags.clear()
+        self.lingering.clear()
+
+    def old_state(self, path: str, now: int) -> Store | None:
+        """Return the state that a GET request is processed on, if it lags."""
+        self.lags = [lag for lag in self.lags if now < lag.until]
+        return next((lag.old for lag in self.lags if lag.paths.fullmatch(path)), None)
 
     def consume(self, method: str, path: str) -> list[Fault]:
         """Return the faults for this request, and count it: any number of request faults, then at most one response fault."""

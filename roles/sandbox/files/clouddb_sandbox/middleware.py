@@ -104,6 +104,7 @@ class AuthenticationMiddleware:
         with self.sandbox.store.transaction() as tx:
             if not keys.authenticate(tx, secret.strip(), address):
                 return False
+            tx.complete_deletions()
             platform_activity.catch_up(tx)
             return True
 

@@ -13,7 +13,7 @@ from fastapi import HTTPException
 from . import identifiers, operation_plans
 from .clock import format_timestamp
 from .lifecycle import DEFAULT_TIMELINES, ERROR_STATUSES, Timeline, completion_time, state_at
-from .pagination import select_page
+from .pagination import pagination_of, select_page
 from .response_models import Operation, OperationListResponse
 from .store import Transaction
 
@@ -66,6 +66,12 @@ def start(
     """Start an operation: now, for a request, or at `platform_time` in the past, for the platform itself."""
     by_platform = platform_time is not None
     plan = operation_plans.consume(tx, action, project_id, by_platform)
+    if plan:
+        timeline = json.loads(plan["timeline"])
+    elif tx.lingering and tx.lingering.operations_run:
+        timeline = [(0, "running"), (tx.lingering.seconds, "finished")]
+    else:
+        timeline = DEFAULT_TIMELINES[action]
     operation_id = insert(
         tx,
         project_id=project_id,
@@ -73,7 +79,7 @@ def start(
         endpoint_id=endpoint_id,
         action=action,
         created_at=tx.unique_time() if platform_time is None else platform_time,
-        timeline=json.loads(plan["timeline"]) if plan else DEFAULT_TIMELINES[action],
+        timeline=timeline,
         error=plan["error"] if plan else None,
         by_platform=by_platform,
     )
@@ -106,8 +112,8 @@ def get(tx: Transaction, project_id: str, operation_id: str) -> Operation:
 
 
 def list_page(tx: Transaction, project_id: str, cursor: str | None, limit: int) -> OperationListResponse:
-    rows, pagination = select_page(tx, "operations", ["project_id = ?"], [project_id], cursor, limit)
-    return OperationListResponse(operations=[from_row(row, tx.now) for row in rows], pagination=pagination)
+    rows = select_page(tx, "operations", ["project_id = ?"], [project_id], cursor, limit)
+    return OperationListResponse(operations=[from_row(row, tx.now) for row in rows], pagination=pagination_of(rows))
 
 
 def refuse_if_locked(tx: Transaction, project_id: str, branch_id: str | None = None) -> None:

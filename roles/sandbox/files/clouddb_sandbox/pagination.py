@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import HTTPException
 
@@ -39,14 +39,24 @@ def decode_cursor(cursor: str) -> tuple[int, int]:
 
 
 def select_page(
-    tx: Transaction, table: str, conditions: list[str], values: list[Any], cursor: str | None, limit: int
-) -> tuple[list[sqlite3.Row], Pagination | None]:
-    """Return one page of a table, and its pagination object unless the page is empty."""
+    tx: Transaction,
+    table: str,
+    conditions: list[str],
+    values: list[Any],
+    cursor: str | None,
+    limit: int,
+    order: Literal["ASC", "DESC"] = "DESC",
+) -> list[sqlite3.Row]:
+    """Return one page of a table."""
     if cursor is not None:
-        conditions = [*conditions, "(created_at, seq) < (?, ?)"]
+        conditions = [*conditions, f"(created_at, seq) {'<' if order == 'DESC' else '>'} (?, ?)"]
         values = [*values, *decode_cursor(cursor)]
     where = " AND ".join(conditions)
-    rows = tx.db.execute(
-        f"SELECT * FROM {table} WHERE {where} ORDER BY created_at DESC, seq DESC LIMIT ?", [*values, limit]
+    return tx.db.execute(
+        f"SELECT * FROM {table} WHERE {where} ORDER BY created_at {order}, seq {order} LIMIT ?", [*values, limit]
     ).fetchall()
-    return rows, Pagination(cursor=encode_cursor(rows[-1])) if rows else None
+
+
+def pagination_of(page: list[sqlite3.Row]) -> Pagination | None:
+    """Return the pagination object of a page, unless the page is empty."""
+    return Pagination(cursor=encode_cursor(page[-1])) if page else None

@@ -12,7 +12,7 @@ from fastapi import HTTPException
 
 from . import identifiers
 from .clock import format_timestamp
-from .pagination import select_page
+from .pagination import pagination_of, select_page
 from .response_models import Project, ProjectDetails, ProjectListResponse
 from .store import Transaction
 
@@ -67,11 +67,11 @@ def list_page(
     if unavailable_ids:
         conditions.append(f"id NOT IN ({', '.join('?' * len(unavailable_ids))})")
         values += unavailable_ids
-    rows, pagination = select_page(tx, "projects", conditions, values, cursor, limit)
+    rows = select_page(tx, "projects", conditions, values, cursor, limit)
     return ProjectListResponse(
         projects=[Project(**fields_of(row)) for row in rows],
         unavailable_project_ids=unavailable_ids or None,
-        pagination=pagination,
+        pagination=pagination_of(rows),
     )
 
 
@@ -110,5 +110,6 @@ def update(tx: Transaction, project_id: str, name: str | None, history_retention
 
 def delete(tx: Transaction, project_id: str) -> None:
     """Delete a project and its branches. The row is kept, for the project's operations."""
-    tx.db.execute("UPDATE projects SET deleted_at = ? WHERE id = ?", (tx.unique_time(), project_id))
-    tx.db.execute("DELETE FROM branches WHERE project_id = ?", (project_id,))
+    deleted_at = tx.unique_time()
+    tx.delete(project_id, "UPDATE projects SET deleted_at = ? WHERE id = ?", deleted_at, project_id)
+    tx.delete(project_id, "DELETE FROM branches WHERE project_id = ?", project_id)

@@ -86,6 +86,7 @@ class Branch(BaseModel):
     parent_id: str | None = None
     name: str
     default: bool
+    current_state: str
     created_at: str
     updated_at: str
 
@@ -143,6 +144,14 @@ class Pagination(BaseModel):
     cursor: str
 
 
+class NextPagination(BaseModel):
+    """Pagination object of branch lists; `next` is absent from the last page."""
+
+    next: str | None = None
+    sort_by: str
+    sort_order: str
+
+
 class ProjectListResponse(BaseModel):
     projects: list[Project]
     unavailable_project_ids: list[str] | None = None
@@ -180,6 +189,7 @@ class ConnectionUriResponse(BaseModel):
 
 class BranchListResponse(BaseModel):
     branches: list[Branch]
+    pagination: NextPagination
 
 
 class BranchResponse(BaseModel):

@@ -70,7 +70,7 @@ def reset_password(tx: Transaction, role: Role) -> RoleWithPassword:
 
 def delete(tx: Transaction, role: Role) -> None:
     """Delete a role. Databases that it owns keep its name as their owner's."""
-    tx.db.execute("DELETE FROM roles WHERE branch_id = ? AND name = ?", (role.branch_id, role.name))
+    tx.delete(role.name, "DELETE FROM roles WHERE branch_id = ? AND name = ?", role.branch_id, role.name)
 
 
 def from_row(row: sqlite3.Row) -> Role:

@@ -49,7 +49,9 @@ def one_of(*choices: str) -> AfterValidator:
 
 
 Age = Annotated[float, BeforeValidator(parse_age), Field(le=MAX_SECONDS)]
-Date = Annotated[AwareDatetime, Field(ge=datetime(1000, 1, 1, tzinfo=timezone.utc), le=datetime(9999, 12, 31, tzinfo=timezone.utc))]
+Date = Annotated[
+    AwareDatetime, Field(ge=datetime(1000, 1, 1, tzinfo=timezone.utc), le=datetime(9999, 12, 31, tzinfo=timezone.utc))
+]
 Integer = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from .clock import Clock, system_time
+from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -35,7 +38,8 @@ SCHEMA = (
     """CREATE TABLE branches (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), parent_id TEXT REFERENCES branches (id),
-        name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, UNIQUE (project_id, name))""",
+        name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+        creation_id TEXT, UNIQUE (project_id, name))""",
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
         branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id) ON DELETE CASCADE,
@@ -59,10 +63,24 @@ SCHEMA = (
     """CREATE TABLE operation_plans (
         id INTEGER PRIMARY KEY AUTOINCREMENT, action TEXT, project_id TEXT, times INTEGER,
         timeline TEXT NOT NULL, error TEXT)""",
+    # Statements that delete lingering objects when they are due.
+    "CREATE TABLE deletions (id TEXT NOT NULL, due_at INTEGER NOT NULL, statement TEXT NOT NULL, parameters TEXT NOT NULL)",
+    # Branches with what their state depends on: the operation that creates them, if any, and their deletion.
+    """CREATE VIEW branch_states AS
+        SELECT branches.*, operations.timeline AS creation_timeline, operations.created_at AS creation_started_at,
+            EXISTS (SELECT 1 FROM deletions WHERE deletions.id = branches.id) AS deleting
+        FROM branches LEFT JOIN operations ON operations.id = creation_id""",
     # The checksum of the seed file that the account was created from; null if there was none. Databases of earlier versions lack this table.
     "CREATE TABLE seed (sha256 TEXT)",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
+
+
+class Lingering(NamedTuple):
+    """How a deletion lingers: for how many seconds, and whether its operations run for that time."""
+
+    seconds: float
+    operations_run: bool
 
 
 @dataclass(frozen=True)
@@ -72,12 +90,28 @@ class Transaction:
     db: sqlite3.Connection
     clock: Clock
     now: int
+    lingering: Lingering | None
 
     def unique_time(self) -> int:
         """Return a time for a change. It is later than that of every previous change, also after a restart."""
         time = self.clock.unique_time()
         self.db.execute("UPDATE clock SET latest = ?", (time,))
         return time
+
+    def delete(self, object_id: str, statement: str, *parameters: str | int) -> None:
+        """Execute a statement that deletes an object: now, or later if the deletion lingers."""
+        if self.lingering is None:
+            self.db.execute(statement, parameters)
+        else:
+            due_at = self.now + int(self.lingering.seconds * SECOND)
+            row = (object_id, due_at, statement, json.dumps(parameters))
+            self.db.execute("INSERT INTO deletions VALUES (?, ?, ?, ?)", row)
+
+    def complete_deletions(self) -> None:
+        """Delete the lingering objects that are due."""
+        for row in self.db.execute("SELECT * FROM deletions WHERE due_at <= ? ORDER BY due_at", (self.now,)).fetchall():
+            self.db.execute(row["statement"], json.loads(row["parameters"]))
+        self.db.execute("DELETE FROM deletions WHERE due_at <= ?", (self.now,))
 
 
 def create_tables(tx: Transaction, seed_checksum: str | None) -> None:
@@ -92,6 +126,7 @@ class Store:
 
     def __init__(self, path: Path, speed: float | None) -> None:
         """Open the database. `speed` applies to a new one at once, so that a stopped clock never runs during setup."""
+        self.lingering: Lingering | None = None
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
@@ -126,13 +161,29 @@ class Store:
             origin = self.clock.set(speed, advance)
             tx.db.execute("UPDATE clock SET origin = ?, system_origin = ?, speed = ?", (origin, system_time(), speed))
 
+    def with_lingering(self, lingering: Lingering) -> Store:
+        """Return this store for a request whose deletions linger."""
+        store = copy.copy(self)
+        store.lingering = lingering
+        return store
+
+    def snapshot(self) -> Store:
+        """Return a copy in memory, which later changes do not reach. It has the same clock."""
+        store = copy.copy(self)
+        store._lock = threading.Lock()
+        store._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        store._db.row_factory = sqlite3.Row
+        with self._lock:
+            self._db.backup(store._db)
+        return store
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Commit when the block ends, roll back when it raises."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                yield Transaction(self._db, self.clock, self.clock.now())
+                yield Transaction(self._db, self.clock, self.clock.now(), self.lingering)
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise

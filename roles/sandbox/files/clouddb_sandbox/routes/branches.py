@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from .. import branches, computes, connections, databases, operations, roles
 from ..paths import BASE_PATH
@@ -16,16 +18,22 @@ from ..response_models import (
     BranchOperationsResponse,
     BranchResponse,
 )
-from .dependencies import DELETED_BEFORE, SandboxDependency, error_responses
+from .dependencies import DELETED_BEFORE, Cursor, PageLimit, SandboxDependency, error_responses, page_size
 
 router = APIRouter(prefix=BASE_PATH + "/projects/{project_id}/branches", tags=["Branches"])
 
 
-@router.get("", responses=error_responses(404), response_model_exclude_none=True)
-def list_branches(sandbox: SandboxDependency, project_id: str) -> BranchListResponse:
+@router.get("", responses=error_responses(400, 404), response_model_exclude_none=True)
+def list_branches(
+    sandbox: SandboxDependency,
+    project_id: str,
+    page_limit: PageLimit,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+    cursor: Cursor = None,
+) -> BranchListResponse:
     """Lists the branches of a project, oldest first."""
     with sandbox.store.transaction() as tx:
-        return BranchListResponse(branches=branches.list_all(tx, project_id))
+        return branches.list_page(tx, project_id, cursor, page_size(limit, page_limit))
 
 
 @router.post("", status_code=201, responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)
@@ -37,14 +45,14 @@ def create_branch(
     with sandbox.store.transaction() as tx:
         parent = branches.get_unlocked(tx, project_id, body.branch.parent_id)
         branch = branches.insert(tx, parent, body.branch.name)
-        started = [operations.start(tx, "create_branch", project_id=project_id, branch_id=branch.id)]
+        started = [branches.start_creation(tx, branch, "create_branch")]
         endpoints = [computes.insert(tx, branch) for _endpoint in body.endpoints]
         started += [
             operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id)
             for endpoint in endpoints
         ]
         return BranchCreateResponse(
-            branch=branch,
+            branch=branches.get(tx, project_id, branch.id),
             endpoints=endpoints,
             operations=started,
             roles=roles.list_all(tx, branch.id),
@@ -85,5 +93,6 @@ def delete_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -
         branches.require_deletable(tx, branch)
         operations.refuse_if_locked(tx, project_id, branch.id)
         started = computes.suspend(tx, branch)
-        branches.delete(tx, branch)
-        return BranchOperationsResponse(branch=branch, operations=started)
+        if tx.lingering and tx.lingering.operations_run:
+            started.append(operations.start(tx, "delete_timeline", project_id=project_id, branch_id=branch.id))
+        return BranchOperationsResponse(branch=branches.delete(tx, branch), operations=started)

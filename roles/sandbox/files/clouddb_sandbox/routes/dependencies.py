@@ -14,7 +14,8 @@ from ..state import SandboxState
 
 
 async def get_sandbox(request: Request) -> SandboxState:
-    sandbox: SandboxState = request.app.state.sandbox
+    """Return the sandbox, which a fault can give another store for this request."""
+    sandbox: SandboxState = getattr(request.state, "sandbox", request.app.state.sandbox)
     return sandbox
 
 

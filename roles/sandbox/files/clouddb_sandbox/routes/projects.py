@@ -48,12 +48,12 @@ def create_project(sandbox: SandboxDependency, body: ProjectCreateRequest) -> Pr
         branch = branches.insert_default(tx, project_id)
         endpoint = computes.insert(tx, branch)
         started = [
-            operations.start(tx, "create_timeline", project_id=project_id, branch_id=branch.id),
+            branches.start_creation(tx, branch, "create_timeline"),
             operations.start(tx, "start_compute", project_id=project_id, branch_id=branch.id, endpoint_id=endpoint.id),
         ]
         return ProjectCreateResponse(
             project=projects.get(tx, project_id),
-            branch=branch,
+            branch=branches.get(tx, project_id, branch.id),
             endpoints=[endpoint],
             operations=started,
             roles=[roles.get(tx, branch.id, branches.DEFAULT_ROLE)],

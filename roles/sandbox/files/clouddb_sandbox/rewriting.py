@@ -1,0 +1,79 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of request and response bodies, for faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+Omission = Literal["absent", "null", "empty"]
+
+
+async def process(app: ASGIApp, scope: Scope, receive: Receive) -> tuple[Message, bytes]:
+    """Process the request without sending the response. Returns the response's start message and complete body."""
+    messages: list[Message] = []
+
+    async def collect(message: Message) -> None:
+        messages.append(message)
+
+    await app(scope, receive, collect)
+    return messages[0], b"".join(message.get("body", b"") for message in messages[1:])
+
+
+async def read_body(receive: Receive) -> bytes:
+    body = b""
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return body
+
+
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` whose request has this body."""
+    messages: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def rewrite(app: ASGIApp, change: Callable[[Any], int | None]) -> ASGIApp:
+    """Return `app` with other successful responses: `change` changes the body, and may return another status."""
+
+    async def rewritten(scope: Scope, receive: Receive, send: Send) -> None:
+        start, body = await process(app, scope, receive)
+        if start["status"] in (200, 201):
+            content = json.loads(body)
+            status = change(content) or start["status"]
+            await JSONResponse(content, status)(scope, receive, send)
+        else:
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+
+    return rewritten
+
+
+def omit_operations(content: Any, omission: Omission) -> None:
+    """Omit the `operations` of a response, if it has any."""
+    if "operations" in content:
+        content["operations"] = None if omission == "null" else []
+        if omission == "absent":
+            del content["operations"]
+
+
+def replace_name(content: Any, replace: Callable[[str], str]) -> None:
+    """Replace the name of the object in a body: a key's, or that in a wrapper such as `branch`."""
+    if isinstance(content, dict):
+        for holder in (content, *(value for value in content.values() if isinstance(value, dict))):
+            for field in ("key_name", "name"):
+                if isinstance(holder.get(field), str):
+                    holder[field] = replace(holder[field])
+                    return
