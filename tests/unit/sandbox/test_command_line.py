@@ -91,6 +91,12 @@ class TestCommandLine:
         assert main([*arguments, "--host", host]) == 1
         assert capsys.readouterr().err.startswith(f"The sandbox cannot start. {message}")
 
+    @pytest.mark.parametrize("speed", ["-1", "1e6", "inf", "nan"])
+    def test_speed_that_the_clock_cannot_have_fails(self, tmp_path, arguments, capsys, speed):
+        assert main([*arguments, "--speed", speed]) == 1
+        assert "Check sandbox_speed." in capsys.readouterr().err
+        assert not (tmp_path / "a.sqlite").exists()
+
     def test_file_that_is_not_a_database_fails(self, tmp_path, arguments, capsys):
         (tmp_path / "a.sqlite").write_text("some text " * 100)
         assert main(arguments) == 1

@@ -21,6 +21,7 @@ import yaml
 from . import keys
 from .app import create_app
 from .atomic_file import write_atomically
+from .clock import MAX_SPEED
 from .lock import database_lock
 from .server import Server, base_url, bind_socket
 from .settings import Settings
@@ -71,6 +72,8 @@ def report_failure(message: str) -> int:
 
 
 def serve(options: argparse.Namespace) -> None:
+    if options.speed is not None and not 0 <= options.speed <= MAX_SPEED:
+        raise ValueError(f"The speed {options.speed} is not between 0 and {MAX_SPEED}. Check sandbox_speed.")
     seed = options.seed.read_bytes() if options.seed else None
     settings = Settings(
         database=options.database,

@@ -13,6 +13,7 @@ SECOND = 1_000_000
 MAX_TIME = 253_402_214_400 * SECOND
 # The longest age or duration in seconds, 1000 years, so that times in the past and the future are dates as well.
 MAX_SECONDS = 1000 * 365 * 86400
+MAX_SPEED = 100_000
 
 
 def system_time() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -102,14 +103,13 @@ class FaultInjectionMiddleware:
     def deletion(self, app: ASGIApp, fault: LingeringDeletionFault, path: str) -> ASGIApp:
         """Return `app` with the response to a deletion that lingers, if it is accepted."""
 
-        def change(content: Any) -> int:
+        def change(content: Any) -> None:
             until = self.sandbox.store.clock.now() + int(fault.seconds * SECOND)
             self.sandbox.faults.lingering[path] = (until, fault.again)
             if fault.operations != "running":
                 omit_operations(content, fault.operations)
-            return fault.status
 
-        return rewrite(app, change)
+        return rewrite(app, change, fault.status)
 
 
 def lagging_paths(fault: ListLagFault | LateOperationsFault, scope: Scope) -> re.Pattern[str]:
@@ -127,20 +127,12 @@ def without_operations(app: ASGIApp, fault: MissingOperationsFault) -> ASGIApp:
 
 def with_normalized_name(app: ASGIApp, fault: NormalizedNameFault) -> ASGIApp:
     async def normalized(scope: Scope, receive: Receive, send: Send) -> None:
-        body, names = await read_body(receive), []
-
-        def normalize(name: str) -> str:
-            names.append(name)
-            return fault.normalize(name)
-
-        try:
+        body, sent = await read_body(receive), None
+        with suppress(ValueError):
             content = json.loads(body)
-        except ValueError:
-            pass
-        else:
-            replace_name(content, normalize)
+            sent = replace_name(content, fault.normalize)
             body = json.dumps(content).encode()
-        echo = rewrite(app, lambda content: replace_name(content, lambda name: names[0] if names else name))
+        echo = rewrite(app, lambda content: replace_name(content, lambda name: sent or name))
         await (echo if fault.echo else app)(scope, replay_body(body, receive), send)
 
     return normalized

@@ -45,15 +45,15 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def rewrite(app: ASGIApp, change: Callable[[Any], int | None]) -> ASGIApp:
-    """Return `app` with other successful responses: `change` changes the body, and may return another status."""
+def rewrite(app: ASGIApp, change: Callable[[Any], object], status: int | None = None) -> ASGIApp:
+    """Return `app` with other successful responses: `change` changes the body, `status` replaces the status."""
 
     async def rewritten(scope: Scope, receive: Receive, send: Send) -> None:
         start, body = await process(app, scope, receive)
         if start["status"] in (200, 201):
             content = json.loads(body)
-            status = change(content) or start["status"]
-            await JSONResponse(content, status)(scope, receive, send)
+            change(content)
+            await JSONResponse(content, status or start["status"])(scope, receive, send)
         else:
             await send(start)
             await send({"type": "http.response.body", "body": body})
@@ -69,11 +69,13 @@ def omit_operations(content: Any, omission: Omission) -> None:
             del content["operations"]
 
 
-def replace_name(content: Any, replace: Callable[[str], str]) -> None:
-    """Replace the name of the object in a body: a key's, or that in a wrapper such as `branch`."""
+def replace_name(content: Any, replace: Callable[[str], str]) -> str | None:
+    """Replace the name of the object in a body: a key's, or that in a wrapper such as `branch`. Returns the old one."""
     if isinstance(content, dict):
         for holder in (content, *(value for value in content.values() if isinstance(value, dict))):
             for field in ("key_name", "name"):
-                if isinstance(holder.get(field), str):
-                    holder[field] = replace(holder[field])
-                    return
+                name = holder.get(field)
+                if isinstance(name, str):
+                    holder[field] = replace(name)
+                    return name
+    return None

@@ -14,7 +14,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from .. import operation_plans
-from ..clock import format_timestamp
+from ..clock import MAX_SPEED, format_timestamp
 from ..faults import Fault
 from ..operation_plans import OperationPlan
 from ..paths import CONTROL_PATH
@@ -28,7 +28,7 @@ MAX_ADVANCE = 10 * 366 * 86400
 
 
 class ClockUpdateRequest(ControlRequestModel):
-    speed: float | None = Field(default=None, ge=0, le=100_000, description="sandbox seconds per real second")
+    speed: float | None = Field(default=None, ge=0, le=MAX_SPEED, description="sandbox seconds per real second")
     advance: float = Field(default=0, ge=0, le=MAX_ADVANCE, description="seconds to advance the clock by")
 
 
