@@ -10,6 +10,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -86,7 +87,7 @@ class FaultInjectionMiddleware:
                     old = await run_in_threadpool(self.sandbox.store.snapshot)
                     faults.lags.append(Lag(now + int(fault.seconds * SECOND), lagging_paths(fault, scope), old))
                 case MissingOperationsFault():
-                    app = without_operations(app, fault)
+                    app = rewrite(app, partial(omit_operations, omission=fault.operations))
                 case NormalizedNameFault():
                     app = with_normalized_name(app, fault)
                 case IgnoredChangeFault():
@@ -94,22 +95,18 @@ class FaultInjectionMiddleware:
                 case LingeringDeletionFault():
                     lingering = Lingering(fault.seconds, fault.operations == "running")
                     state["sandbox"] = replace(self.sandbox, store=self.sandbox.store.with_lingering(lingering))
-                    app = self.deletion(app, fault, path)
+                    app = rewrite(app, partial(self.accept_deletion, fault, path), fault.status)
                 case ResponseFault():
                     await inject(fault, app, scope, receive, send)
                     return
         await app(scope, receive, send)
 
-    def deletion(self, app: ASGIApp, fault: LingeringDeletionFault, path: str) -> ASGIApp:
-        """Return `app` with the response to a deletion that lingers, if it is accepted."""
-
-        def change(content: Any) -> None:
-            until = self.sandbox.store.clock.now() + int(fault.seconds * SECOND)
-            self.sandbox.faults.lingering[path] = (until, fault.again)
-            if fault.operations != "running":
-                omit_operations(content, fault.operations)
-
-        return rewrite(app, change, fault.status)
+    def accept_deletion(self, fault: LingeringDeletionFault, path: str, content: Any) -> None:
+        """Remember a deletion that lingers, and change the response to it."""
+        until = self.sandbox.store.clock.now() + int(fault.seconds * SECOND)
+        self.sandbox.faults.lingering[path] = (until, fault.again)
+        if fault.operations != "running":
+            omit_operations(content, fault.operations)
 
 
 def lagging_paths(fault: ListLagFault | LateOperationsFault, scope: Scope) -> re.Pattern[str]:
@@ -119,10 +116,6 @@ def lagging_paths(fault: ListLagFault | LateOperationsFault, scope: Scope) -> re
         return re.compile(re.escape("/".join(segments if scope["method"] == "POST" else segments[:-1])))
     project = re.escape(segments[2]) if len(segments) > 2 else "[^/]+"
     return re.compile(f"/projects/{project}/operations(/.*)?")
-
-
-def without_operations(app: ASGIApp, fault: MissingOperationsFault) -> ASGIApp:
-    return rewrite(app, lambda content: omit_operations(content, fault.operations))
 
 
 def with_normalized_name(app: ASGIApp, fault: NormalizedNameFault) -> ASGIApp:
