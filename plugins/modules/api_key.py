@@ -48,6 +48,8 @@ options:
       - Hosts that each have their own secret need different names, for example with C(inventory_hostname) in it. Otherwise they replace each
         other's keys.
       - Names are not unique. Several keys can have the same name.
+      - If the service changes the name of the new key, for example to lower case, the task revokes that key and fails. The message has the name
+        to set.
       - Required with O(state=present). With O(state=absent), set either this or O(id).
     type: str
   id:
@@ -60,7 +62,7 @@ options:
       - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The
         directory must exist. Outside check mode, it also checks that the disk has space for a secret.
       - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
-        available when the file is missing or empty, or when the service rejects its content with 401.
+        available when the file is missing or empty, or when the service rejects its content with 401, twice within a second.
       - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
         request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
       - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
@@ -205,10 +207,11 @@ revoked:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
-    - C(key_ids) lists the keys that the message is about.
+    - C(key_ids) lists the keys that the message is about. C(stored_name) is the name that the service has given to the new key.
     - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(other_key) when O(dest) holds another key,
-      V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written, and
-      V(orphaned_key) when keys may be active that nobody has the secret of, or that should have been revoked.
+      V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written,
+      V(name_changed) when the new key was revoked because the service had changed its name, and V(orphaned_key) when keys may be active that
+      nobody has the secret of, or that should have been revoked.
     - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
-from .._untrusted import displayable
 
 Key = dict[str, Any]
+Result = TypeVar("Result")
 
 # Characters of a secret; the service's have 64.
 MAX_SECRET_LENGTH = 4096
 EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
+# A part of the service may reject a key for a moment that another part has created.
+REJECTIONS = 2
+REJECTION_INTERVAL = 1.0
 
 
 class OrphanedKey(ClouddbError):
@@ -34,6 +38,12 @@ class OrphanedKey(ClouddbError):
     def __init__(self, message: str, key_ids: Iterable[int], cause: ClouddbError, result: dict[str, Any] | None = None):
         text = f"{message} Error: {sentence(cause)}"
         super().__init__(text, {**cause.details, "key_ids": list(key_ids)}, result)
+
+
+class NameChanged(ClouddbError):
+    """The service has given the new key another name, by which no later run would find it."""
+
+    kind = "name_changed"
 
 
 class CreatedKey(NamedTuple):
@@ -97,8 +107,6 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         client.hide(created["key"])
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
-        if created.get("name") not in (None, name):
-            raise response.unexpected(f"key {created['id']} has another name, '{displayable(created['name'], 100)}'")
         is_old = created["key"] == client.connection.api_key
         if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
             raise response.unexpected("the field 'key' cannot be a new secret")
@@ -143,8 +151,9 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
 
 def require_accepted(client: Client, created: CreatedKey) -> None:
     """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
+    own = client.with_api_key(created.secret)
     try:
-        client.with_api_key(created.secret).get("api_keys")
+        _unless_rejected(own, partial(own.get, "api_keys"))
     except Unauthorized as error:
         raise UnexpectedResponse(
             f"The service rejects key {created.id}, which it has just created, so that it replaced no other key. "
@@ -159,12 +168,26 @@ def require_accepted(client: Client, created: CreatedKey) -> None:
 def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
     """The earliest key of that name whose id is not among C(known_ids): the one that is kept.
 
-    When many hosts create the same key at once, all of them come to the same result.
+    When many hosts create the same key at once, all of them come to the same result. Raises NameChanged.
     """
-    new = [key for key in keys_named(client, name) if key["id"] not in known_ids]
+    _require_name(created.public, name)
+    listed = list_keys(client)
     # A list may be older than the key; where it has the key, it has more fields of it.
-    ours = next((key for key in new if key["id"] == created.id), created.public)
+    ours = next((key for key in listed if key["id"] == created.id), created.public)
+    _require_name(ours, name)
+    new = [key for key in listed if key.get("name") == name and key["id"] not in known_ids]
     return min([*new, ours], key=_creation_order)
+
+
+def _require_name(key: Key, name: str) -> None:
+    stored = key.get("name")
+    if stored not in (None, name):
+        raise NameChanged(
+            f"The service has changed the name of the new key {key['id']} from '{name}' to '{stored}'. Later runs would not "
+            "find the key and would create another one each time, so it is not kept. Use the name as the service stores it: "
+            f"'{stored}'.",
+            {"key_ids": [key["id"]], "stored_name": stored},
+        )
 
 
 def revoke_key(client: Client, key: Key, is_own: bool = False) -> Key | None:
@@ -201,7 +224,7 @@ def _is_gone(client: Client, key: Key, is_own: bool, cause: RequestFailed) -> bo
     Raises Unauthorized if the service rejects the key of this client, which may be another one.
     """
     try:
-        return all(other["id"] != key["id"] for other in list_keys(client))
+        return all(other["id"] != key["id"] for other in _unless_rejected(client, partial(list_keys, client)))
     except Unauthorized as error:
         if is_own or isinstance(cause, Unauthorized):
             return is_own
@@ -241,12 +264,12 @@ def retry_advice(error: ClouddbError) -> str:
     return "Run the task again."
 
 
-def is_valid_secret(client: Client) -> bool:
-    """Whether the service accepts the key of this client."""
+def is_valid_secret(client: Client, rejections: int = REJECTIONS) -> bool:
+    """Whether the service accepts the key of this client, which it has to reject C(rejections) times."""
     if not is_sendable(client.connection.api_key):
         return False
     try:
-        client.get("api_keys")
+        _unless_rejected(client, partial(client.get, "api_keys"), rejections)
     except Unauthorized:
         return False
     return True
@@ -257,9 +280,19 @@ def list_keys_if_valid(client: Client) -> list[Key] | None:
     if not is_sendable(client.connection.api_key):
         return None
     try:
-        return list_keys(client)
+        return _unless_rejected(client, partial(list_keys, client))
     except Unauthorized:
         return None
+
+
+def _unless_rejected(client: Client, request: Callable[[], Result], rejections: int = REJECTIONS) -> Result:
+    """The result of the request. Raises Unauthorized once the service has rejected the client's key C(rejections) times."""
+    for _rejection in range(rejections - 1):
+        try:
+            return request()
+        except Unauthorized:
+            client.clock.sleep(REJECTION_INTERVAL)
+    return request()
 
 
 def numbered(key_ids: Sequence[int]) -> str:

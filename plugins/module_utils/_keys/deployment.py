@@ -32,9 +32,8 @@ from .record import (
 )
 from .secret_file import SECRET_SIZE, FileAttributes, SecretFile
 
-# A service that spreads a new key over several machines may take a moment to accept it.
-VERIFICATION_ATTEMPTS = 3
-VERIFICATION_INTERVAL = 2.0
+# A service that spreads a new key over several machines may take some seconds to accept it.
+REJECTIONS_OF_NEW_KEY = 5
 # In bytes. That there is space for the next record is checked with a file of this size, or twice that of a larger record.
 RECORD_SIZE = 16384
 
@@ -335,12 +334,9 @@ def _previous(consumer: Consumer, found: Found) -> Previous:
 def _require_accepted(client: Client, consumer: Consumer, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
     own_client = client.with_api_key(key.secret)
-    for attempt in range(VERIFICATION_ATTEMPTS):
-        if attempt:
-            client.clock.sleep(VERIFICATION_INTERVAL)
-        if is_valid_secret(own_client):
-            return own_client.service_now().isoformat()
-    raise DeploymentRefused(
-        f"The service does not accept the new key {key.id} from {consumer.name}. It may have been revoked by another "
-        "rotation. Run the role again, and only once at a time."
-    )
+    if not is_valid_secret(own_client, REJECTIONS_OF_NEW_KEY):
+        raise DeploymentRefused(
+            f"The service does not accept the new key {key.id} from {consumer.name}. It may have been revoked by another "
+            "rotation. Run the role again, and only once at a time."
+        )
+    return own_client.service_now().isoformat()

@@ -35,6 +35,8 @@ class SimulatedAccount:
         self.secrets: dict[int, str] = {}
         # Called before each request; returns how it fails, None if it does not.
         self.before_request: Callable[[], str | None] | None = None
+        # How the service changes the names of keys.
+        self.stored_name: Callable[[str], str] = str
         self._ids = 0
         self.create("administrator", ADMIN_SECRET)
 
@@ -47,7 +49,7 @@ class SimulatedAccount:
         self.secrets[self._ids] = secret or f"secret-{self._ids}"
         self.keys[self._ids] = {
             "id": self._ids,
-            "name": name,
+            "name": self.stored_name(name),
             "created_at": self.now(),
             "last_used_at": None,
             "last_used_from_addr": "",

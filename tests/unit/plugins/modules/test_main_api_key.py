@@ -237,8 +237,8 @@ def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[st
 def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:
     """Whatever the service quotes it in, here in the name of the key."""
     secret = "new-key-0123456789"
-    with scripted_service(reply([]), reply({"id": 7, "name": secret, "key": secret}, 201), reply([])) as service:
+    revoked = reply({"id": 7, "name": secret, "revoked": True})
+    with scripted_service(reply([]), reply({"id": 7, "name": secret, "key": secret}, 201), revoked) as service:
         outcome = run_main(api_key, {**options, "base_url": service.base_url, "api_retries": 0})
-    assert "key 7 has another name, '********'" in outcome.result["msg"]
-    assert outcome.failure["kind"] == "orphaned_key"
+    assert outcome.failure == {"kind": "name_changed", "key_ids": [7], "stored_name": "********"}
     assert secret not in outcome.printed

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -19,12 +20,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     CreatedKey,
+    NameChanged,
     OrphanedKey,
     create_key,
     earliest_new_key,
     is_valid_secret,
     keys_named,
     list_keys,
+    list_keys_if_valid,
     not_revoked,
     numbered,
     require_accepted,
@@ -45,6 +48,9 @@ FIRST, SECOND = "2026-11-21T08:00:00.000001Z", "2026-11-21T08:00:00.000002Z"
 def key(key_id: int, created_at: Any = FIRST, name: Any = "deploy") -> dict[str, Any]:
     return {"id": key_id, "name": name, "created_at": created_at}
 
+
+# A service that does not accept a key says so twice.
+REJECTIONS = [reply({}, 401)] * 2
 
 # Without the time of its creation, as the service sends it.
 REVOKED = {"id": 7, "name": "deploy", "revoked": True}
@@ -101,6 +107,27 @@ def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
 )
 def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: CreatedKey, earliest: int) -> None:
     assert earliest_new_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == earliest
+
+
+@in_one_test(
+    "shown, lists",
+    [
+        ("deploy", [[key(6), key(7, name="ci")]]),
+        (None, [[key(6), key(7, name="ci")]]),
+        ("ci", []),
+    ],
+)
+def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[list[dict[str, Any]]]) -> None:
+    """Services lower-case names, and then every run creates the object again, or never finds it.
+
+    https://github.com/hashicorp/terraform-provider-aws/issues/8432
+    https://github.com/hashicorp/terraform-provider-azurerm/pull/3695
+    """
+    created = CreatedKey("secret", key(7, name=shown))
+    with pytest.raises(NameChanged) as error:
+        earliest_new_key(serve(*map(reply, lists)).client, "deploy", created, known_ids=[])
+    assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
+    assert str(error.value).endswith("Use the name as the service stores it: 'ci'.")
 
 
 @in_one_test(
@@ -166,7 +193,6 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
         ({"id": 5, "key": "new"}, "5 cannot be the id of a new key"),
         ({"id": 0, "key": "new"}, "0 cannot be the id of a new key"),
         ({"id": 6, "key": "a b"}, "the field 'key' cannot be a new secret"),
-        ({"id": 6, "key": "new", "name": "prod"}, "key 6 has another name, 'prod'"),
     ],
 )
 def test_problem_of_a_creation_result(serve: Serve, body: dict[str, Any], problem: str) -> None:
@@ -194,7 +220,7 @@ def test_public_fields_of_a_new_key(serve: Serve) -> None:
 
 
 def test_a_new_key_that_the_service_rejects(serve: Serve) -> None:
-    served = serve(reply({}, 401))
+    served = serve(*REJECTIONS)
     with pytest.raises(UnexpectedResponse) as error:
         require_accepted(served.client, ours(7))
     assert str(error.value) == (
@@ -204,7 +230,7 @@ def test_a_new_key_that_the_service_rejects(serve: Serve) -> None:
         "method": "GET",
         "path": "/api_keys",
         "attempts": 1,
-        "request_id": served.requests[0].headers["X-Request-ID"],
+        "request_id": served.requests[1].headers["X-Request-ID"],
     }
 
 
@@ -281,7 +307,7 @@ OTHER_KEY = "The service no longer accepts the key that this task authenticates 
     "refusals, advice",
     [
         ([reply({}, 429)] * 2 + [reply({}, 503)] * 3, "Run the task again."),
-        ([reply({}, 401)] * 2, OTHER_KEY),
+        ([reply({}, 401), *REJECTIONS], OTHER_KEY),
     ],
 )
 def test_a_refused_retry_is_not_reported_as_a_refused_revocation(
@@ -295,11 +321,11 @@ def test_a_refused_retry_is_not_reported_as_a_refused_revocation(
 
 # The end of a revocation with a response that was lost, with api_retries=1 and with 0.
 REJECTED = [
-    (1, [HANG_UP, reply({}, 401), reply({}, 401)]),
-    (1, [HANG_UP, HANG_UP, reply({}, 401)]),
-    (1, [reply({}, 500), reply({}, 500), reply({}, 401)]),
-    (1, [reply([]), reply({}, 401)]),
-    (0, [HANG_UP, reply({}, 401)]),
+    (1, [HANG_UP, reply({}, 401), *REJECTIONS]),
+    (1, [HANG_UP, HANG_UP, *REJECTIONS]),
+    (1, [reply({}, 500), reply({}, 500), *REJECTIONS]),
+    (1, [reply([]), *REJECTIONS]),
+    (0, [HANG_UP, *REJECTIONS]),
 ]
 
 
@@ -368,11 +394,32 @@ def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve
     assert revoke_key(served.client, key(7)) == REVOKED
 
 
-@in_one_test("status, valid", [(200, True), (401, False)])
-def test_secret_is_checked_with_a_request_of_its_own(serve: Serve, status: int, valid: bool) -> None:
-    served = serve(reply([], status))
+@in_one_test("replies, valid", [([reply([])], True), (REJECTIONS, False)])
+def test_secret_is_checked_with_requests_of_its_own(serve: Serve, replies: list[Reply], valid: bool) -> None:
+    served = serve(*replies)
     assert is_valid_secret(served.client.with_api_key("the-secret")) is valid
-    assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"]
+    assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"] * len(replies)
+
+
+@in_one_test(
+    "check, result",
+    [
+        (is_valid_secret, True),
+        (list_keys_if_valid, []),
+        (lambda client: require_accepted(client, ours(7)), None),
+        (lambda client: revoke_key(client, key(7), is_own=True), REVOKED),
+    ],
+)
+def test_one_rejection_decides_nothing(serve: Serve, check: Callable[[Client], Any], result: Any) -> None:
+    """A part of the service may not know a new key yet, and accepts it a second later.
+
+    https://github.com/FusionAuth/fusionauth-issues/issues/1875
+    https://github.com/electric-saw/ccloud-client-go/pull/5
+    """
+    lost = [HANG_UP] if result == REVOKED else []
+    served = serve(*lost, reply({}, 401), reply([]), api_retries=0)
+    assert check(served.client) == result
+    assert served.clock.pauses == [1.0]
 
 
 @pytest.mark.parametrize("secret", ["", "two words", "line\nline", "Schlüssel", "\x00"], ids=repr)

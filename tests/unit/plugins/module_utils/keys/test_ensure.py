@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
     MultipleKeys,
     OtherKey,
@@ -123,6 +123,14 @@ def test_several_keys_of_the_name() -> None:
     )
     assert (error.value.kind, error.value.details) == ("several_keys", {"key_ids": ids})
     assert list(account.keys) == [1, *ids]
+
+
+def test_key_with_a_changed_name_is_revoked(tmp_path: Path) -> None:
+    account = SimulatedAccount()
+    account.create("ci")
+    account.stored_name = str.strip
+    refused(NameChanged, account, "ci ", SecretFile(str(tmp_path / "key"), set_nothing), "if_lost", False)
+    assert not list(tmp_path.iterdir())
 
 
 # Present
