@@ -159,10 +159,8 @@ def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises InvalidOption for the parameters of paging, and for names and values that query_parameters() refuses.
     """
     for name in params["query"] or {}:
-        if name == "limit":
-            raise InvalidOption("query", "must not contain limit. Use page_size instead.")
-        if name == "cursor":
-            raise InvalidOption("query", "must not contain cursor. All pages are fetched anyway.")
+        if name in ("limit", "cursor"):
+            raise InvalidOption("query", f"must not contain {name}. All pages are fetched anyway.")
     return query_parameters("query", params["query"])
 
 

@@ -25,6 +25,13 @@ options:
     description:
       - Project whose operations to list. If not set, the operations of all projects of the account are listed.
     type: str
+  query:
+    description:
+      - Additional query parameters for the list of projects that the service supports, such as C(org_id).
+      - Values are strings, numbers, or lists of them.
+      - Cannot be combined with O(project_id), because no projects are listed then.
+    type: dict
+    version_added: 1.2.0
   operation_id:
     description:
       - Id of the operation to return, or a list of ids. Operations that the project does not have are left out.
@@ -118,6 +125,12 @@ EXAMPLES = r"""
     summary_only: true
   register: account
 
+- name: List the operations of an organization that were created during the last hour
+  clouddb.control.operation_info:
+    query:
+      org_id: org-morning-bread-81040908
+    created_after: 1h
+
 - name: List the unfinished operations of the account
   clouddb.control.operation_info:
     status: [scheduling, running, cancelling]
@@ -209,6 +222,7 @@ from ..module_utils._operations.api import (
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES
 from ..module_utils._options import identifier, integer, moment, not_blank, unknown_values
+from ..module_utils._projects import checked_query
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -222,6 +236,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         created_after=moment(params, "created_after"),
         max_results=integer(params, "max_results", 1),
     )
+    query = checked_query(params)
     page_size, workers = integer(params, "page_size", 1), integer(params, "workers", 1, MAX_WORKERS)
     fields = checked_fields(params, OPTIONAL_FIELDS)
     warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
@@ -236,12 +251,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         counted = summary(operations)
     elif params["summary_only"]:
         if project_id is None:
-            counted, account_warnings = count_account_operations(client, selection, page_size, workers)
+            counted, account_warnings = count_account_operations(client, selection, page_size, workers, query)
         else:
             counted = count_operations(client, project_id, selection, page_size)
     else:
         if project_id is None:
-            operations, account_warnings = list_account_operations(client, selection, page_size, workers, fields)
+            operations, account_warnings = list_account_operations(client, selection, page_size, workers, fields, query)
         else:
             operations = list_operations(client, project_id, selection, page_size, fields)
         counted = summary(operations)
@@ -265,6 +280,7 @@ def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
             project_id={"type": "str"},
+            query={"type": "dict"},
             operation_id={"type": "list", "elements": "str"},
             status={"type": "list", "elements": "str"},
             action={"type": "list", "elements": "str"},
@@ -279,8 +295,11 @@ def main() -> None:
         ),
         required_by={"operation_id": "project_id"},
         mutually_exclusive=[
-            ("operation_id", option)
-            for option in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
+            ("project_id", "query"),
+            *(
+                ("operation_id", option)
+                for option in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
+            ),
         ],
         supports_check_mode=True,
     )

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import chain
-from typing import Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from .._errors import NotFound
 from .._fields import Fields
@@ -35,21 +35,28 @@ class AccountSummary(NamedTuple):
 
 
 def list_account_operations(
-    client: Client, selection: Selection, page_size: int, workers: int, fields: Fields | None = None
+    client: Client,
+    selection: Selection,
+    page_size: int,
+    workers: int,
+    fields: Fields | None = None,
+    query: Mapping[str, Any] | None = None,
 ) -> AccountOperations:
     """The selected operations of all projects, fetched from C(workers) projects in parallel.
 
-    A project that is deleted meanwhile is left out with a warning; any other error is raised.
+    C(query) is sent with each request for the list of projects. A project that is deleted meanwhile is left out with a warning; any other error is raised.
     """
 
     def operations_of(project_id: str) -> list[Operation]:
         return list_operations(client, project_id, selection, page_size, fields)
 
-    lists, warnings = _results_by_project(client, operations_of, workers)
+    lists, warnings = _results_by_project(client, operations_of, workers, query)
     return AccountOperations(newest_first(chain.from_iterable(lists), selection.max_results), warnings)
 
 
-def count_account_operations(client: Client, selection: Selection, page_size: int, workers: int) -> AccountSummary:
+def count_account_operations(
+    client: Client, selection: Selection, page_size: int, workers: int, query: Mapping[str, Any] | None = None
+) -> AccountSummary:
     """The summary of the selected operations of all projects, fetched as list_account_operations() does.
 
     Of each of the projects that are listed in parallel, only one page of operations is in memory at a time.
@@ -58,15 +65,15 @@ def count_account_operations(client: Client, selection: Selection, page_size: in
     def summary_of(project_id: str) -> Summary:
         return count_operations(client, project_id, selection, page_size)
 
-    summaries, warnings = _results_by_project(client, summary_of, workers)
+    summaries, warnings = _results_by_project(client, summary_of, workers, query)
     return AccountSummary(total(summaries), warnings)
 
 
 def _results_by_project(
-    client: Client, function: Callable[[str], Result], workers: int
+    client: Client, function: Callable[[str], Result], workers: int, query: Mapping[str, Any] | None
 ) -> tuple[list[Result], list[str]]:
     """The function's results for the ids of all projects, without those that are deleted meanwhile; and the warnings."""
-    found = list_projects(client, fields=Fields(["id"]))
+    found = list_projects(client, query=query, fields=Fields(["id"]))
     ids = [project["id"] for project in found.projects]
     results = in_parallel(partial(_result_or_none, function), ids, workers)
     deleted = [project_id for project_id, result in zip(ids, results) if result is None]

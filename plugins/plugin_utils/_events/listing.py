@@ -55,7 +55,7 @@ class Listing:
 
     def _go_on_from(self, position: ListPosition) -> None:
         self._position = position
-        query = {"cursor": position.cursor} if position.cursor else None
+        query = {**self._options.query, **({"cursor": position.cursor} if position.cursor else {})}
         self._remaining = project_pages(self._client, query, self._options.page_size)
 
     def pause(self) -> float:

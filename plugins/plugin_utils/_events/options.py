@@ -27,6 +27,7 @@ from ...module_utils._options import (
     plain_number,
     unknown_values,
 )
+from ...module_utils._projects import checked_query
 
 # If it is not given, and interval is not larger.
 MAX_INTERVAL = 30.0
@@ -53,6 +54,12 @@ def _strings(value: Any) -> list[str]:
     return items
 
 
+def _dictionary(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a dictionary")
+    return value
+
+
 def _boolean(value: Any) -> bool:
     text = str(value).lower()
     if text not in TRUE | FALSE:
@@ -74,6 +81,7 @@ class Argument(NamedTuple):
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "bool": _boolean,
+    "dict": _dictionary,
     "float": float,
     "int": int,
     "list": _strings,
@@ -88,6 +96,7 @@ ARGUMENTS = {
         if name != "api_retries"
     },
     "project_ids": Argument("list"),
+    "query": Argument("dict"),
     "actions": Argument("list"),
     "statuses": Argument("list"),
     "interval": Argument("raw", 5.0),
@@ -105,6 +114,7 @@ class SourceOptions(NamedTuple):
 
     connection: Connection
     project_ids: tuple[str, ...]
+    query: dict[str, Any]
     actions: tuple[str, ...]
     statuses: tuple[str, ...]
     interval: float
@@ -143,6 +153,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
         # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
         project_ids=tuple(identifier(params, "project_ids") or ()),
+        query=checked_query(params),
         actions=tuple(not_blank(params, "actions") or ()),
         statuses=tuple(not_blank(params, "statuses") or ()),
         interval=interval,

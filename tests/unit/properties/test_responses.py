@@ -262,7 +262,17 @@ def test_project_info(service: FuzzingService, script: Script) -> None:
 
 SELECT_ALL = {
     **dict.fromkeys(
-        ["operation_id", "status", "action", "branch_id", "endpoint_id", "created_after", "max_results", "fields"]
+        [
+            "query",
+            "operation_id",
+            "status",
+            "action",
+            "branch_id",
+            "endpoint_id",
+            "created_after",
+            "max_results",
+            "fields",
+        ]
     ),
     "summary_only": False,
 }

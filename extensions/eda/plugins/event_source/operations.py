@@ -66,6 +66,13 @@ options:
       - An empty list is an error.
     type: list
     elements: str
+  query:
+    description:
+      - Additional query parameters for the list of projects that the service supports, such as C(org_id). Projects that are not in this list are not
+        followed.
+      - Values are strings, numbers, or lists of them.
+    type: dict
+    version_added: 1.2.0
   actions:
     description:
       - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do. An empty list is an error.

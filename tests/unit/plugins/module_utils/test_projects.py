@@ -121,8 +121,8 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
 @in_one_test(
     "query, message",
     [
-        ({"limit": 5}, "Use page_size instead"),
-        ({"cursor": "1"}, "All pages are fetched anyway"),
+        ({"limit": 5}, "must not contain limit. All pages are fetched anyway"),
+        ({"cursor": "1"}, "must not contain cursor. All pages are fetched anyway"),
         ({"tag": {"a": 1}}, "the value of tag must be a string, a number"),
         ({"tag": None}, "the value of tag must be a string, a number"),
         ({"tag": ["a", None]}, "the value of tag must be a string, a number"),

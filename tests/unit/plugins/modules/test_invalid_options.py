@@ -119,7 +119,8 @@ def test_invalid_connection_option_is_named(
         (project_info, {"name": ""}, "name", NOT_EMPTY),
         (project_info, {"region_id": " "}, "region_id", NOT_EMPTY),
         (project_info, {"page_size": 0}, "page_size", "must be 1 or more, not 0"),
-        (project_info, {"query": {"limit": 5}}, "query", "Use page_size instead"),
+        (project_info, {"query": {"limit": 5}}, "query", "All pages are fetched anyway"),
+        (operation_info, {"query": {"limit": 5}}, "query", "All pages are fetched anyway"),
         (project_info, {"query": {"cursor": "x"}}, "query", "All pages are fetched anyway"),
         (project_info, {"query": {"search": None}}, "query", "must be a string, a number"),
         (project_info, {"query": "{1: 'a', 'b': 'c'}"}, "query", "the name 1 must be a string"),
@@ -408,6 +409,7 @@ def test_message_about_an_unsupported_option_omits_internal_options(
         (project_info, {"query": "a word"}, ["'query'", "dict"]),
         (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
         (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),
+        (operation_info, {"project_id": "p", "query": {"org_id": "o"}}, ["mutually exclusive: project_id|query"]),
         *(
             (
                 operation_info,

@@ -68,6 +68,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
         "endpoint_id",
         "created_after",
         "max_results",
+        "query",
         "fields",
     )
     params = {**dict.fromkeys(names), "page_size": 100, "workers": 4, "summary_only": False, **options}
@@ -350,6 +351,16 @@ def test_fields_that_only_some_operations_have_are_no_warning(client: Client) ->
     fields = ["id", "error", "endpoint_id"]
     assert task(client, project_id=SHOP, action=["create_timeline"], fields=fields)["warnings"] == []
     assert task(client, project_id="calm-hill-23456789", fields=["sattus"])["warnings"] == []
+
+
+@in_one_test("summary_only", [False, True])
+def test_query_selects_the_projects_on_the_service(client: Client, summary_only: bool) -> None:
+    """Accounts of organizations need a parameter for each list of projects, also for those that a tool requests internally.
+
+    https://github.com/alchemy-run/alchemy/issues/509
+    https://github.com/neondatabase/neonctl/issues/382
+    """
+    assert task(client, query={"search": BLOG}, summary_only=summary_only)["summary"]["total"] == 2
 
 
 @in_one_test("summary_only", [False, True])

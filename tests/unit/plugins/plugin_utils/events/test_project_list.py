@@ -232,6 +232,10 @@ def test_project_that_fails_before_the_first_list_does_not_end_the_source(tmp_pa
 # Pages that fail
 
 
+# It is sent with each request.
+QUERY = {"org_id": ["org-a"]}
+
+
 class PagedList:
     """A listing of five projects, one a page, whose requests fail with C(errors), by the number of the request from 0 on."""
 
@@ -239,12 +243,13 @@ class PagedList:
         self.account = account_with(5)
         self.errors = errors
         self.cursors: list[str | None] = []
-        options = source_options({**CONNECTION, "page_size": 1}, {})
+        options = source_options({**CONNECTION, "page_size": 1, "query": QUERY}, {})
         client = RateLimitedClient(options.connection, self.account.clock.clock, 600)
         client.get = self.get  # type: ignore[method-assign]
         self.listing = Listing(client, options)
 
     def get(self, *segments: str | int, query: Any = None) -> Any:
+        assert {name: value for name, value in query.items() if name not in ("cursor", "limit")} == QUERY
         self.cursors.append(query.get("cursor"))
         if error := self.errors.get(len(self.cursors) - 1):
             raise error
