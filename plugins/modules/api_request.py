@@ -304,19 +304,15 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._api_request.locking import send_when_unlocked, wait_state
-from ..module_utils._api_request.outcome import Outcome
-from ..module_utils._api_request.plan import Plan, plan_from
-from ..module_utils._api_request.preview import preview
-from ..module_utils._api_request.secrets import MIN_LENGTH_OF_TASK, masked, masked_text, secret_texts
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.wait import Wait
-from ..module_utils._operations.wait_failure import WaitFailed
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
-from ..module_utils._operations.wait_state import WaitState
 from ..module_utils._options import duration
+from ..module_utils._resources.engine import Engine, predict
+from ..module_utils._resources.plan import plan_from
+from ..module_utils._resources.read import read
+from ..module_utils._resources.secrets import MIN_LENGTH_OF_TASK, masked, masked_text, secret_texts
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -346,40 +342,11 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
     limits = limits_from(params, workers=1)
     timeout, lock_timeout = duration(params, "timeout"), duration(params, "lock_timeout")
     plan = plan_from(params, check_mode)
+    if plan.method == "GET":
+        return read(client, plan, check_mode)
     if check_mode:
-        return result_of(plan, preview(client, plan))
-    saved, stop_when = params.get("_state"), stop_when_from(params)
-    if saved and not saved.get("locked"):
-        return Wait(client, limits, WaitState.from_json(client.clock, saved)).run(stop_when)
-    outcome = send_when_unlocked(client, plan, limits, lock_timeout, stop_when, saved)
-    if not isinstance(outcome, Outcome):
-        return outcome
-    result = result_of(plan, outcome)
-    if not params["wait"]:
-        return result
-    try:
-        waited = Wait(client, limits, wait_state(client, outcome, timeout)).run(stop_when)
-    except WaitFailed as failure:
-        failure.result = {**result, **failure.result, "warnings": [*result["warnings"], *failure.result["warnings"]]}
-        raise
-    return {**result, **waited, "warnings": [*result["warnings"], *waited["warnings"]]}
-
-
-def result_of(plan: Plan, outcome: Outcome) -> dict[str, Any]:
-    """The task's result before the wait."""
-    sends = plan.method != "GET" and outcome.changed
-    return {
-        "changed": outcome.changed,
-        "json": outcome.json,
-        "status": outcome.status,
-        "object": outcome.object,
-        "operations": outcome.operations,
-        "elapsed": 0.0,
-        "polls": 0,
-        "request": plan.request(outcome.before) if sends else None,
-        "diff": {"before": outcome.before or {}, "after": outcome.object or {}},
-        "warnings": outcome.warnings,
-    }
+        return predict(client, plan)
+    return Engine(client, plan, limits, timeout, lock_timeout, stop_when_from(params)).run(params.get("_state"))
 
 
 def main() -> None:

@@ -84,8 +84,8 @@ class ProgressAction(ActionBase):
         retry_until = time.monotonic()
         if state is not None:
             arguments["_state"] = state
-            # After a wait for a locked project, the run sends a request. It must not do so twice.
-            retry_until += 0 if state.get("locked") else state["remaining"]
+            # A run that may send a request must not do so twice.
+            retry_until += state["remaining"] if state.get("is_sent", True) else 0
             # Only the first run is logged on the target: a task is one line there, without the state.
             task_vars = {**task_vars, "ansible_no_target_syslog": True}
         while True:

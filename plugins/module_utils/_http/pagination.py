@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches every page of a list (api.md, Pagination object)."""
+"""Fetches every page of a list (api.md, Pagination object). Keeps P1."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .._untrusted import displayable
 from .client import Client
 from .response import Response
 
 # Items that shift while a list is fetched are repeated on a few pages. A list that repeats itself for longer never ends.
 MAX_REPEATED_PAGES = 100
+MORE_FOLLOWS = frozenset({"has_more", "hasMore"})
 
 
 class Page(NamedTuple):
@@ -78,10 +80,17 @@ def _identity(item: Mapping[str, Any]) -> str | int:
 
 
 def next_cursor(response: Response) -> str | None:
-    """The opaque cursor of the next page, exactly as it came. Raises UnexpectedResponse if it is no string."""
-    if not isinstance(response.json, dict) or not response.json.get("pagination"):
+    """The opaque cursor of the next page, exactly as it came: C(cursor), or C(next) as the list of branches names it.
+
+    Raises UnexpectedResponse if it is no string, or if the response says in another way that more items follow.
+    """
+    if not isinstance(response.json, dict):
         return None
-    cursor = response.object("pagination").get("cursor")
+    pagination = response.object("pagination") if response.json.get("pagination") else {}
+    cursor = pagination.get("cursor") or pagination.get("next")
     if cursor is not None and not isinstance(cursor, str):
         raise response.unexpected("the cursor should be a string")
+    for name, value in [*pagination.items(), *response.json.items()] if not cursor else []:
+        if value and (name.lower().startswith("next") or (name in MORE_FOLLOWS and value is True)):
+            raise response.unexpected(f"{displayable(name, 100)} says that more items follow, but there is no cursor")
     return cursor

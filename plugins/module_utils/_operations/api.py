@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any, Callable, NamedTuple, Union
@@ -140,14 +140,15 @@ def _created_at(operation: Operation, response: Response) -> datetime:
 
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
     """The operations by C(created_at), newest first, at most C(max_results) of them."""
-    return sorted(operations, key=_order, reverse=True)[:max_results]
+    return sorted(operations, key=time_of_creation, reverse=True)[:max_results]
 
 
-def _order(operation: Operation) -> datetime:
+def time_of_creation(item: Mapping[str, Any], default: datetime = BEGINNING) -> datetime:
+    """The C(created_at) of an operation or a resource; C(default) if it has none that is readable."""
     try:
-        return parse_timestamp(operation["created_at"])
+        return parse_timestamp(item["created_at"])
     except (KeyError, ValueError, AttributeError):
-        return BEGINNING
+        return default
 
 
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:

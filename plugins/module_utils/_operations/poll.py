@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Callable
 
-from .._errors import REFUSED_STATUSES, RequestFailed, StatusError
+from .._errors import REFUSED_STATUSES, NotFound, StatusError
 from .._http.client import Client
 from .._http.pagination import Page
 from .._timestamps import parse_timestamp
@@ -65,11 +65,11 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
     """The current state of each of these operations of one project, yielded as it is fetched.
 
     Several operations are read from the operation list, newest first, for as long as each page has one of them; the
-    rest are fetched one by one, in the given order. Raises NotFound for an operation that does not exist, and a transient error after the
-    other operations have been yielded.
+    rest are fetched one by one, in the given order. An error after which other requests may succeed is raised after the
+    other operations have been yielded, NotFound for an operation that does not exist before a transient one.
     """
     missing = dict.fromkeys(operation_ids)
-    transient_error: RequestFailed | None = None
+    errors: list[StatusError] = []
     if len(missing) > 1:
         page_size = min(PAGE_SIZE, max(MIN_PAGE_SIZE, 2 * len(missing)))
         try:
@@ -83,16 +83,16 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
         except StatusError as error:
             if not _allows_other_requests(error):
                 raise
-            transient_error = error
+            errors.append(error)
     for operation_id in missing:
         try:
             yield get_operation(client, project_id, operation_id)
         except StatusError as error:
-            if not _allows_other_requests(error):
+            if not (_allows_other_requests(error) or isinstance(error, NotFound)):
                 raise
-            transient_error = transient_error or error
-    if transient_error:
-        raise transient_error
+            errors.append(error)
+    if errors:
+        raise min(errors, key=lambda error: error.transient)
 
 
 def _allows_other_requests(error: StatusError) -> bool:

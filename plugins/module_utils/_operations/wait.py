@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import RequestFailed, StatusError, UnexpectedResponse
+from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
 from .._http.list_position import ListPosition, is_rejected
 from .._http.pagination import next_cursor
@@ -165,7 +165,8 @@ class Wait:
         except RequestFailed as error:
             # After a valid response, an invalid one is likely to come from a gateway whose service is down for a moment.
             is_passing = isinstance(error, UnexpectedResponse) and self._state.has_polled_any()
-            (errors if error.transient or is_passing else permanent).append(error)
+            is_early = isinstance(error, NotFound) and self._state.may_be_unknown(error.details["path"])
+            (errors if error.transient or is_passing or is_early else permanent).append(error)
 
     def _list_unfinished(self, client: Client, unlisted: UnfinishedOperations) -> None:
         """List the operations from the page on at which the previous poll failed, or anew if its cursor is rejected."""

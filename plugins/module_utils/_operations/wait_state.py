@@ -17,6 +17,8 @@ from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
 MAX_STATUS_WARNINGS = 10
+# For so long after it was named, an operation may not be found.
+MAX_SECONDS_UNKNOWN = 10.0
 # Seconds by which a sum of two times is not too small.
 ROUNDING = 0.001
 
@@ -46,7 +48,7 @@ class WaitState:
     - C(unlisted): the unfinished operations that have still to be listed; None once they have been.
     - C(failed_since): when an operation was first seen C(failed).
     - C(accepts_failure): whether the wait is over, and has succeeded, once no operation is unfinished.
-    - C(recorded_at): when the state of an operation was last recorded.
+    - C(recorded_at): when the state of an operation was last polled.
     - C(polls), C(next_poll_at): number of polls so far, and when the next one is due.
     - C(changes): status changes that this process has seen, each the operation with C(previous_status) and C(elapsed).
     """
@@ -97,6 +99,17 @@ class WaitState:
             self.failed_since.pop(ref, None)
         if status not in SUCCEEDED | FAILED | PENDING:
             self.unknown_statuses.add(status)
+
+    def expect(self, operation: Operation) -> None:
+        """Wait for an operation that a response has named; it has not been polled."""
+        ref = OperationRef(operation["project_id"], operation["id"])
+        self.record(ref, operation)
+        del self.recorded_at[ref]
+
+    def may_be_unknown(self, path: str) -> bool:
+        """Whether the service may not know what it has named a moment ago, and C(path) is of: an operation not yet polled."""
+        is_named = self.unlisted is None and all(not path.endswith(f"/{ref.id}") for ref in self.recorded_at)
+        return is_named and self.elapsed() < MAX_SECONDS_UNKNOWN
 
     def has_succeeded(self) -> bool:
         """Whether all operations are known and have succeeded."""

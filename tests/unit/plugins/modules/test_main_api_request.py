@@ -108,17 +108,31 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ({"path": "https://elsewhere.example.com/x"}, "path: must be a path below base_url"),
         ({"path": "projects//branches"}, "path: 'projects//branches' has an empty segment"),
         (
-            {"method": "POST", "path": "projects/{id}", "find": {"match": {"a": 1}, "path": "projects"}},
+            {
+                "method": "POST",
+                "path": "projects/{id}",
+                "find": {"match": {"a": 1}, "path": "projects"},
+                "body": {"a": 1},
+            },
             "path: the placeholder {id} requires find.match, and a method other than POST.",
         ),
         (
-            {"method": "POST", "find": {"match": {"a": 1}}, "body": {"x": {"a": 2}}},
-            "find: match and body have different values of a, so each run would create an object. Use the same value in both.",
+            {"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {"a": 2}}},
+            "find: match and body have different values of a, so each run would create a resource. Use the same value in both.",
         ),
-        ({"method": "PATCH", "path": "projects/{id}"}, "path: the placeholder {id} requires find.match"),
-        ({"method": "PATCH", "path": "a/{id}/b", "find": {"match": {"a": 1}}}, "find: path is needed"),
+        (
+            {"method": "POST", "find": {"match": {"name": "x"}}, "body": {"brnch": {"name": "x"}}},
+            "body: lacks the field name of find.match, and brnch does not fit the list branches, so each run would create a",
+        ),
+        ({"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {"b": 1}}}, "body: lacks the field a of"),
+        ({"method": "POST", "find": {"match": {"a": 1}}}, "body: lacks the field a of find.match, so each run would"),
+        ({"method": "PATCH", "find": {"match": {"a": 1}}, "body": {}}, "body: is needed"),
+        ({"method": "PUT", "path": "a/{id}", "find": {"match": {"a": 1}}}, "body: is needed"),
+        ({"method": "DELETE", "path": "projects/{id}"}, "path: the placeholder {id} requires find.match"),
+        ({"method": "DELETE", "path": "a/{id}/b", "find": {"match": {"a": 1}}}, "find: path is needed"),
         ({"method": "POST", "find": {"list": "branches"}}, "find: match must name at least one field"),
         ({"method": "POST", "find": {"match": {"id": None}}}, "find: match must not contain null"),
+        ({"method": "DELETE", "find": {"match": {"settings": {"quota": None}}}}, "find: match must not contain null"),
         (
             {"method": "DELETE", "find": {"list": "branches", "match": {"name": ""}}},
             "find: match must not contain null",
@@ -150,7 +164,7 @@ def test_invalid_options_are_named_and_nothing_is_sent(sandbox: Sandbox, options
 
 
 def test_an_unknown_list_is_named_with_the_existing_ones(sandbox: Sandbox) -> None:
-    for field in ("things", None):
+    for field in ("branchs", None):
         outcome = run(sandbox, find={"list": field, "match": {"name": "main"}})
-        assert outcome.failure["kind"] == "unexpected_response"
-        assert "branches" in outcome.result["msg"].partition("is not what the API describes")[2]
+        assert outcome.failure == {"kind": "invalid_option", "option": "find.list"}
+        assert "It has: branches." in outcome.result["msg"]

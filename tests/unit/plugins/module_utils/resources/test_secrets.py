@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.secrets import (
+from ansible_collections.clouddb.control.plugins.module_utils._resources.secrets import (
     MASK,
     masked,
     masked_text,

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.plan import plan_from
+from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import plan_from
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def params(method: str, **options: Any) -> dict[str, Any]:
-    given = {**DEFAULTS, "method": method, "path": "projects/p/branches", **options}
+    body = {"branch": {"name": "x"}} if method in ("PATCH", "PUT") else None
+    given = {**DEFAULTS, "method": method, "path": "projects/p/branches", "body": body, **options}
     if given["find"]:
         given["find"] = {"path": None, "list": None, "match": {"name": "x"}, "query": None, **given["find"]}
     return given

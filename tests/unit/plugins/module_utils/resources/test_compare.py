@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.compare import contains, fields_of
+from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import (
+    changed_fields,
+    contains,
+    differing,
+    fields_of,
+    has_values,
+)
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
@@ -19,6 +25,11 @@ from ansible_collections.clouddb.control.tests.unit.support.in_one_test import i
         (17, "17"),
         ("17", 17),
         (17.0, 17),
+        (1209600, 1209600.0),
+        (1209600, "1209600.0"),
+        # Services normalize times.
+        ("2026-11-21T08:00:00Z", "2026-11-21T09:00:00+01:00"),
+        ("2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:00Z"),
         (True, True),
         (True, "True"),
         (False, "False"),
@@ -43,6 +54,10 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
         ("a", "b"),
         ("A", "a"),
         (17, 18),
+        (10000000.0, 10000001.0),
+        ("17", "17.0"),
+        ("2026-11-21T08:00:00Z", "2026-11-21T08:00:01Z"),
+        ("2026-11-21", "20261121"),
         (17, "17x"),
         (1, True),
         (0, False),
@@ -79,3 +94,32 @@ def test_what_is_wanted_is_not_there(actual: Any, wanted: Any) -> None:
 )
 def test_the_fields_of_a_body(body: Any, found: dict[str, Any], fields: dict[str, Any]) -> None:
     assert fields_of(body, found) == fields
+
+
+def test_the_fields_that_differ_are_named_also_of_two_wrappers() -> None:
+    body = {"branch": {"name": "review", "protected": True}, "endpoint": {"name": "preview"}}
+    assert differing({"name": "preview", "protected": "True"}, body) == ["name"]
+    assert differing({"name": "review", "protected": True}, body) == ["name"]
+
+
+def test_a_diff_has_only_the_fields_that_changed() -> None:
+    before = {"name": "a", "size": 1, "settings": {"quota": 1, "rate": 2}, "gone": 1}
+    after = {"name": "a", "size": 2, "settings": {"quota": 1, "rate": 3}, "new": None}
+    assert changed_fields(before, after) == {
+        "before": {"size": 1, "settings": {"rate": 2}, "gone": 1},
+        "after": {"size": 2, "settings": {"rate": 3}, "new": None},
+    }
+
+
+@in_one_test(
+    "match, expected",
+    [
+        ({"name": "x", "size": 0, "ready": False}, True),
+        ({"settings": {"quota": None}}, False),
+        ({"tags": ["a", None]}, False),
+        ({"name": " "}, False),
+        ({"name": None}, False),
+    ],
+)
+def test_values_are_missing_at_any_depth(match: dict[str, Any], expected: bool) -> None:
+    assert has_values(match) is expected

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a task asks for: the request, and how to find the object that it is about."""
+"""What a task asks for: the request, and how to find the resource that it is about. Keeps P2, P9 and P11."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
-from .compare import contains, fields_of, has_values
+from .compare import contains, has_values
 from .path import fill, has_placeholder, list_segments, parse_path
 
-Object = dict[str, Any]
+Resource = dict[str, Any]
 
 
 class Find(NamedTuple):
-    """Selects one object: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
+    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
 
     segments: tuple[str, ...]
     field: str | None
@@ -44,8 +44,13 @@ class Plan(NamedTuple):
         """For messages, for example C(POST /projects/proj-1/branches)."""
         return f"{self.method} {path_of(self.segments).replace('%7B', '{').replace('%7D', '}')}"
 
-    def request(self, found: Object | None) -> dict[str, Any]:
-        """The request for the object C(found), as the task's result shows it."""
+    @property
+    def changes(self) -> bool:
+        """Whether the request changes a resource that has to be there."""
+        return self.method in ("PATCH", "PUT")
+
+    def request(self, found: Resource | None) -> dict[str, Any]:
+        """The request for the resource C(found), as the task's result shows it."""
         path = "/".join(("", *(fill(self.segments, found) if found else self.segments)))
         return {"method": self.method, "path": path, "query": self.query, "body": self.body}
 
@@ -56,6 +61,8 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     segments = parse_path("path", params["path"], allow_missing=check_mode)
     if method == "GET" and body is not None:
         raise InvalidOption("body", "a GET request has none. Use query for parameters.")
+    if method in ("PATCH", "PUT") and not body:
+        raise InvalidOption("body", f"is needed: a {method} request without one changes nothing.")
     if method != "GET" and params["all_pages"]:
         raise InvalidOption("all_pages", "requires method: GET. Omit it for other methods.")
     try:
@@ -66,7 +73,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         ) from None
     find = _find_from(params["find"], method, segments, check_mode)
     if method == "POST" and find:
-        _refuse_contradiction(find.match, body or {})
+        _require_match_in_body(find, segments[-1], body or {})
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
     statuses = params["status_code"]
@@ -91,16 +98,32 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     )
 
 
-def _refuse_contradiction(match: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Raise InvalidOption if the object that C(body) describes would not match: each run would create another one."""
-    if not has_values(match):
-        return  # in check mode
-    described = [fields_of({name: value}, {}) for name, value in body.items()]
-    for name, wanted in match.items():
-        values = [fields[name] for fields in described if name in fields]
-        if values and not any(contains(value, wanted) for value in values):
-            problem = f"match and body have different values of {name}, so each run would create an object. Use the same value in both."
+def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any]) -> None:
+    """Raise InvalidOption if the resource that C(body) describes would not match: each run would create another one.
+
+    The fields of C(match) are in the body itself or in a wrapper that fits the list, such as C(branch) for C(branches). A
+    body without a wrapper may name them differently, as those of API keys do.
+    """
+    wrappers = [name for name, value in body.items() if isinstance(value, Mapping)]
+    plural = find.field or last_segment
+    described = [body, *(body[name] for name in wrappers if _fits(name, plural) or _fits(name, last_segment))]
+    for name, wanted in find.match.items():
+        values = [fields[name] for fields in described if name in fields] or ([] if wrappers else [*body.values()])
+        if not values:
+            unfit = f", and {' and '.join(wrappers)} does not fit the list {plural}" if len(described) < 2 else ""
+            problem = (
+                f"lacks the field {name} of find.match{unfit if wrappers else ''}, so each run would create a resource"
+            )
+            raise InvalidOption("body", f"{problem}. Check the names of its fields.")
+        # In check mode, a value may be null, because an earlier task would provide it.
+        if has_values(wanted) and not any(contains(value, wanted) for value in values):
+            problem = f"match and body have different values of {name}, so each run would create a resource. Use the same value in both."
             raise InvalidOption("find", problem)
+
+
+def _fits(wrapper: str, plural: str | None) -> bool:
+    """Whether a list's name is the plural of that of the wrapper."""
+    return plural in (f"{wrapper}s", f"{wrapper}es", f"{wrapper[:-1]}ies")
 
 
 def _find_from(
@@ -112,7 +135,7 @@ def _find_from(
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
     if not check_mode and not has_values(options["match"] or {}):
         # A variable without a value, which would match objects without this field. Before ansible-core 2.19, null becomes "".
-        raise InvalidOption("find", "match must not contain null or an empty text")
+        raise InvalidOption("find", "match must not contain null or an empty text, at any depth")
     path = options["path"]
     if path is not None:
         segments = parse_path("find.path", path, allow_missing=check_mode)

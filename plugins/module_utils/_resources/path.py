@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The path of a request: checked segments, of which some may be placeholders for fields of an object."""
+"""The path of a request: checked segments, of which some may be placeholders for fields of a resource. Keeps P8."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import ClouddbError, InvalidOption
+from .._errors import InvalidOption
 from .._untrusted import is_id
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -20,7 +20,7 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
     """The segments of a path below base_url, not encoded. Raises InvalidOption.
 
     A segment without a value comes from a variable without one. With C(allow_missing) it is accepted: in check mode, the
-    object that an earlier task would create has no id.
+    resource that an earlier task would create has no id.
     """
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", text):
         raise InvalidOption(
@@ -46,17 +46,17 @@ def is_complete(segments: Sequence[str]) -> bool:
 
 
 def list_segments(segments: tuple[str, ...]) -> tuple[str, ...]:
-    """The path of the list that an object belongs to: the path without a placeholder at its end."""
+    """The path of the list that a resource belongs to: the path without a placeholder at its end."""
     return segments[:-1] if _PLACEHOLDER.fullmatch(segments[-1]) else segments
 
 
 def has_placeholder(segments: Sequence[str]) -> bool:
-    """Whether a segment stands for a field of the object, such as C({id})."""
+    """Whether a segment stands for a field of the resource, such as C({id})."""
     return any(_PLACEHOLDER.fullmatch(segment) for segment in segments)
 
 
 def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
-    """The segments with the object's fields in place of the placeholders. Raises ClouddbError for one that it lacks."""
+    """The segments with the resource's fields in place of the placeholders. Raises InvalidOption for one that it lacks."""
     return tuple(_value(segment, found) for segment in segments)
 
 
@@ -69,8 +69,8 @@ def _value(segment: str, found: Mapping[str, Any]) -> str:
     is_text = isinstance(value, str) and value.strip() and value not in (".", "..")
     if not (is_number or is_text):
         fields = ", ".join(sorted(found))
-        raise ClouddbError(
-            f"The path has {segment}, but the object that was found has no such field with a text. Its fields: {fields}."
+        raise InvalidOption(
+            "path", f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
         )
     return str(value)
 

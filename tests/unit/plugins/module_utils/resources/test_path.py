@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._api_request.path import (
+from ansible_collections.clouddb.control.plugins.module_utils._resources.path import (
     fill,
     list_segments,
     parse_path,
@@ -84,13 +84,13 @@ def test_the_fields_of_an_object_without_the_field_are_named() -> None:
     with pytest.raises(ClouddbError) as error:
         fill(("projects", "{id}"), {"name": "x", "age": 3})
     assert str(error.value) == (
-        "The path has {id}, but the object that was found has no such field with a text. Its fields: age, name."
+        "path: the resource that was found has no text or number for {id}. Its fields: age, name."
     )
 
 
 @in_one_test("found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}])
 def test_refuses_a_field_that_cannot_be_a_segment(found: dict[str, Any]) -> None:
-    with pytest.raises(ClouddbError, match="no such field with a text"):
+    with pytest.raises(ClouddbError, match="no text or number for {id}"):
         fill(("projects", "{id}"), found)
 
 

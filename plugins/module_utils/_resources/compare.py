@@ -1,0 +1,94 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares the fields that a task asks for with those of a resource. Keeps P2 and P3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from .._timestamps import parse_timestamp
+
+
+def contains(actual: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there: nested, lists in order and in full; other fields do not matter.
+
+    A field that is missing is null. Numbers are compared by value, and timestamps as times. Templates turn numbers and
+    booleans into text, so C("17") equals 17 and C("True") equals true.
+    """
+    if isinstance(wanted, Mapping):
+        return isinstance(actual, Mapping) and all(
+            contains(actual.get(field), value) for field, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(actual, list) and len(actual) == len(wanted) and all(map(contains, actual, wanted))
+    if actual is None or wanted is None or isinstance(actual, (Mapping, list)):
+        return actual is wanted
+    if isinstance(actual, str) and isinstance(wanted, str):
+        return actual == wanted or _is_same_time(actual, wanted)
+    return bool(_comparable(actual) == _comparable(wanted))
+
+
+def _is_same_time(actual: str, wanted: str) -> bool:
+    try:
+        # A date without a time of day may be a name.
+        return ":" in actual and ":" in wanted and parse_timestamp(actual) == parse_timestamp(wanted)
+    except ValueError:
+        return False
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, bool) or value in ("True", "False"):
+        return str(value).lower()
+    for number in (int, float) if isinstance(value, str) else ():
+        with suppress(ValueError):
+            return number(value)
+    return value
+
+
+def fields_of(body: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a request would set, by their names in the resource.
+
+    The service's bodies wrap them: C({"branch": {"name": "preview"}}) sets the C(name) of a branch.
+    """
+    fields: dict[str, Any] = {}
+    for name, value in (body or {}).items():
+        if isinstance(value, Mapping) and not isinstance(found.get(name), Mapping):
+            fields.update(value)
+        else:
+            fields[name] = value
+    return fields
+
+
+def differing(found: Mapping[str, Any], body: Mapping[str, Any] | None) -> list[str]:
+    """The names of the fields in C(body) whose values are not those of the resource."""
+    # Two wrappers of a body may have a field of the same name.
+    wrapped = (fields_of({name: value}, found) for name, value in (body or {}).items())
+    return [name for fields in wrapped for name, value in fields.items() if not contains(found.get(name), value)]
+
+
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The diff of a task: C(before) and C(after) with only the fields that changed, at any depth."""
+    diff: dict[str, dict[str, Any]] = {"before": {}, "after": {}}
+    for name in [*before, *(name for name in after if name not in before)]:
+        old, new = before.get(name), after.get(name)
+        if old == new and (name in before) == (name in after):
+            continue
+        inner: dict[str, Any] = {"before": old, "after": new}
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            inner = changed_fields(old, new)
+        for side, fields in (("before", before), ("after", after)):
+            if name in fields:
+                diff[side][name] = inner[side]
+    return diff
+
+
+def has_values(value: Any) -> bool:
+    """Whether no value in it is null or blank, at any depth."""
+    if isinstance(value, Mapping):
+        return all(map(has_values, value.values()))
+    if isinstance(value, list):
+        return all(map(has_values, value))
+    return value is not None and not (isinstance(value, str) and not value.strip())

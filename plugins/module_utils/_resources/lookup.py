@@ -1,0 +1,160 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the resource that a task is about, in its list or by its own path. Keeps P1, P3 and P11."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._errors import ClouddbError, InvalidOption
+from .._http.client import Client, path_of
+from .._http.pagination import pages
+from .._http.response import Response
+from .._untrusted import displayable
+from .compare import contains, fields_of
+from .path import fill
+from .plan import Find, Plan, Resource
+from .state import GOING, own_state
+
+MAX_NAMED = 10
+
+
+class AmbiguousMatch(ClouddbError):
+    """Several resources match C(find)."""
+
+    kind = "ambiguous_match"
+
+
+class IncompleteList(ClouddbError):
+    """The service could not include all resources in its list."""
+
+    kind = "incomplete_list"
+
+
+class Listed(NamedTuple):
+    """The resources of a complete list that were asked for, the fields of all, and the ids of those that the list lacks."""
+
+    items: list[Resource]
+    fields: set[str]
+    unavailable: list[str]
+    first: Response
+
+
+def list_resources(
+    client: Client,
+    segments: Sequence[str],
+    field: str | None,
+    query: Mapping[str, Any],
+    *matches: Mapping[str, Any],
+    first: Response | None = None,
+) -> Listed:
+    """Fetch all pages of a list; the resources that have the fields of any of C(matches), or all without C(matches).
+
+    C(first) is the response with the first page, if it has been fetched already. Raises what Client raises, and
+    InvalidOption if the list has no array C(field).
+    """
+    first = first or client.get(*segments, query=query)
+    _require_array(first, field)
+    items: list[Resource] = []
+    fields: set[str] = set()
+    unavailable: set[str] = set()
+    listed: set[str] = set()
+    for page in pages(client, *segments, field=field, query=query, first=first):
+        items += [item for item in page.items if not matches or any(contains(item, match) for match in matches)]
+        fields.update(*page.items)
+        unavailable.update(_unavailable_in(page.response))
+        listed.update(str(item.get("id")) for item in page.items)
+    # Another page may have them.
+    return Listed(items, fields, sorted(unavailable - listed), first)
+
+
+def _require_array(response: Response, field: str | None) -> None:
+    """Raise InvalidOption for a list whose array has another name than C(find.list)."""
+    if not isinstance(response.json, dict) or isinstance(response.json.get(field or ""), list):
+        return
+    arrays = ", ".join(displayable(name, 100) for name, value in response.json.items() if isinstance(value, list))
+    if arrays:
+        problem = "the response is not an array" if field is None else f"the list has no array '{field}'"
+        raise InvalidOption("find.list", f"{problem}. It has: {arrays}")
+
+
+def _unavailable_in(response: Response) -> list[str]:
+    ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
+    return list(map(str, ids)) if isinstance(ids, list) else []
+
+
+def is_incomplete(segments: Sequence[str], unavailable: Iterable[str]) -> str:
+    """The rest of a sentence about an incomplete list, and what to do."""
+    ids = displayable(", ".join(unavailable))
+    return f"{path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
+
+
+class Found(NamedTuple):
+    """What was found, and the fields of C(find.match) that no resource of the list has. They may be misspelled."""
+
+    resource: Resource | None
+    unknown_fields: list[str]
+
+
+def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Found:
+    """The resource that the task is about: C(known) by its id once there is one, until then the one that C(find) matches.
+
+    It is also found by the values that the request gives it, because an earlier run may have changed it. Raises what
+    Client raises, AmbiguousMatch, and IncompleteList if none matches a list that is not complete.
+    """
+    wanted = [dict(find.match)]
+    if known and known.get("id") is not None:
+        # The response to a POST may have been that of a gateway.
+        wanted = [{"id": known["id"]}, *(wanted if plan.method == "POST" else [])]
+    elif plan.changes:
+        fields = fields_of(plan.body, {})
+        wanted.append({field: fields.get(field, value) for field, value in find.match.items()})
+    listed = list_resources(client, find.segments, find.field, find.query, *wanted)
+    matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
+    found = single_resource(next(filter(None, matching), []), plan)
+    if found is None and listed.unavailable:
+        raise incomplete_list(find.segments, listed)
+    return Found(found, [field for field in find.match if listed.fields and field not in listed.fields])
+
+
+def incomplete_list(segments: Sequence[str], listed: Listed) -> IncompleteList:
+    """The error for a list that may lack the resource."""
+    return IncompleteList(f"No resource matches find, but the list {is_incomplete(segments, listed.unavailable)}")
+
+
+def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
+    """The only one of the resources; one that is being deleted counts only if there is no other. Raises AmbiguousMatch."""
+    if len(found) > 1:
+        found = [item for item in found if own_state(item) != GOING] or found
+    if len(found) < 2:
+        return found[0] if found else None
+    named = ", ".join(name_of(item) for item in found[:MAX_NAMED])
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    raise AmbiguousMatch(
+        f"{plan.name} is about one resource, but {len(found)} match find: {named}{more}. "
+        "Add a field to find.match that only one has."
+    )
+
+
+def name_of(resource: Mapping[str, Any]) -> str:
+    """What identifies the resource in messages: its id, else its name."""
+    return displayable(resource.get("id", resource.get("name", "?")), 100)
+
+
+def fetch_resource(client: Client, plan: Plan, known: Resource) -> Resource | None:
+    """The resource by its own path. Raises what Client raises, such as NotFound for a path that has no GET."""
+    segments = (*plan.segments, str(known["id"])) if plan.method == "POST" else fill(plan.segments, known)
+    return shown_resource(client.request("GET", segments), plan)
+
+
+def shown_resource(response: Response, plan: Plan) -> Resource | None:
+    """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
+    if not isinstance(response.json, dict):
+        return None
+    for segment in reversed(plan.segments):
+        for name, value in response.json.items():
+            if isinstance(value, dict) and segment.startswith(name):
+                return value
+    return response.json if "id" in response.json else None

@@ -1,0 +1,96 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads a resource or a complete list. Keeps P1 and P9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._http.client import Client
+from .._http.response import Response
+from .compare import contains, has_values
+from .engine import Result, no_match
+from .lookup import find_resource, incomplete_list, is_incomplete, list_resources, shown_resource, single_resource
+from .path import fill, has_placeholder, is_complete
+from .plan import Plan
+
+
+def read(client: Client, plan: Plan, check_mode: bool) -> Result:
+    """The result of a GET request. In check mode, a resource that only an earlier task would create is a warning.
+
+    Raises what Client raises, AmbiguousMatch, IncompleteList, and NoMatch if the path needs a resource.
+    """
+    if check_mode and not _is_known(plan):
+        unknown = "because a value in it is not known. An earlier task would create the resource."
+        return _result(warnings=[f"{plan.name} was not sent, {unknown}"])
+    if not has_placeholder(plan.segments):
+        return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
+    assert plan.find
+    found = find_resource(client, plan, plan.find).resource
+    if found:
+        return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
+    if check_mode:
+        will_fail = f"No resource matches find. Unless an earlier task creates it, {plan.name} will fail."
+        return _result(warnings=[will_fail])
+    raise no_match(plan)
+
+
+def _is_known(plan: Plan) -> bool:
+    """Whether every value is known that the requests need."""
+    paths = [plan.segments, *([plan.find.segments] if plan.find else [])]
+    values = [plan.query, *([plan.find.match, plan.find.query] if plan.find else [])]
+    return all(map(is_complete, paths)) and has_values(values)
+
+
+def _read_once(client: Client, plan: Plan) -> Result:
+    response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+    return _result(response.json, response.status, shown_resource(response, plan))
+
+
+def _read_list(client: Client, plan: Plan) -> Result:
+    find = plan.find
+    segments, query = (find.segments, {**plan.query, **find.query}) if find else (plan.segments, plan.query)
+    first = client.get(*segments, query=query)
+    field = find.field if find else _array_in(first, segments[-1])
+    listed = list_resources(client, segments, field, query, first=first)
+    rest = {name: value for name, value in listed.first.json.items() if name != "pagination"} if field else {}
+    if listed.unavailable or "unavailable_project_ids" in rest:
+        rest["unavailable_project_ids"] = listed.unavailable
+    found = None
+    if find and find.match:
+        found = single_resource([item for item in listed.items if contains(item, find.match)], plan)
+        if found is None and listed.unavailable:
+            raise incomplete_list(segments, listed)
+    warnings = [f"The list {is_incomplete(segments, listed.unavailable)}"] if listed.unavailable else []
+    return _result({**rest, field: listed.items} if field else listed.items, listed.first.status, found, warnings)
+
+
+def _array_in(response: Response, name: str) -> str | None:
+    """The field of the list: the array of this name, or the only one; None if the response itself is it. Raises UnexpectedResponse."""
+    if isinstance(response.json, list):
+        return None
+    arrays = [field for field, value in response.object().items() if isinstance(value, list)]
+    if name in arrays:
+        return name
+    if len(arrays) != 1:
+        names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
+        raise response.unexpected(f"a list was expected, but it has {names}. Name the list in find.list")
+    return arrays[0]
+
+
+def _result(
+    json: Any = None, status: int | None = None, found: Any = None, warnings: list[str] | None = None
+) -> Result:
+    return {
+        "changed": False,
+        "json": json,
+        "status": status,
+        "object": found,
+        "operations": [],
+        "elapsed": 0.0,
+        "polls": 0,
+        "request": None,
+        "diff": {"before": {}, "after": {}},
+        "warnings": warnings or [],
+    }
