@@ -17,7 +17,7 @@ from .compare import differing, fields_of
 from .lookup import fetch_resource, find_resource
 from .path import project_of
 from .plan import Plan, Resource
-from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, is_about, is_own, judge, own_state
+from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, PRESENT, is_about, is_own, judge, own_state
 
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
@@ -109,8 +109,8 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
                 if is_own("create", operation, resource):
                     return about
             scanned += 1
-            is_settled = any(each["status"] in SUCCEEDED for each in about) or scanned >= MAX_OPERATIONS
-            if now - created_at > LOOKBACK and is_settled:
+            has_worked = own_state(resource) == PRESENT and any(each["status"] in SUCCEEDED for each in about)
+            if now - created_at > LOOKBACK and (has_worked or scanned >= MAX_OPERATIONS):
                 return about
     return about
 

@@ -77,10 +77,13 @@ def judge(
     deletions = [operation for operation in about if is_own("delete", operation, resource)]
     if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
         return Verdict(GOING, [each for each in about if each in started or (each in deletions and each in unfinished)])
-    for position, operation in enumerate(about):
-        has_recovered = any(later["status"] in SUCCEEDED for later in about[:position])
-        if operation["status"] in FAILED and is_own("create", operation, resource) and not has_recovered:
-            return Verdict(BROKEN, [operation])
+    for operation in about:
+        if operation["status"] in FAILED and is_own("create", operation, resource):
+            # Those that were started together with the creation may succeed without it.
+            failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
+            later = (each for each in about if time_of_creation(each) > failed_at)
+            if state == COMING or not any(each["status"] in SUCCEEDED for each in later):
+                return Verdict(BROKEN, [operation])
     awaited = [operation for operation in about if operation in started or operation in unfinished]
     is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
     return Verdict(COMING if is_unsettled else state, awaited)

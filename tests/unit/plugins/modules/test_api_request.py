@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.secrets import MASK
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._resources.secrets import MASK
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
     BLOG,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._resources.path import (
     fill,
     list_segments,
     parse_path,
     project_of,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 

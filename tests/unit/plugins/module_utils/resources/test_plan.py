@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import plan_from
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import plan_from
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 

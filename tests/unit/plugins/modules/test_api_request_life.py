@@ -1,0 +1,290 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""api_request in the life of a service: lists that lag, deletions that linger, creations that fail, others at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.api_request_task import (
+    BRANCHES,
+    PREVIEW,
+    SHOP,
+    failing,
+    task,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+ITEM: dict[str, Any] = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}]}
+
+
+@pytest.fixture
+def branch(sandbox: Sandbox) -> dict[str, Any]:
+    """The branch preview, whose operations have finished."""
+    created: dict[str, Any] = sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])["branch"]
+    sandbox.advance(60)
+    return created
+
+
+def ids(sandbox: Sandbox, name: str = "preview") -> list[str]:
+    return [each["id"] for each in sandbox.api("GET", f"/{BRANCHES}")["branches"] if each["name"] == name]
+
+
+def number_of(sandbox: Sandbox, method: str) -> int:
+    return sum(line.startswith(method) for line in sandbox.sent())
+
+
+def during_first_pause(clock: FakeClock, action: Callable[[], Any]) -> None:
+    """Have somebody else act while the task pauses."""
+    advance = clock._on_sleep
+    assert advance
+
+    def act(seconds: float) -> None:
+        advance(seconds)
+        clock._on_sleep = advance
+        action()
+
+    clock._on_sleep = act
+
+
+# Lists
+
+
+def test_a_branch_on_the_third_page_is_found(sandbox: Sandbox, client: Client) -> None:
+    """The list of branches is paged by C(pagination.next)."""
+    for number in range(29):
+        sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": f"b-{number:02}"}, "endpoints": []})
+        sandbox.advance(10)
+    sandbox.fault("page_limit", items=10, times=None)
+    last = {"list": "branches", "match": {"name": "b-28"}}
+    assert len(task(client, path=BRANCHES, all_pages=True)["json"]["branches"]) == 30
+    assert task(client, "POST", path=BRANCHES, find=last, body={"branch": {"name": "b-28"}})["changed"] is False
+    assert task(client, "DELETE", path=ITEM["path"], find=last)["changed"] is True
+    assert ids(sandbox, "b-28") == []
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 20])
+def test_a_list_that_lags_shows_the_new_branch_in_the_end(
+    sandbox: Sandbox, client: Client, clock: FakeClock, seconds: float
+) -> None:
+    sandbox.fault("list_lag", seconds=seconds, method="POST")
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox))
+    assert (number_of(sandbox, "POST"), clock.elapsed >= seconds) == (1, True)
+
+
+def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox, client: Client) -> None:
+    """The second one gets 409 while the list does not show the branch of the first."""
+    sandbox.fault("list_lag", seconds=3, method="POST")
+    first = sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])["branch"]
+    second = task(client, "POST", **PREVIEW)
+    assert (second["changed"], second["object"]["id"], second["warnings"]) == (False, first["id"], [])
+    assert number_of(sandbox, "POST") == 1
+
+
+def test_a_conflict_with_something_else_is_an_error(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("status", status=409, method="POST", body={"message": "the name is reserved"})
+    assert failing(client, "POST", **PREVIEW)["failure"]["status"] == 409
+    assert clock.elapsed <= 31
+
+
+# Deletions
+
+
+@pytest.mark.parametrize("status", [200, 202])
+@pytest.mark.parametrize("operations", ["running", "absent", "empty"])
+@pytest.mark.parametrize("seconds", [5, 60])
+def test_a_deletion_is_over_when_the_branch_is_gone(
+    sandbox: Sandbox,
+    client: Client,
+    clock: FakeClock,
+    branch: dict[str, Any],
+    status: int,
+    operations: str,
+    seconds: float,
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=seconds, status=status, operations=operations)
+    result = task(client, "DELETE", **ITEM)
+    assert (result["changed"], result["object"], result["warnings"]) == (True, None, [])
+    assert (ids(sandbox), number_of(sandbox, "DELETE"), clock.elapsed >= seconds - 1) == ([], 1, True)
+
+
+@pytest.mark.parametrize("again", [404, 409, 410, 412, 423])
+def test_what_is_being_deleted_is_not_deleted_again(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any], again: int
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=40, operations="absent", again=again)
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    result = task(client, "DELETE", **ITEM)
+    assert (result["changed"], result["object"], ids(sandbox)) == (False, None, [])
+
+
+@pytest.mark.parametrize("again", [404, 410])
+def test_a_refused_deletion_of_what_looks_present_waits_until_it_is_gone(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], again: int
+) -> None:
+    """A role has no state of its own."""
+    roles = f"{BRANCHES}/{branch['id']}/roles"
+    sandbox.api("POST", f"/{roles}", {"role": {"name": "app"}})
+    sandbox.advance(60)
+    sandbox.fault("lingering_deletion", seconds=45, operations="absent", again=again)
+    sandbox.api("DELETE", f"/{roles}/app")
+    result = task(client, "DELETE", path=f"{roles}/{{name}}", find={"list": "roles", "match": {"name": "app"}})
+    assert (result["changed"], result["object"], clock.elapsed > 44) == (False, None, True)
+
+
+@pytest.mark.parametrize("operations", ["running", "absent"])
+def test_a_branch_is_created_when_the_old_one_of_its_name_is_gone(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any], operations: str
+) -> None:
+    """A pull request was closed and opened again."""
+    sandbox.fault("lingering_deletion", seconds=12, operations=operations)
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox))
+    assert result["object"]["id"] != branch["id"]
+
+
+def test_the_old_branch_has_to_be_gone_within_the_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=100)
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    result = failing(client, "POST", timeout=30, **PREVIEW)
+    assert (result["failure"]["kind"], branch["id"] in result["msg"]) == ("wait_failed", True)
+    assert (number_of(sandbox, "POST"), 30 <= clock.elapsed <= 32) == (0, True)
+
+
+# Creations that fail
+
+
+@pytest.mark.parametrize("age", [60, 3 * 86400])
+def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client: Client, age: float) -> None:
+    sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error="no capacity left")
+    first = failing(client, "POST", **PREVIEW)
+    sandbox.advance(age)
+    again = failing(client, "POST", **PREVIEW)
+    for result in (first, again):
+        assert result["failure"]["kind"] == "wait_failed"
+        assert result["failed_ids"] == first["failed_ids"]
+        assert "no capacity left" in result["msg"]
+    assert (first["changed"], again["changed"], number_of(sandbox, "POST")) == (True, False, 1)
+    checked = task(client, "POST", check_mode=True, **PREVIEW)
+    assert (checked["changed"], "will fail" in checked["warnings"][0]) == (False, True)
+    assert task(client, "DELETE", **ITEM)["changed"] is True
+    assert task(client, "POST", **PREVIEW)["changed"] is True
+
+
+def test_a_creation_that_the_platform_retries_is_waited_for(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (2, "failed"), (20, "running"), (25, "finished"), action="create_branch")
+    sandbox.api("POST", f"/{BRANCHES}", {**PREVIEW["body"], "endpoints": []})
+    sandbox.advance(10)
+    assert task(client, "POST", failed_grace=30, **PREVIEW)["object"]["current_state"] == "ready"
+
+
+def test_a_compute_that_failed_to_start_does_not_break_its_branch(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (2, "failed"), action="start_compute")
+    assert failing(client, "POST", **PREVIEW)["failure"]["kind"] == "wait_failed"
+    assert task(client, "POST", **PREVIEW)["changed"] is False
+
+
+# Responses
+
+
+@pytest.mark.parametrize("operations", ["absent", "null", "empty"])
+def test_operations_that_the_response_lacks_are_waited_for(sandbox: Sandbox, client: Client, operations: str) -> None:
+    sandbox.fault("missing_operations", operations=operations, method="POST")
+    result = task(client, "POST", **PREVIEW)
+    assert {(each["action"], each["status"]) for each in result["operations"]} == {
+        ("create_branch", "finished"),
+        ("start_compute", "finished"),
+    }
+
+
+def test_an_operation_that_is_not_found_yet_is_waited_for(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("late_operations", seconds=2.5, method="POST")
+    result = task(client, "POST", **PREVIEW)
+    assert {each["status"] for each in result["operations"]} == {"finished"}
+
+
+def test_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, "POST", **PREVIEW)
+    assert (result["json"]["branch"]["current_state"], result["object"]["current_state"]) == ("init", "ready")
+
+
+def test_somebody_elses_failed_operation_does_not_fail_the_task(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("lost_answer", method="POST")
+    sandbox.plan((0, "running"), (1, "failed"), times=1, action="create_branch")
+    sandbox.plan((0, "running"), (30, "finished"), times=1, action="create_branch")
+    other = {"branch": {"name": "other"}, "endpoints": []}
+    with pytest.raises(OSError):
+        sandbox.api("POST", f"/{BRANCHES}", other)
+    sandbox.fault("lost_answer", method="POST")
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], result["status"]) == (True, None)
+    assert {each["status"] for each in result["operations"]} == {"finished"}
+    assert {each["branch_id"] for each in result["operations"]} == {result["object"]["id"]}
+
+
+def test_an_interrupted_request_is_not_sent_again(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    """The service carries out the request only after its connection broke."""
+    sandbox.fault("reset", method="POST")
+    during_first_pause(clock, lambda: sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"]))
+    result = task(client, "POST", **PREVIEW)
+    assert (result["changed"], [result["object"]["id"]], len(result["warnings"])) == (True, ids(sandbox), 1)
+
+
+def test_a_blip_does_not_end_the_observation(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("list_lag", seconds=60, method="POST")
+    during_first_pause(clock, lambda: sandbox.fault("status", status=503, method="GET", times=10))
+    assert task(client, "POST", **PREVIEW)["changed"] is True
+
+
+# Changes
+
+
+@pytest.mark.parametrize("body", [{"branch": {"name": "review"}}, {"branch": {"nmae": "review"}}])
+def test_a_change_that_the_service_ignores_is_a_warning(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], body: dict[str, Any]
+) -> None:
+    sandbox.fault("ignored_change", method="PATCH")
+    result = task(client, "PATCH", body=body, **ITEM)
+    [field] = body["branch"]
+    assert (result["changed"], result["status"], result["object"]["id"]) == (False, 200, branch["id"])
+    assert (len(result["warnings"]), field in result["warnings"][0], clock.pauses) == (1, True, [])
+
+
+def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: Client, branch: dict[str, Any]) -> None:
+    sandbox.fault("list_lag", seconds=3, method="PATCH")
+    result = task(client, "PATCH", body={"branch": {"name": "review"}}, **ITEM)
+    assert (result["changed"], result["object"]["name"], result["warnings"]) == (True, "review", [])
+    assert result["diff"]["before"]["name"] == "preview"
+    assert "id" not in result["diff"]["before"]
+
+
+@pytest.mark.parametrize("value", [14 * 86400 / 1, "1209600", "1209600.0"])
+def test_a_number_that_a_template_has_computed_is_not_sent_again(
+    sandbox: Sandbox, client: Client, value: object
+) -> None:
+    sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 1209600}})
+    options = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "shop"}}}
+    assert task(client, "PATCH", body={"project": {"history_retention_seconds": value}}, **options)["changed"] is False
+
+
+@pytest.mark.parametrize("echo", [False, True])
+def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: Client, echo: bool) -> None:
+    sandbox.fault("normalized_name", lower_case=True, echo=echo, method="POST", times=None)
+    options = {"path": BRANCHES, "find": {"list": "branches", "match": {"name": "PR-1"}}}
+    result = failing(client, "POST", body={"branch": {"name": "PR-1"}}, **options)
+    assert (result["failure"]["kind"], result["changed"], "'pr-1'" in result["msg"]) == ("no_match", True, True)
