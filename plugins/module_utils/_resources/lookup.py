@@ -16,7 +16,7 @@ from .._untrusted import displayable
 from .compare import contains, fields_of
 from .path import fill
 from .plan import Find, Plan, Resource
-from .state import GOING, own_state
+from .state import ABSENT, GOING, own_state
 
 MAX_NAMED = 10
 
@@ -126,6 +126,7 @@ def incomplete_list(segments: Sequence[str], listed: Listed) -> IncompleteList:
 
 def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
     """The only one of the resources; one that is being deleted counts only if there is no other. Raises AmbiguousMatch."""
+    found = [item for item in found if own_state(item) != ABSENT]
     if len(found) > 1:
         found = [item for item in found if own_state(item) != GOING] or found
     if len(found) < 2:

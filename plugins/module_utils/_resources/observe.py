@@ -52,9 +52,9 @@ def observe(client: Client, plan: Plan, known: Resource | None = None) -> Observ
             resource = _by_own_path(client, plan, resource) or resource
     if plan.find is None and resource is None and plan.method != "DELETE":
         resource = known
-    if resource is None:
+    state = own_state(resource) if resource else ABSENT
+    if resource is None or state == ABSENT:
         return Observation(ABSENT, None, [], unknown_fields)
-    state = own_state(resource)
     if plan.changes and state != GOING and differing(resource, plan.body):
         state = DIFFERENT
     return Observation(state, resource)

@@ -17,6 +17,8 @@ ABSENT, PRESENT, DIFFERENT = "absent", "present", "different"
 COMING, GOING, BROKEN = "on its way", "going", "broken"
 
 STATE_FIELDS = ("current_state", "state", "status")
+# Some services list what they have deleted.
+_GONE = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
 _GOING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
 _COMING = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
 # The platform's own check. No request starts it, and it says nothing about a creation.
@@ -28,8 +30,10 @@ LOOKBACK = timedelta(days=1)
 
 
 def own_state(resource: Mapping[str, Any]) -> str:
-    """PRESENT, or COMING or GOING if a field of the resource says that it changes by itself."""
+    """PRESENT, unless a field of the resource says that it is ABSENT, or COMING or GOING by itself."""
     texts = [text for text in map(resource.get, STATE_FIELDS) if isinstance(text, str)]
+    if any(map(_GONE.fullmatch, texts)):
+        return ABSENT
     if any(map(_GOING.match, texts)):
         return GOING
     return COMING if any(map(_COMING.fullmatch, texts)) else PRESENT

@@ -217,7 +217,7 @@ def test_a_failed_wait_has_what_the_first_run_returned(monkeypatch: pytest.Monke
 
 
 def test_a_request_is_not_sent_twice_to_an_unreachable_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    locked = {**PENDING, "_state": {**STATE, "locked": True}}
+    locked = {**PENDING, "_state": {**STATE, "is_sent": False}}
     request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), plugin=api_request.ActionModule, seconds=0)
     with pytest.raises(AnsibleConnectionFailure):
         request.run()

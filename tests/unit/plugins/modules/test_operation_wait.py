@@ -13,6 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
+from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import MAX_SECONDS_UNKNOWN
 from ansible_collections.clouddb.control.plugins.modules import operation_wait
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -380,21 +381,34 @@ def test_an_error_that_retrying_cannot_fix_aborts_the_wait(
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "seconds"),
     [
-        {"names": ["nothing"]},
-        {"names": ["endless", "nothing"]},
-        {"project_id": "nowhere"},
-        {"project_id": "nowhere", "operation_id": ["endless"]},
+        ({"names": ["nothing"]}, MAX_SECONDS_UNKNOWN),
+        ({"names": ["endless", "nothing"]}, MAX_SECONDS_UNKNOWN),
+        ({"project_id": "nowhere"}, 0),
+        ({"project_id": "nowhere", "operation_id": ["endless"]}, MAX_SECONDS_UNKNOWN),
     ],
     ids=["an operation", "one of two", "a project", "an operation of no project"],
 )
 def test_an_unknown_operation_or_project_aborts_the_wait(
-    client: Client, clock: FakeClock, options: dict[str, Any]
+    client: Client, clock: FakeClock, options: dict[str, Any], seconds: float
 ) -> None:
     failure = failing(client, **options)
     assert failure["failure"]["kind"] == "not_found"
-    assert clock.pauses == []
+    assert seconds <= clock.elapsed <= 1.5 * seconds
+
+
+def test_an_operation_may_be_unknown_for_a_moment_after_it_was_named(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/Azure/azure-functions-durable-extension/issues/143"""
+    sandbox.fault("status", status=404, method="GET", path="*/operations/*", times=4)
+    assert statuses(task(client, names=["quick"])) == {"quick": "finished"}
+
+
+def test_an_operation_that_was_polled_and_is_gone_aborts_the_wait(
+    sandbox: Sandbox, client: Client, clock: FakeClock
+) -> None:
+    sandbox.fault("status", status=404, method="GET", skip=1, times=None)
+    assert (failing(client, names=["endless"])["failure"]["kind"], len(clock.pauses)) == ("not_found", 1)
 
 
 def test_several_operations_of_a_project_share_one_request(sandbox: Sandbox, client: Client) -> None:

@@ -1,0 +1,138 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state of a resource by its own fields and by the operations about it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._resources.state import (
+    ABSENT,
+    BROKEN,
+    COMING,
+    GOING,
+    PRESENT,
+    is_about,
+    judge,
+    own_state,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+
+BRANCH = {"id": "br-1", "project_id": "p"}
+DATABASE = {"id": 7, "branch_id": "br-1"}
+PROJECT = {"id": "p"}
+
+
+def operation(action: str, status: str, minutes: float = 0, **fields: Any) -> dict[str, Any]:
+    """An operation on the branch br-1, created this many minutes before now."""
+    created_at = (EPOCH - timedelta(minutes=minutes)).isoformat()
+    return {
+        "id": action,
+        "project_id": "p",
+        "branch_id": "br-1",
+        "action": action,
+        "status": status,
+        "created_at": created_at,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({}, PRESENT),
+        ({"current_state": "ready"}, PRESENT),
+        ({"status": "running"}, PRESENT),
+        ({"state": 7, "status": None}, PRESENT),
+        ({"current_state": "init"}, COMING),
+        ({"state": "Creating"}, COMING),
+        ({"status": "pending"}, COMING),
+        ({"current_state": "deleting"}, GOING),
+        ({"status": "pending", "state": "TERMINATING"}, GOING),
+        # https://github.com/Arubacloud/terraform-provider-arubacloud/pull/69
+        ({"state": "Deleted"}, ABSENT),
+    ],
+)
+def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
+    assert own_state(fields) == state
+
+
+@pytest.mark.parametrize(
+    ("resource", "about", "state", "awaited"),
+    [
+        (BRANCH, [], PRESENT, []),
+        (BRANCH, [operation("create_branch", "finished")], PRESENT, []),
+        (BRANCH, [operation("create_branch", "running")], COMING, ["create_branch"]),
+        (BRANCH, [operation("create_branch", "failed")], BROKEN, ["create_branch"]),
+        # Its compute was scheduled together with the branch.
+        (
+            BRANCH,
+            [operation("start_compute", "finished", 9), operation("create_branch", "failed", 9)],
+            BROKEN,
+            ["create_branch"],
+        ),
+        # https://github.com/kubernetes-sigs/cluster-api-provider-openstack/issues/2622: the platform has recovered it.
+        (BRANCH, [operation("apply_config", "finished", 1), operation("create_branch", "error", 9)], PRESENT, []),
+        (BRANCH, [operation("start_compute", "failed", 1), operation("create_branch", "finished", 9)], PRESENT, []),
+        (BRANCH, [operation("create_compute", "failed", endpoint_id="ep-1")], PRESENT, []),
+        (
+            BRANCH,
+            [operation("delete_timeline", "running"), operation("suspend_compute", "running")],
+            GOING,
+            ["delete_timeline"],
+        ),
+        (BRANCH, [operation("delete_timeline", "finished")], GOING, []),
+        (BRANCH, [operation("delete_timeline", "failed")], PRESENT, []),
+        (BRANCH, [operation("delete_endpoint", "running", endpoint_id="ep-1")], COMING, ["delete_endpoint"]),
+        # What has been unfinished for days is not waited for.
+        (BRANCH, [operation("apply_config", "running", 2 * 24 * 60)], PRESENT, []),
+        # The operation that creates a database is one of its branch.
+        (DATABASE, [operation("create_branch", "failed")], PRESENT, []),
+        (PROJECT, [operation("delete_tenant", "running")], GOING, ["delete_tenant"]),
+        (PROJECT, [operation("delete_timeline", "running")], COMING, ["delete_timeline"]),
+        (PROJECT, [operation("create_timeline", "failed")], BROKEN, ["create_timeline"]),
+        (PROJECT, [operation("create_branch", "failed")], PRESENT, []),
+    ],
+)
+def test_state_by_its_operations(
+    resource: dict[str, Any], about: list[dict[str, Any]], state: str, awaited: list[str]
+) -> None:
+    verdict = judge(resource, about, EPOCH)
+    assert (verdict.state, [each["action"] for each in verdict.operations]) == (state, awaited)
+
+
+def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> None:
+    about = [
+        operation("apply_config", "failed", 1),
+        operation("start_compute", "finished", 2),
+        operation("x", "failed", 9),
+    ]
+    verdict = judge(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3))
+    assert (verdict.state, [each["action"] for each in verdict.operations]) == (
+        COMING,
+        ["apply_config", "start_compute"],
+    )
+
+
+def test_operations_in_whole_seconds_are_those_of_the_same_second() -> None:
+    about = [operation("apply_config", "finished")]
+    assert judge(BRANCH, about, EPOCH, EPOCH + timedelta(milliseconds=900)).operations == about
+
+
+@pytest.mark.parametrize(
+    ("each", "resource", "expected"),
+    [
+        (operation("apply_config", "running"), BRANCH, True),
+        (operation("apply_config", "running"), DATABASE, True),
+        (operation("apply_config", "running", branch_id="br-2"), BRANCH, False),
+        (operation("start_compute", "running", branch_id="br-2", endpoint_id="ep-1"), {"id": "ep-1"}, True),
+        (operation("apply_config", "running", branch_id="br-2"), PROJECT, True),
+        (operation("check_availability", "failed"), BRANCH, False),
+    ],
+)
+def test_operations_about_a_resource(each: dict[str, Any], resource: dict[str, Any], expected: bool) -> None:
+    assert is_about(each, resource, "p") is expected
