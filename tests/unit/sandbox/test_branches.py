@@ -23,7 +23,7 @@ def status_of(response):
 
 def test_get_returns_the_list_item(service):
     branch = service.create_branch(branch={"name": "preview"})["branch"]
-    assert service.ok("GET", f"{BRANCHES}/{branch['id']}") == {"branch": branch}
+    assert service.ok("GET", f"{BRANCHES}/{branch['id']}")["branch"] == branch
     assert service.ok("GET", BRANCHES)["branches"][1] == branch
 
 
@@ -163,6 +163,17 @@ def test_endpoints(service):
     assert service.ok("GET", f"{path}/endpoints") == {"endpoints": endpoints[1:]}
     assert service.ok("GET", f"{idle}/endpoints") == {"endpoints": []}
     assert endpoints[0]["host"] == f"{endpoints[0]['id']}.aws-eu-central-1.clouddb.example"
+
+
+def test_endpoint_is_idle_while_it_is_suspended(service):
+    """The platform suspends it after 300 seconds, and starts it two hours after its last use."""
+    states = []
+    for seconds in (299, 1, 6899, 1):
+        service.advance(seconds)
+        states += [
+            endpoint["current_state"] for endpoint in service.ok("GET", f"projects/{PROJECT}/endpoints")["endpoints"]
+        ]
+    assert states == ["active", "idle", "idle", "active"]
 
 
 # Each changes the branch at `{branch}`, which has the database and the role of its project.

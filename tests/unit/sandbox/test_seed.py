@@ -32,7 +32,7 @@ def one_operation(**fields):
 class TestAccount:
     def test_no_seed_creates_only_the_first_key(self, serve):
         service = serve(None)
-        assert service.ok("GET", "projects") == {"projects": []}
+        assert service.ok("GET", "projects")["projects"] == []
         assert [key["name"] for key in service.keys()] == ["sandbox"]
 
     def test_keys_with_secret_and_age(self, serve):
@@ -91,13 +91,14 @@ class TestAccount:
         }
         service = serve({"projects": [fields]})
         (project,) = service.ok("GET", "projects")["projects"]
-        assert project == {**fields, "updated_at": "2022-12-07T00:00:01.500000Z"}
+        assert project.items() >= {**fields, "updated_at": "2022-12-07T00:00:01.500000Z"}.items()
+        assert project["branch_logical_size_limit_bytes"] == 204800 * 1024**2
 
     def test_defaults_are_those_of_a_new_project(self, serve):
         service = serve({"projects": [{"id": PROJECT, "name": "x"}]})
         created = service.ok("POST", "projects", json={"project": {"name": "x"}})["project"]
         seeded = service.ok("GET", f"projects/{PROJECT}")["project"]
-        own = ("id", "created_at", "updated_at")
+        own = ("id", "created_at", "updated_at", "consumption_period_start", "consumption_period_end")
         assert {k: v for k, v in seeded.items() if k not in own} == {k: v for k, v in created.items() if k not in own}
 
     def test_project_without_compute_has_no_platform_operations(self, serve):
@@ -123,6 +124,7 @@ class TestOperations:
         (operation,) = service.operations()
         created_at = parse_timestamp(operation["created_at"])
         assert parse_timestamp(operation["updated_at"]) == created_at + timedelta(seconds=90)
+        assert operation["total_duration_ms"] == 90_000
         now = parse_timestamp(service.ok("GET", "/_sandbox/clock")["now"])
         assert timedelta(hours=2) <= now - created_at < timedelta(hours=2, seconds=1)
 

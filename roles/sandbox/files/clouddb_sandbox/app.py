@@ -19,7 +19,7 @@ from . import keys
 from .fault_injection import FaultInjectionMiddleware
 from .middleware import AuthenticationMiddleware, EncodedPathMiddleware, RateLimitMiddleware, RequestLogMiddleware
 from .responses import error_response
-from .routes import api_keys, branches, computes, connections, control, databases, operations, projects, roles
+from .routes import account, api_keys, branches, computes, connections, control, databases, operations, projects, roles
 from .seed_loader import load_seed
 from .seed_models import validate_seed
 from .settings import Settings
@@ -36,7 +36,7 @@ MIDDLEWARE = (
     EncodedPathMiddleware,
 )
 # include_router() would build each route again for each application, which takes longer than a test.
-RESOURCES = (api_keys, projects, branches, computes, databases, roles, connections, operations, control)
+RESOURCES = (account, api_keys, projects, branches, computes, databases, roles, connections, operations, control)
 ROUTES = [route for resource in RESOURCES for route in resource.router.routes]
 
 

@@ -147,6 +147,7 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         name=row["name"],
         default=row["parent_id"] is None,
         current_state=state_of(row, now),
+        state_changed_at=format_timestamp(row["created_at"]),
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(row["updated_at"]),
     )

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sqlite3
 
 from . import identifiers, operations, platform_activity
+from .clock import format_timestamp
 from .response_models import Branch, Endpoint, Operation
 from .store import Transaction
 
 SELECT = (
-    "SELECT endpoints.id, project_id, branch_id, proxy_host FROM endpoints JOIN projects ON projects.id = project_id"
+    "SELECT endpoints.*, branches.created_at, proxy_host, region_id, provisioner FROM endpoints"
+    " JOIN branches ON branches.id = branch_id JOIN projects ON projects.id = endpoints.project_id"
 )
 
 
@@ -27,7 +29,7 @@ def insert(tx: Transaction, branch: Branch, endpoint_id: str | None = None) -> E
 
 
 def list_of_project(tx: Transaction, project_id: str) -> list[Endpoint]:
-    rows = tx.db.execute(f"{SELECT} WHERE project_id = ? ORDER BY endpoints.rowid", (project_id,))
+    rows = tx.db.execute(f"{SELECT} WHERE endpoints.project_id = ? ORDER BY endpoints.rowid", (project_id,))
     return [from_row(row) for row in rows]
 
 
@@ -38,11 +40,18 @@ def find(tx: Transaction, branch_id: str) -> Endpoint | None:
 
 
 def from_row(row: sqlite3.Row) -> Endpoint:
+    created_at = format_timestamp(row["created_at"])
     return Endpoint(
         id=row["id"],
         project_id=row["project_id"],
         branch_id=row["branch_id"],
         host=f"{row['id']}.{row['proxy_host']}",
+        proxy_host=row["proxy_host"],
+        region_id=row["region_id"],
+        provisioner=row["provisioner"],
+        current_state="idle" if platform_activity.is_suspended(row["step"]) else "active",
+        created_at=created_at,
+        updated_at=created_at,
     )
 
 

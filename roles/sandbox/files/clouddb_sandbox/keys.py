@@ -87,6 +87,7 @@ def revoke(tx: Transaction, key_id: int) -> ApiKeyRevokeResponse:
     return ApiKeyRevokeResponse(
         id=row["id"],
         name=row["name"],
+        created_at=format_timestamp(row["created_at"]),
         revoked=True,
         last_used_at=format_last_use(row["last_used_at"]),
         last_used_from_addr=row["last_used_from_addr"],

@@ -97,6 +97,7 @@ def from_row(row: sqlite3.Row, now: int) -> Operation:
         status=status,
         error=(row["error"] or DEFAULT_ERROR) if status in ERROR_STATUSES else None,
         failures_count=failures_count,
+        total_duration_ms=(updated_at - row["created_at"]) // 1000,
         created_at=format_timestamp(row["created_at"]),
         updated_at=format_timestamp(updated_at),
     )

@@ -26,6 +26,11 @@ def step_of_cycle(last_used_at: int, step: int) -> tuple[int, str]:
     return last_used_at + step // len(CYCLE) * CYCLE_LENGTH + offset, action
 
 
+def is_suspended(next_step: int) -> bool:
+    """Return whether a compute with this next step is suspended: in each cycle, the first step suspends it."""
+    return next_step % len(CYCLE) != 0
+
+
 def record_use(tx: Transaction, endpoint_id: str) -> None:
     """Record that the compute is used now, which restarts its cycle."""
     tx.db.execute(

@@ -11,11 +11,12 @@ from typing import Any
 from fastapi import HTTPException
 
 from . import identifiers
-from .clock import format_timestamp
+from .clock import MAX_TIME, SECOND, format_timestamp
 from .pagination import pagination_of, select_page
 from .response_models import Project, ProjectDetails, ProjectListResponse
 from .store import Transaction
 
+CONSUMPTION_PERIOD = 30 * 86400 * SECOND
 DEFAULT_REGION = "aws-eu-central-1"
 
 
@@ -76,11 +77,11 @@ def list_page(
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
-    """Return the fields of a project list item."""
-    fields = {name: row[name] for name in Project.model_fields}
+    """Return the fields of a project list item, and others."""
     return {
-        **fields,
+        **dict(row),
         "locked": bool(row["locked"]),
+        "branch_logical_size_limit_bytes": row["branch_logical_size_limit"] * 1024 * 1024,
         "created_at": format_timestamp(row["created_at"]),
         "updated_at": format_timestamp(row["updated_at"]),
     }
@@ -90,7 +91,12 @@ def get(tx: Transaction, project_id: str) -> ProjectDetails:
     row = tx.db.execute("SELECT * FROM projects WHERE id = ? AND deleted_at IS NULL", (project_id,)).fetchone()
     if row is None:
         raise HTTPException(404, f"project {project_id} not found")
-    return ProjectDetails(**fields_of(row), history_retention_seconds=row["history_retention_seconds"])
+    period_start = tx.now - (tx.now - row["created_at"]) % CONSUMPTION_PERIOD
+    return ProjectDetails(
+        **fields_of(row),
+        consumption_period_start=format_timestamp(period_start),
+        consumption_period_end=format_timestamp(min(period_start + CONSUMPTION_PERIOD, MAX_TIME)),
+    )
 
 
 def require_known(tx: Transaction, project_id: str) -> None:

@@ -1,11 +1,19 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bodies of the API's responses (api.md, "Resources and their fields"), and the objects they contain."""
+"""The bodies of the API's responses (api.md, "Resources and their fields"), and the objects they contain.
+
+Fields with defaults are not part of api.md. Clients of the public service require them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel
+
+USER_ID = "5f0c9d3e-2b7a-4c1d-8e6f-7a9b0c1d2e3f"
+USER_NAME = "sandbox"
 
 
 class ErrorResponse(BaseModel):
@@ -14,12 +22,19 @@ class ErrorResponse(BaseModel):
     request_id: str
 
 
+class KeyCreator(BaseModel):
+    id: str = USER_ID
+    name: str = USER_NAME
+    image: str = ""
+
+
 class ApiKey(BaseModel):
     """API key (list item). Until the key is used, `last_used_at` is null and `last_used_from_addr` is empty."""
 
     id: int
     name: str
     created_at: str
+    created_by: KeyCreator = KeyCreator()
     last_used_at: str | None
     last_used_from_addr: str
 
@@ -31,6 +46,7 @@ class ApiKeyCreateResponse(BaseModel):
     key: str
     name: str
     created_at: str
+    created_by: str = USER_ID
 
 
 class ApiKeyRevokeResponse(BaseModel):
@@ -38,9 +54,28 @@ class ApiKeyRevokeResponse(BaseModel):
 
     id: int
     name: str
+    created_at: str
+    created_by: str = USER_ID
     revoked: bool
     last_used_at: str | None
     last_used_from_addr: str
+
+
+class User(BaseModel):
+    """The user of the account. A limit of 0 is none."""
+
+    id: str = USER_ID
+    login: str = USER_NAME
+    name: str = USER_NAME
+    last_name: str = ""
+    email: str = "sandbox@clouddb.example"
+    image: str = ""
+    plan: str = "free_v3"
+    auth_accounts: list[dict[str, str]] = []
+    active_seconds_limit: int = 0
+    projects_limit: int = 0
+    branches_limit: int = 0
+    max_autoscaling_limit: float = 0
 
 
 class Project(BaseModel):
@@ -56,6 +91,11 @@ class Project(BaseModel):
     cpu_used_sec: int
     proxy_host: str
     branch_logical_size_limit: int
+    branch_logical_size_limit_bytes: int
+    active_time: int = 0
+    creation_source: str = "console"
+    store_passwords: bool = True
+    owner_id: str = USER_ID
     org_id: str | None = None
     created_at: str
     updated_at: str
@@ -63,6 +103,13 @@ class Project(BaseModel):
 
 class ProjectDetails(Project):
     history_retention_seconds: int
+    consumption_period_start: str
+    consumption_period_end: str
+    active_time_seconds: int = 0
+    compute_time_seconds: int = 0
+    written_data_bytes: int = 0
+    data_transfer_bytes: int = 0
+    data_storage_bytes_hour: int = 0
 
 
 class Operation(BaseModel):
@@ -76,6 +123,7 @@ class Operation(BaseModel):
     status: str
     error: str | None = None
     failures_count: int
+    total_duration_ms: int
     created_at: str
     updated_at: str
 
@@ -86,18 +134,42 @@ class Branch(BaseModel):
     parent_id: str | None = None
     name: str
     default: bool
+    protected: bool = False
     current_state: str
+    state_changed_at: str
+    creation_source: str = "console"
+    cpu_used_sec: int = 0
+    active_time_seconds: int = 0
+    compute_time_seconds: int = 0
+    written_data_bytes: int = 0
+    data_transfer_bytes: int = 0
     created_at: str
     updated_at: str
 
 
 class Endpoint(BaseModel):
-    """Compute of a branch."""
+    """Compute of a branch. `suspend_timeout_seconds` 0 is the default, five minutes."""
 
     id: str
     project_id: str
     branch_id: str
     host: str
+    proxy_host: str
+    region_id: str
+    provisioner: str
+    type: str = "read_write"
+    current_state: str
+    disabled: bool = False
+    autoscaling_limit_min_cu: float = 0.25
+    autoscaling_limit_max_cu: float = 0.25
+    suspend_timeout_seconds: int = 0
+    pooler_enabled: bool = False
+    pooler_mode: str = "transaction"
+    passwordless_access: bool = True
+    settings: dict[str, Any] = {}
+    creation_source: str = "console"
+    created_at: str
+    updated_at: str
 
 
 class Role(BaseModel):
@@ -152,8 +224,14 @@ class NextPagination(BaseModel):
     sort_order: str
 
 
+class SharedProjectsResponse(BaseModel):
+    projects: list[Project] = []
+
+
 class ProjectListResponse(BaseModel):
     projects: list[Project]
+    applications: dict[str, list[str]] = {}
+    integrations: dict[str, list[str]] = {}
     unavailable_project_ids: list[str] | None = None
     pagination: Pagination | None = None
 
@@ -187,13 +265,28 @@ class ConnectionUriResponse(BaseModel):
     uri: str
 
 
+class AnnotatedObject(BaseModel):
+    type: str = "console/branch"
+    id: str
+
+
+class Annotation(BaseModel):
+    object: AnnotatedObject
+    value: dict[str, str] = {}
+
+
 class BranchListResponse(BaseModel):
     branches: list[Branch]
     pagination: NextPagination
+    annotations: dict[str, Annotation] = {}
 
 
 class BranchResponse(BaseModel):
     branch: Branch
+
+
+class BranchDetailsResponse(BranchResponse):
+    annotation: Annotation
 
 
 class BranchOperationsResponse(BranchResponse):

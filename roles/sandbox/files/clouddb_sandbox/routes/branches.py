@@ -13,10 +13,12 @@ from .. import branches, computes, connections, databases, operations, roles
 from ..paths import BASE_PATH
 from ..request_models import BranchCreateRequest, BranchUpdateRequest
 from ..response_models import (
+    AnnotatedObject,
+    Annotation,
     BranchCreateResponse,
+    BranchDetailsResponse,
     BranchListResponse,
     BranchOperationsResponse,
-    BranchResponse,
 )
 from .dependencies import DELETED_BEFORE, Cursor, PageLimit, SandboxDependency, error_responses, page_size
 
@@ -62,10 +64,11 @@ def create_branch(
 
 
 @router.get("/{branch_id}", responses=error_responses(404), response_model_exclude_none=True)
-def get_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchResponse:
+def get_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> BranchDetailsResponse:
     """Returns one branch."""
     with sandbox.store.transaction() as tx:
-        return BranchResponse(branch=branches.get(tx, project_id, branch_id))
+        branch = branches.get(tx, project_id, branch_id)
+        return BranchDetailsResponse(branch=branch, annotation=Annotation(object=AnnotatedObject(id=branch.id)))
 
 
 @router.patch("/{branch_id}", responses=error_responses(400, 404, 409, 423), response_model_exclude_none=True)

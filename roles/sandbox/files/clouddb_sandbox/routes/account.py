@@ -1,0 +1,26 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests that clients of the public service send before others. The sandbox has one user, and no shared projects."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from ..paths import BASE_PATH
+from ..response_models import SharedProjectsResponse, User
+from .dependencies import error_responses
+
+router = APIRouter(prefix=BASE_PATH, tags=["Account"])
+
+
+@router.get("/users/me", responses=error_responses())
+def get_user() -> User:
+    """Returns the user."""
+    return User()
+
+
+@router.get("/projects/shared", responses=error_responses())
+def list_shared_projects() -> SharedProjectsResponse:
+    """Lists projects that other accounts share: none."""
+    return SharedProjectsResponse()
