@@ -91,7 +91,7 @@ test-distribution: $(DISTRIBUTION_READY) ## Test the examples that keep a rotate
 test-project: $(PROJECT_READY) ## Test the example project with Molecule, pytest and ansible-navigator
 	@.venv-project/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider --numprocesses 2 tests/project $(ARGS)
 
-test-openapi: $(OPENAPI_READY) ## Test plugins and sandbox with the OpenAPI document of the public service
+test-openapi: $(OPENAPI_READY) ## Test the sandbox with the OpenAPI document and with clients of the public service
 	@.venv-openapi/bin/python tests/tools/workspace.py pytest -q -p no:cacheprovider -o pythonpath=../../.. tests/openapi $(ARGS)
 
 docs: $(DOCS_READY) ## Build the documentation site in .build/docs

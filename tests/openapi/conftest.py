@@ -1,15 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The OpenAPI document of the public service, and a mock of the service for each test."""
+"""The OpenAPI document of the public service, its command line client, and a sandbox for each test."""
 
 from __future__ import annotations
 
-import copy
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,84 +17,75 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from contract import Contract
 from document import Document
-from mock_service import Contract, MockService, running_mock
 
 from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plain_environment
-from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import no_delays
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 
-__all__ = ["no_delays", "plain_environment"]
+__all__ = ["plain_environment"]
 
-# The service's own client package has its OpenAPI document. The package has the MIT license, but the document calls itself
-# proprietary, so it is downloaded instead of copied into this repository.
-PACKAGE = "@neondatabase/api-client@2.7.3"
-FILE = "package/public-v2-for-users.gen.yaml"
-DOWNLOADED = Path(sys.prefix) / "openapi"
+# The first package has the OpenAPI document. The package has the MIT license, but the document calls itself proprietary,
+# so it is downloaded instead of copied into this repository.
+PACKAGES = ("@neondatabase/api-client@2.7.3", "neonctl@5.0.1")
+INSTALLED = Path(sys.prefix) / "npm"
+DOCUMENT = INSTALLED / "node_modules/@neondatabase/api-client/public-v2-for-users.gen.yaml"
+NODE = Path(sys.prefix) / "bin" / "node"
+
+PROJECT = "wispy-lake-12345678"
+BRANCHES = "/projects/{project_id}/branches"
+# The role that owns the database in the document's example requests
+ROLE = "casey"
 
 
-def download() -> None:
-    """Download the package once for all test runs."""
+def install() -> None:
+    """Install the packages once for all test runs."""
     with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
-        npm = Path(sys.prefix) / "bin" / "npm"
-        command = [npm, "pack", "--silent", "--pack-destination", folder, PACKAGE]
+        target = Path(folder) / INSTALLED.name
+        options = ["--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", target]
         # A network may have a certificate authority of its own, which only the system knows.
         env = {**os.environ, "NODE_OPTIONS": f"{os.environ.get('NODE_OPTIONS', '')} --use-system-ca"}
+        command = [NODE.with_name("npm"), "install", *options, *PACKAGES]
         subprocess.run(command, env=env, check=True, stdout=sys.stderr)
-        [package] = Path(folder).glob("*.tgz")
-        with tarfile.open(package) as archive:
-            document = archive.extractfile(FILE)
-            assert document
-            downloaded = Path(folder) / DOWNLOADED.name
-            downloaded.mkdir()
-            (downloaded / Path(FILE).name).write_bytes(document.read())
-        downloaded.rename(DOWNLOADED)
-
-
-def read_document() -> Document:
-    if not DOWNLOADED.exists():
-        download()
-    return Document.read(DOWNLOADED / Path(FILE).name)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that has a parameter C(operation) for every operation whose bodies are JSON."""
-    if "operation" in metafunc.fixturenames:
-        contract = metafunc.config.stash[CONTRACT]
-        operations = [each for each in contract.operations.values() if contract.document.has_only_json(each)]
-        metafunc.parametrize("operation", operations, ids=str)
-
-
-CONTRACT = pytest.StashKey[Contract]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[CONTRACT] = Contract(read_document())
+        target.rename(INSTALLED)
 
 
 @pytest.fixture(scope="session")
-def contract(pytestconfig: pytest.Config) -> Contract:
-    return pytestconfig.stash[CONTRACT]
+def installed() -> Path:
+    """The folder of the packages."""
+    if not INSTALLED.exists():
+        install()
+    return INSTALLED
 
 
-class Examples:
-    """The document's example responses."""
+@pytest.fixture(scope="session")
+def contract(installed: Path) -> Contract:
+    return Contract(Document.read(DOCUMENT))
 
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
 
-    def __getitem__(self, operation: str) -> Any:
-        _status, body = self._contract.document.example_response(self._contract.operations[operation])
-        return copy.deepcopy(body)
+class Account:
+    """A sandbox with a project, a branch with a role and a database, and nothing unfinished."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.parameters: dict[str, Any] = {"project_id": PROJECT, "role_name": ROLE, "database_name": "neondb"}
+        self.parameters["key_id"] = sandbox.keys("ci")[0]["id"]
+        self.parent_id = sandbox.api("GET", BRANCHES.format(**self.parameters))["branches"][0]["id"]
+        branch = self.create(BRANCHES, {"branch": {"name": "preview"}})
+        self.parameters.update(branch_id=branch["branch"]["id"], endpoint_id=branch["endpoints"][0]["id"])
+        self.parameters["operation_id"] = branch["operations"][0]["id"]
+        self.create(BRANCHES + "/{branch_id}/roles", {"role": {"name": ROLE}})
+        self.create(BRANCHES + "/{branch_id}/databases", {"database": {"name": "neondb", "owner_name": ROLE}})
+
+    def create(self, path: str, body: Any) -> Any:
+        """Create an object, and let its operations finish, because unfinished ones lock the project."""
+        created = self.sandbox.api("POST", path.format(**self.parameters), body)
+        self.sandbox.advance(60)
+        return created
 
 
 @pytest.fixture
-def examples(contract: Contract) -> Examples:
-    return Examples(contract)
-
-
-@pytest.fixture
-def service(contract: Contract) -> Iterator[MockService]:
-    """A mock of the public service. The test fails if a request or response was invalid."""
-    with running_mock(contract) as running:
-        yield running
-    assert running.violations == []
+def account(tmp_path: Path) -> Iterator[Account]:
+    seed = {"projects": [{"id": PROJECT, "name": "shop", "age": "1d"}], "api_keys": [{"name": "ci"}]}
+    with running_sandbox(tmp_path, **seed) as running:
+        yield Account(running)

@@ -1,0 +1,144 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clients of the public service accept the sandbox, and this collection's requests are valid by the service's document."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import NODE, PROJECT, ROLE, Account
+from contract import Contract
+from neon_api import NeonAPI
+from requests import PreparedRequest
+from requests.adapters import HTTPAdapter
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
+
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    api_request,
+    operation_info,
+    operation_wait,
+    project_info,
+)
+from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY
+from clouddb_sandbox.paths import BASE_PATH
+
+# Commands of neonctl, with the id or name that each prints
+COMMANDS = {
+    "me": "sandbox@clouddb.example",
+    "api-keys list": "{key_id}",
+    "api-keys create --name wiki": "wiki",
+    "api-keys revoke {key_id}": "{key_id}",
+    "projects list": PROJECT,
+    f"projects get {PROJECT}": PROJECT,
+    "projects create --name wiki": "wiki",
+    f"projects update {PROJECT} --name wiki": "wiki",
+    f"projects delete {PROJECT}": PROJECT,
+    "branches list": "{branch_id}",
+    "branches get preview": "{branch_id}",
+    "branches create --name review": "review",
+    "branches rename preview review": "review",
+    "branches delete preview": "{branch_id}",
+    "databases list --branch preview": "neondb",
+    f"databases create --branch preview --name orders --owner-name {ROLE}": "orders",
+    "databases delete neondb --branch preview": "neondb",
+    "roles list --branch preview": ROLE,
+    "roles create --branch preview --name app": "app",
+    f"roles delete {ROLE} --branch preview": ROLE,
+    "operations list": "{operation_id}",
+    f"connection-string preview --database-name neondb --role-name {ROLE}": "@{endpoint_id}.",
+}
+
+# Calls of neon_api, with the id or name that each returns
+CALLS: dict[str, tuple[Callable[[NeonAPI, SimpleNamespace], Any], Any]] = {
+    "api_keys": (lambda api, at: api.api_keys()[1].id, "{key_id}"),
+    "api_key_create": (lambda api, at: api.api_key_create(key_name="wiki").name, "wiki"),
+    "api_key_revoke": (lambda api, at: api.api_key_revoke(at.key_id).id, "{key_id}"),
+    "projects": (lambda api, at: api.projects().projects[0].id, PROJECT),
+    "project": (lambda api, at: api.project(PROJECT).project.id, PROJECT),
+    "project_create": (lambda api, at: api.project_create(project={"name": "wiki"}).project.name, "wiki"),
+    "project_update": (lambda api, at: api.project_update(PROJECT, project={"name": "wiki"}).project.name, "wiki"),
+    "project_delete": (lambda api, at: api.project_delete(PROJECT).project.id, PROJECT),
+    "branches": (lambda api, at: api.branches(PROJECT).branches[1].id, "{branch_id}"),
+    "branch": (lambda api, at: api.branch(PROJECT, at.branch_id).branch.id, "{branch_id}"),
+    "branch_create": (lambda api, at: api.branch_create(PROJECT, branch={"name": "review"}).branch.name, "review"),
+    "branch_update": (
+        lambda api, at: api.branch_update(PROJECT, at.branch_id, branch={"name": "review"}).branch.name,
+        "review",
+    ),
+    "branch_delete": (lambda api, at: api.branch_delete(PROJECT, at.branch_id).branch.id, "{branch_id}"),
+    "endpoints": (lambda api, at: api.endpoints(PROJECT).endpoints[1].id, "{endpoint_id}"),
+    "databases": (lambda api, at: api.databases(PROJECT, at.branch_id).databases[1].name, "neondb"),
+    "database": (lambda api, at: api.database(PROJECT, at.branch_id, "neondb").database.name, "neondb"),
+    "database_delete": (lambda api, at: api.database_delete(PROJECT, at.branch_id, "neondb").database.name, "neondb"),
+    "roles": (lambda api, at: api.roles(PROJECT, at.branch_id).roles[1].name, ROLE),
+    "role_create": (lambda api, at: api.role_create(PROJECT, at.branch_id, "app").role.name, "app"),
+    "role_delete": (lambda api, at: api.role_delete(PROJECT, at.branch_id, ROLE).role.name, ROLE),
+    "operations": (lambda api, at: api.operations(PROJECT).operations[-1].id, "{operation_id}"),
+    "operation": (lambda api, at: api.operation(PROJECT, at.operation_id).operation.id, "{operation_id}"),
+    "connection_uri": (
+        lambda api, at: urlsplit(api.connection_uri(PROJECT, "clouddb", "clouddb_owner").uri).path,
+        "/clouddb",
+    ),
+}
+
+
+@pytest.mark.parametrize("output", ["json", "table"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_neonctl(account: Account, installed: Path, tmp_path: Path, command: str, output: str) -> None:
+    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", output, "--no-analytics"]
+    if not command.startswith(("me", "api-keys", "projects")):
+        options += ["--project-id", PROJECT]
+    arguments = command.format(**account.parameters).split()
+    program = [NODE, installed / "node_modules/.bin/neonctl", *arguments, *options]
+    ran = subprocess.run(program, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert COMMANDS[command].format(**account.parameters) in ran.stdout
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_neon_api(account: Account, call: str) -> None:
+    send, expected = CALLS[call]
+    found = send(NeonAPI(API_KEY, base_url=f"{account.sandbox.base_url}/"), SimpleNamespace(**account.parameters))
+    assert str(found) == expected.format(**account.parameters)
+
+
+def test_requests_of_the_modules(account: Account, contract: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[PreparedRequest] = []
+    send = HTTPAdapter.send
+
+    def record(adapter: HTTPAdapter, request: PreparedRequest, **options: Any) -> Any:
+        if request.headers["User-Agent"].startswith("clouddb.control/"):
+            sent.append(request)
+        return send(adapter, request, **options)
+
+    monkeypatch.setattr(HTTPAdapter, "send", record)
+    branches = f"projects/{PROJECT}/branches"
+    project = {"project_id": PROJECT}
+    for module, options in (
+        (api_key, {"name": "new"}),
+        (api_key, {"name": "ci", "state": "absent"}),
+        (api_key_info, {}),
+        (project_info, {"page_size": 400, "query": {"search": "shop", "org_id": "org-1"}}),
+        (operation_info, {**project, "page_size": 1000}),
+        (operation_wait, {**project, "operation_id": [account.parameters["operation_id"]]}),
+        (api_request, {"method": "GET", "path": branches}),
+        (api_request, {"method": "POST", "path": branches, "body": {"branch": {"name": "x"}}, "wait": False}),
+    ):
+        run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
+    for request in sent:
+        path, _mark, query = request.path_url.removeprefix(BASE_PATH).partition("?")
+        parts = {"method": request.method, "query_string": query, "data": request.body or b""}
+        received = Request(EnvironBuilder(path, headers=dict(request.headers), **parts).get_environ())
+        assert contract.request_errors(received) == []
+    assert {request.method for request in sent} == {"GET", "POST", "DELETE"}
