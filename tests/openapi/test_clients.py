@@ -135,7 +135,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         (api_request, {"method": "GET", "path": branches}),
         (api_request, {"method": "POST", "path": branches, "body": {"branch": {"name": "x"}}, "wait": False}),
     ):
-        run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
+        assert run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
     for request in sent:
         path, _mark, query = request.path_url.removeprefix(BASE_PATH).partition("?")
         parts = {"method": request.method, "query_string": query, "data": request.body or b""}
