@@ -59,4 +59,4 @@ def test_fields_reduce_each_key(sandbox: Sandbox, client: Client) -> None:
 
 def test_a_field_that_no_key_has_is_a_warning(client: Client) -> None:
     [warning] = task(client, fields=["id", "secret"])["warnings"]
-    assert warning.startswith("fields: no item has 'secret'. The fields are created_at, id, ")
+    assert warning.startswith("fields: no item has 'secret'. The fields are created_at, created_by, ")
