@@ -38,7 +38,6 @@ class Document:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=JsonschemaSafeLoader)
         document = cls(json.loads(json.dumps(content)))
         document.content = document._without_all_of(document.content)
-        document._document_discriminators()
         return document
 
     def operations(self) -> list[Operation]:
@@ -54,7 +53,7 @@ class Document:
         while "$ref" in node:
             target: Any = self.content
             for part in node["$ref"].removeprefix("#/").split("/"):
-                target = target[part.replace("~1", "/").replace("~0", "~")]
+                target = target[part]
             node = target
         return node
 
@@ -64,24 +63,11 @@ class Document:
         if not body:
             return None
         media = body["content"]["application/json"]
-        if "example" in media:
-            return media["example"]
-        if "examples" in media:
-            return self.resolve(next(iter(media["examples"].values())))["value"]
-        raise ValueError(f"{operation}: {media}")
+        return media["example"] if "example" in media else next(iter(media["examples"].values()))["value"]
 
     def _with_parameters(self, item: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
         parameters = [*item.get("parameters", []), *operation.get("parameters", [])]
         return {**operation, "parameters": [self.resolve(parameter) for parameter in parameters]}
-
-    def _document_discriminators(self) -> None:
-        """Add the discriminators of alternatives: the document names them, but the alternatives lack them."""
-        for schema in self.content["components"]["schemas"].values():
-            if "discriminator" in schema:
-                name, mapping = schema["discriminator"]["propertyName"], schema["discriminator"]["mapping"]
-                for kind, reference in mapping.items():
-                    properties = self.resolve({"$ref": reference}).setdefault("properties", {})
-                    properties.setdefault(name, {"type": "string", "enum": [kind]})
 
     def _without_all_of(self, node: Any) -> Any:
         """A copy in which unknown properties can be forbidden: no schema is one part of an object, as in C(allOf)."""
@@ -98,6 +84,4 @@ class Document:
                     merged[name] = sorted({*merged.get(name, []), *value})
                 else:
                     merged.setdefault(name, value)
-        if "oneOf" in merged or "anyOf" in merged:
-            merged.setdefault("additionalProperties", True)
         return merged

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The bodies of the API's responses (api.md, "Resources and their fields"), and the objects they contain.
 
-Fields with defaults are not part of api.md. Clients of the public service require them.
+They also have the fields that the OpenAPI document of the public service requires, most of them constant.
 """
 
 from __future__ import annotations
