@@ -513,7 +513,7 @@ SHARED = {
     "_version",
 }
 HTTP = {"_http"}
-DOMAIN = {"_api_request", "_keys", "_operations", "_projects"}
+DOMAIN = {"_resources", "_keys", "_operations", "_projects"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }

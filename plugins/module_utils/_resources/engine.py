@@ -189,7 +189,7 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         step = STEPS[self._plan.method][seen.state]
-        if seen.state == COMING and not self._plan.wait:
+        if not self._plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         if step != SEND or not self._memory.sent:
             return step

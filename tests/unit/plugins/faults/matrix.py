@@ -232,8 +232,8 @@ other status ``api_key`` lists the keys again and fails with ``orphaned_key``: a
 key, and redirects, also 307 and 308, are a response of a gateway. The message names the key that may have been created, and how to revoke
 it.
 
-``api_request`` looks the object up again in the same cases, with ``find``. If the list shows that the request was carried out, the task
-succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
+In the same cases ``api_request`` with ``find`` observes the resource for up to 30 seconds. If the resource becomes what the task asks for,
+the task succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
 
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
 the key. If the response to the revocation of the key that the task authenticates with is lost, the service rejects that key with 401. The
