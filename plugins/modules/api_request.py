@@ -309,8 +309,9 @@ from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._options import duration
-from ..module_utils._resources.engine import Engine, predict
+from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
+from ..module_utils._resources.preview import preview
 from ..module_utils._resources.read import read
 from ..module_utils._resources.secrets import MIN_LENGTH_OF_TASK, masked, masked_text, secret_texts
 
@@ -345,7 +346,7 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
     if plan.method == "GET":
         return read(client, plan, check_mode)
     if check_mode:
-        return predict(client, plan)
+        return preview(client, plan)
     return Engine(client, plan, limits, timeout, lock_timeout, stop_when_from(params)).run(params.get("_state"))
 
 

@@ -87,7 +87,7 @@ def next_cursor(response: Response) -> str | None:
     if not isinstance(response.json, dict):
         return None
     pagination = response.object("pagination") if response.json.get("pagination") else {}
-    cursor = pagination.get("cursor") or pagination.get("next")
+    cursor = pagination.get("next") if pagination.get("cursor") in (None, "") else pagination["cursor"]
     if cursor is not None and not isinstance(cursor, str):
         raise response.unexpected("the cursor should be a string")
     for name, value in [*pagination.items(), *response.json.items()] if not cursor else []:

@@ -147,15 +147,15 @@ def name_of(resource: Mapping[str, Any]) -> str:
 def fetch_resource(client: Client, plan: Plan, known: Resource) -> Resource | None:
     """The resource by its own path. Raises what Client raises, such as NotFound for a path that has no GET."""
     segments = (*plan.segments, str(known["id"])) if plan.method == "POST" else fill(plan.segments, known)
-    return shown_resource(client.request("GET", segments), plan)
+    return shown_resource(client.request("GET", segments).json, plan)
 
 
-def shown_resource(response: Response, plan: Plan) -> Resource | None:
+def shown_resource(json: Any, plan: Plan) -> Resource | None:
     """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
-    if not isinstance(response.json, dict):
+    if not isinstance(json, dict):
         return None
     for segment in reversed(plan.segments):
-        for name, value in response.json.items():
+        for name, value in json.items():
             if isinstance(value, dict) and segment.startswith(name):
                 return value
-    return response.json if "id" in response.json else None
+    return json if "id" in json else None

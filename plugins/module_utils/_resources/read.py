@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._http.client import Client
 from .._http.response import Response
 from .compare import contains, has_values
-from .engine import Result, no_match
 from .lookup import find_resource, incomplete_list, is_incomplete, list_resources, shown_resource, single_resource
+from .outcome import Result, no_match, result_of, will_fail
 from .path import fill, has_placeholder, is_complete
 from .plan import Plan
 
@@ -23,7 +21,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     """
     if check_mode and not _is_known(plan):
         unknown = "because a value in it is not known. An earlier task would create the resource."
-        return _result(warnings=[f"{plan.name} was not sent, {unknown}"])
+        return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
         return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
     assert plan.find
@@ -31,8 +29,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     if found:
         return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
     if check_mode:
-        will_fail = f"No resource matches find. Unless an earlier task creates it, {plan.name} will fail."
-        return _result(warnings=[will_fail])
+        return result_of(warnings=[will_fail(plan)])
     raise no_match(plan)
 
 
@@ -45,7 +42,8 @@ def _is_known(plan: Plan) -> bool:
 
 def _read_once(client: Client, plan: Plan) -> Result:
     response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
-    return _result(response.json, response.status, shown_resource(response, plan))
+    found = shown_resource(response.json, plan)
+    return result_of(found, found, json=response.json, status=response.status)
 
 
 def _read_list(client: Client, plan: Plan) -> Result:
@@ -63,7 +61,8 @@ def _read_list(client: Client, plan: Plan) -> Result:
         if found is None and listed.unavailable:
             raise incomplete_list(segments, listed)
     warnings = [f"The list {is_incomplete(segments, listed.unavailable)}"] if listed.unavailable else []
-    return _result({**rest, field: listed.items} if field else listed.items, listed.first.status, found, warnings)
+    json = {**rest, field: listed.items} if field else listed.items
+    return result_of(found, found, json=json, status=listed.first.status, warnings=warnings)
 
 
 def _array_in(response: Response, name: str) -> str | None:
@@ -77,20 +76,3 @@ def _array_in(response: Response, name: str) -> str | None:
         names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
         raise response.unexpected(f"a list was expected, but it has {names}. Name the list in find.list")
     return arrays[0]
-
-
-def _result(
-    json: Any = None, status: int | None = None, found: Any = None, warnings: list[str] | None = None
-) -> Result:
-    return {
-        "changed": False,
-        "json": json,
-        "status": status,
-        "object": found,
-        "operations": [],
-        "elapsed": 0.0,
-        "polls": 0,
-        "request": None,
-        "diff": {"before": {}, "after": {}},
-        "warnings": warnings or [],
-    }

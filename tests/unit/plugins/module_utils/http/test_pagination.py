@@ -197,6 +197,34 @@ def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any)
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 
+@in_one_test("pagination", [{"next": "n+1"}, {"cursor": "", "next": "n+1"}])
+def test_the_cursor_may_be_named_next(serve: Serve, pagination: dict[str, Any]) -> None:
+    served = serve(reply({"things": [{"id": "a"}], "pagination": pagination}), things("b"))
+    assert read(served.client) == [["a"], ["b"]]
+    assert served.requests[1].query == [("cursor", "n+1")]
+
+
+@in_one_test(
+    "signs",
+    [
+        # https://github.com/openai/openai-node/pull/2561, https://github.com/openfga/go-sdk/pull/38
+        {"has_more": True},
+        {"pagination": {"hasMore": True}},
+        {"next_page_token": "x"},
+        {"pagination": {"cursor": None, "nextCursor": "x"}},
+        {"next": "https://control.example.com/things?page=2"},
+    ],
+)
+def test_a_list_that_goes_on_in_another_way_is_not_complete(serve: Serve, signs: dict[str, Any]) -> None:
+    with pytest.raises(UnexpectedResponse):
+        read(serve(reply({"things": [{"id": "a"}], **signs})).client)
+
+
+@in_one_test("signs", [{"has_more": False}, {"next": None}, {"nextCursor": ""}, {"pagination": {"next": ""}}])
+def test_a_list_that_says_that_it_ends_is_complete(serve: Serve, signs: dict[str, Any]) -> None:
+    assert read(serve(reply({"things": [{"id": "a"}], **signs})).client) == [["a"]]
+
+
 def test_required_fields_are_checked(serve: Serve) -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string, not null"):
         read(serve(things("a")).client, status=str)

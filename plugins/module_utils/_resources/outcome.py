@@ -1,0 +1,122 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a task ends: its result, and its errors with what to do. Keeps P3 and P11."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._errors import ClouddbError, RequestFailed
+from .._http.client import path_of
+from .._operations.wait_failure import WaitFailed
+from .._untrusted import displayable
+from .compare import changed_fields, contains
+from .lookup import name_of
+from .observe import Observation
+from .plan import Plan, Resource
+from .state import ABSENT, COMING, GOING
+
+Result = dict[str, Any]
+MAX_NAMED = 20
+
+
+class NoMatch(ClouddbError):
+    """No resource matches C(find), and the request needs one; or the one that it created does not match."""
+
+    kind = "no_match"
+
+
+class Locked(ClouddbError):
+    """The project was locked until C(lock_timeout) was over."""
+
+    kind = "locked"
+
+
+class UnknownOutcome(ClouddbError):
+    """The service may have carried out the request, and nothing shows whether it has."""
+
+    kind = "unknown_outcome"
+
+
+def result_of(before: Resource | None = None, after: Resource | None = None, **fields: Any) -> Result:
+    """The result of a task, by default of one that has done nothing."""
+    return {
+        "changed": False,
+        "json": None,
+        "status": None,
+        "object": after,
+        "operations": [],
+        "elapsed": 0.0,
+        "polls": 0,
+        "request": None,
+        "diff": changed_fields(before or {}, after or {}),
+        "warnings": [],
+        **fields,
+    }
+
+
+def will_fail(plan: Plan) -> str:
+    """The warning of check mode about a request that needs a resource."""
+    return f"No resource matches find. Unless an earlier task creates it, {plan.name} will fail."
+
+
+def unknown_field_warnings(plan: Plan, seen: Observation) -> list[str]:
+    """A warning if nothing is deleted because no resource has a field of C(find.match)."""
+    if plan.method != "DELETE" or not (plan.find and seen.unknown_fields):
+        return []
+    problem = f"No resource of the list {path_of(plan.find.segments)} has the field {' or '.join(seen.unknown_fields)}"
+    return [f"{problem} of find.match, so {plan.name} was not sent. Check the field's name."]
+
+
+def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
+    """The warning about fields that are not as the request has set them."""
+    fields = ", ".join(displayable(name, 100) for name in names)
+    return f"{plan.name} was accepted, but the resource differs from body in: {fields}. Check their names and values."
+
+
+def no_match(plan: Plan, seen: Observation | None = None) -> NoMatch:
+    """The error for a request that needs a resource."""
+    if seen and seen.resource:
+        return NoMatch(f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
+    return NoMatch(f"No resource matches find for {plan.name}. Check find.match and find.path.")
+
+
+def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> NoMatch:
+    """The error for a resource that the service has created with other values than those of C(find.match)."""
+    stored = ", ".join(
+        f"{displayable(name, 100)} is {displayable(resource.get(name), 100)!r}, not {displayable(wanted, 100)!r}"
+        for name, wanted in match.items()
+        if not contains(resource.get(name), wanted)
+    )
+    problem = f"{plan.name} created {name_of(resource)}, which find does not match: {stored}."
+    advice = "Each run would create another resource. Use the service's values in find.match and body."
+    return NoMatch(f"{problem} {advice}", {}, result)
+
+
+def unknown_outcome(error: RequestFailed, advice: str) -> UnknownOutcome:
+    """The error for a request that may have been carried out."""
+    return UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details)
+
+
+def locked(error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool) -> Locked:
+    """The error for a project that stayed locked, with the ids of its unfinished operations."""
+    message = f"{error} The project stayed locked for {lock_timeout:g} s (lock_timeout)"
+    message += "." if may_have_acted else ", so the request was not carried out."
+    if locking:
+        message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
+    return Locked(f"{message} Run the task again later, or increase lock_timeout.", error.details)
+
+
+def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: float, result: Result) -> WaitFailed:
+    """The error for a resource that has not become what the task asks for."""
+    resource = seen.resource or known
+    name = name_of(resource) if resource else "the resource"
+    problem = {
+        ABSENT: f"{plan.name} was accepted, but the list does not show {name}",
+        GOING: f"{name} is still being deleted",
+        COMING: f"{name} is not ready",
+    }.get(seen.state, f"{plan.name} was accepted, but the list still shows {name}")
+    advice = "Run the task again later, or increase timeout."
+    return WaitFailed(f"{problem} after {timeout:g} s. {advice}", {}, {**result, "failed_ids": [], "pending_ids": []})
