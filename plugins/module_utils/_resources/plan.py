@@ -101,16 +101,18 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
 def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the resource that C(body) describes would not match: each run would create another one.
 
-    The fields of C(match) are in the body itself or in a wrapper that fits the list, such as C(branch) for C(branches). A
-    body without a wrapper may name them differently, as those of API keys do.
+    The fields of C(match) are in a wrapper that fits the list, such as C(branch) for C(branches), or in a body without one.
+    A body without any wrapper may name them differently, as those of API keys do.
     """
     wrappers = [name for name, value in body.items() if isinstance(value, Mapping)]
     plural = find.field or last_segment
-    described = [body, *(body[name] for name in wrappers if _fits(name, plural) or _fits(name, last_segment))]
+    fitting = [body[name] for name in wrappers if _fits(name, plural) or _fits(name, last_segment)]
     for name, wanted in find.match.items():
-        values = [fields[name] for fields in described if name in fields] or ([] if wrappers else [*body.values()])
+        values = [fields[name] for fields in fitting or [body] if name in fields] or (
+            [] if wrappers else [*body.values()]
+        )
         if not values:
-            unfit = f", and {' and '.join(wrappers)} does not fit the list {plural}" if len(described) < 2 else ""
+            unfit = "" if fitting else f", and {' and '.join(wrappers)} does not fit the list {plural}"
             problem = (
                 f"lacks the field {name} of find.match{unfit if wrappers else ''}, so each run would create a resource"
             )

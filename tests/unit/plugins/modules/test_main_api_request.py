@@ -124,7 +124,7 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
             {"method": "POST", "find": {"match": {"name": "x"}}, "body": {"brnch": {"name": "x"}}},
             "body: lacks the field name of find.match, and brnch does not fit the list branches, so each run would create a",
         ),
-        ({"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {"b": 1}}}, "body: lacks the field a of"),
+        ({"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}, "body: lacks the field a of"),
         ({"method": "POST", "find": {"match": {"a": 1}}}, "body: lacks the field a of find.match, so each run would"),
         ({"method": "PATCH", "find": {"match": {"a": 1}}, "body": {}}, "body: is needed"),
         ({"method": "PUT", "path": "a/{id}", "find": {"match": {"a": 1}}}, "body: is needed"),
