@@ -40,7 +40,7 @@ from .outcome import (
 )
 from .path import fill, project_of
 from .plan import Plan, Resource
-from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, own_state
+from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, UNSEEN, own_state
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND becomes WAIT.
@@ -142,14 +142,14 @@ class Engine:
             if plan.find is None and plan.method != "DELETE" and not self._may_differ(known):
                 seen = Observation(PRESENT, known)
             else:
-                seen = observe(client, plan, memory.known if memory.sent else None)
+                seen = observe(client, plan, (memory.known or {}) if memory.sent else None)
             if self._needs_operations(seen):
                 since = parse_timestamp(memory.since) if memory.since else None
                 seen = with_operations(client, plan, seen, known, since)
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
-            if is_passing and self._seconds_left() > 0:
-                return Observation(COMING, memory.known)
+            if is_passing and self._seconds_left() > 0 and not (self._error and self._is_settled()):
+                return Observation(UNSEEN, None)
             raise self._unobserved(error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
@@ -173,7 +173,7 @@ class Engine:
         plan, memory = self._plan, self._memory
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
-        step = STEPS[plan.method][seen.state]
+        step = STEPS[plan.method].get(seen.state, WAIT)
         if step != SEND or not memory.sent:
             return step
         # The service may ignore a field, or return another value for it than was sent.
@@ -208,9 +208,12 @@ class Engine:
         if shown and (plan.method == "POST" or shown.get("id") == (seen.resource or shown).get("id")):
             memory.known = shown
         self._begin_waiting(SETTLING_SECONDS)
-        if not plan.wait:
-            return self._result(None if plan.method == "DELETE" else memory.known, operations)
-        return self._poll(operations, is_own=True) if operations else None
+        if plan.wait:
+            return self._poll(operations, is_own=True) if operations else None
+        if plan.method == "DELETE":
+            return self._result(None, operations)
+        # A response that does not show the resource is followed by an observation.
+        return self._result(shown, operations) if shown and memory.known is shown else None
 
     def _set_since(self, began: float) -> None:
         elapsed = timedelta(seconds=self._client.clock.monotonic() - began)

@@ -14,7 +14,7 @@ from .._operations.api import Operation, time_of_creation
 from .._operations.status import FAILED, SUCCEEDED
 
 ABSENT, PRESENT, DIFFERENT = "absent", "present", "different"
-COMING, GOING, BROKEN = "on its way", "going", "broken"
+COMING, GOING, BROKEN, UNSEEN = "on its way", "going", "broken", "not observed"
 
 STATE_FIELDS = ("current_state", "state", "status")
 # Some services list what they have deleted.

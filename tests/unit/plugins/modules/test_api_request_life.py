@@ -288,3 +288,39 @@ def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: C
     options = {"path": BRANCHES, "find": {"list": "branches", "match": {"name": "PR-1"}}}
     result = failing(client, "POST", body={"branch": {"name": "PR-1"}}, **options)
     assert (result["failure"]["kind"], result["changed"], "'pr-1'" in result["msg"]) == ("no_match", True, True)
+
+
+# Without waiting, and without find
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_response_that_shows_nothing_is_followed_by_an_observation(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any], method: str
+) -> None:
+    name = "other" if method == "POST" else "review"
+    options = {**ITEM, "find": {"list": "branches", "match": {"name": "preview"}}}
+    if method == "POST":
+        options = {"path": BRANCHES, "find": {"list": "branches", "match": {"name": name}}}
+    sandbox.fault("malformed", method=method)
+    result = task(client, method, wait=False, body={"branch": {"name": name}}, **options)
+    assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox, name))
+
+
+def test_a_blip_after_a_lost_response_decides_nothing(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    sandbox.fault("reset", method="POST")
+    sandbox.fault("status", status=503, method="GET", path=f"/{BRANCHES}", skip=1, times=7)
+    result = failing(client, "POST", wait=False, **PREVIEW)
+    assert (result["failure"]["kind"], ids(sandbox)) == ("unknown_outcome", [])
+
+
+def test_without_find_a_deletion_is_over_when_the_branch_is_gone(
+    sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any]
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=12, operations="absent")
+    assert task(client, "DELETE", path=f"{BRANCHES}/{branch['id']}")["changed"] is True
+    assert (ids(sandbox), clock.elapsed >= 11) == ([], True)
+
+
+def test_without_find_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, "POST", path=BRANCHES, body=PREVIEW["body"])
+    assert (result["changed"], result["object"]["current_state"]) == (True, "ready")
