@@ -50,8 +50,15 @@ DEPLOYMENT = {
     "fingerprint": "none",
 }
 CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
-CREATE_PROJECT = {"method": "POST", "path": "projects", "body": {"project": {"region_id": "aws-us-east-2"}}}
-FIND_BRANCH = {"find": {"list": "branches", "match": {"name": "preview"}}}
+FIND_BRANCH = {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "preview"}}}
+CHANGE_BRANCH = {**FIND_BRANCH, "method": "PATCH", "path": f"projects/{SHOP}/branches/{{id}}"}
+RENAME_BRANCH = {**CHANGE_BRANCH, "body": {"branch": {"name": "review"}}}
+# Without a compute, and ready at once.
+READY_BRANCH = {"body": {"branch": {"name": "preview"}, "endpoints": []}, "timeline": [[0, "finished"]], "timeout": 5}
+UPPER_CASE = {
+    "body": {"branch": {"name": "PR-1"}, "endpoints": []},
+    "find": {"list": "branches", "match": {"name": "PR-1"}},
+}
 CHANGE_PROJECT = {"method": "PATCH", "path": "projects/{id}", "body": {"project": {"name": "other"}}}
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
 SANDBOX = CHECKOUT / "roles" / "sandbox" / "files"
@@ -87,10 +94,12 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"at_the_root": True}, None),
     (project_info, {}, {"kind": "redirect", "location": "https://elsewhere.example.com/"}),
     (project_info, {}, {"kind": "html"}),
+    (project_info, {}, {"kind": "require_org_id"}),
     (project_info, {}, {"kind": "status", "status": 429}),
     (project_info, {}, {"kind": "status", "status": 503}),
     (api_key, {"name": "busy"}, {"kind": "status", "status": 423, "method": "POST"}),
     (project_info, {}, {"kind": "unavailable_projects", "ids": [SHOP]}),
+    (api_key, {"name": "CI"}, {"kind": "normalized_name", "lower_case": True, "method": "POST"}),
     (api_key, {"name": "deploy", "dest": "deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "refused.key"}, None),
     (api_key, {"name": "deploy", "regenerate": "always"}, {"kind": "lost_answer", "method": "POST"}),
@@ -111,15 +120,36 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"name": "shpo", "required": True}, None),
     (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
     (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
-    (api_request, {**CREATE_BRANCH, **FIND_BRANCH}, {"kind": "reset", "method": "POST"}),
+    (api_request, FIND_BRANCH, {"kind": "reset", "method": "POST"}),
+    (api_request, FIND_BRANCH, {"kind": "status", "status": 409, "method": "POST"}),
+    (
+        api_request,
+        {**FIND_BRANCH, **READY_BRANCH, **UPPER_CASE},
+        {"kind": "normalized_name", "lower_case": True, "method": "POST"},
+    ),
+    (api_request, {**FIND_BRANCH, "timeline": [[0, "failed"]], "branch": "existing"}, None),
+    (api_request, {**FIND_BRANCH, **READY_BRANCH, "branch": "deleted"}, None),
+    (api_request, {**RENAME_BRANCH, "timeline": [[0, "finished"]], "branch": "deleted"}, None),
+    (api_request, {**FIND_BRANCH, **READY_BRANCH}, {"kind": "list_lag", "seconds": 60, "method": "POST"}),
+    (
+        api_request,
+        {**RENAME_BRANCH, "timeline": [[0, "finished"]], "branch": "existing"},
+        {"kind": "ignored_change", "method": "PATCH"},
+    ),
+    (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
+    (api_request, {**CHANGE_BRANCH, "body": {}}, None),
+    (api_request, {**FIND_BRANCH, "find": {"list": "branchs", "match": {"name": "preview"}}}, None),
     (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"locked": False}}}, None),
     (api_request, {**CHANGE_PROJECT, "find": {"list": "projects", "match": {"name": "shpo"}}}, None),
     (api_request, {"path": "projects//branches"}, None),
     (api_request, {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "previw"}}}, None),
-    (api_request, {**CREATE_PROJECT, "find": {"list": "projects", "match": {"name": "new"}}}, None),
-    (api_request, {**CREATE_PROJECT, "find": {"list": "projects", "match": {"title": "new"}}}, None),
-    (operation_wait, {"timeline": [[0, "running"]], "timeout": 0}, None),
-    (operation_wait, {"timeline": [[0, "failed"]]}, None),
+    (
+        api_request,
+        {"method": "DELETE", "path": "projects/{id}", "find": {"list": "projects", "match": {"title": "new"}}},
+        None,
+    ),
+    (operation_wait, {"timeline": [[0, "running"]], "branch": "existing", "timeout": 0}, None),
+    (operation_wait, {"timeline": [[0, "failed"]], "branch": "existing"}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),
     (operation_wait, {**UNKNOWN_OPERATION, "api_key": "no-key-of-this-account"}, None),
     (operation_wait, {"operations": [{"id": "op"}]}, None),
@@ -144,8 +174,13 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
         assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
     if timeline := options.pop("timeline", None):
         sandbox.plan(*timeline, action="create_branch", error="no space left")
+    if state := options.pop("branch", None):
         branch = sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "preview"}, "endpoints": []})
-        options["operations"] = branch["operations"]
+        if module is operation_wait:
+            options["operations"] = branch["operations"]
+        if state == "deleted":
+            sandbox.fault("lingering_deletion", seconds=60)
+            sandbox.api("DELETE", f"/projects/{SHOP}/branches/{branch['branch']['id']}")
     if fault:
         sandbox.fault(**{"times": None, **fault})
     base_url = sandbox.base_url.removesuffix("/api/v2") if options.pop("at_the_root", False) else sandbox.base_url
