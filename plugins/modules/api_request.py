@@ -14,9 +14,10 @@ version_added: 1.0.0
 description:
   - Sends any request of the control API. Creates, changes or deletes branches, databases, roles, projects and whatever else the service offers.
   - Waits until the operations that the request started have succeeded, so that the next task can rely on them.
-  - With O(find), the task is idempotent. It looks the object up first, and sends the request only if something has to change.
+  - With O(find), the task is idempotent. It observes the resource, sends the request only if something has to change, and observes the resource
+    until it is as asked. If it is not after O(timeout), the task fails and says what is there.
   - If a project is locked by unfinished operations (HTTP status 423), the module waits for them and then sends the request.
-  - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the module looks up what became of it.
+  - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the resource shows whether it was carried out.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -29,11 +30,13 @@ attributes:
     support: full
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
-      - An object that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
+      - A resource that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
         If its method is GET, it returns V(null) and a warning.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
+    details:
+      - Only the fields of the resource that change are shown.
 options:
   method:
     description:
@@ -44,7 +47,7 @@ options:
   path:
     description:
       - Path of the request below O(base_url), for example V(projects/wispy-lake-12345678/branches). The module encodes it.
-      - A segment such as V({id}) or V({name}) is replaced by that field of the object that O(find) found.
+      - A segment such as V({id}) or V({name}) is replaced by that field of the resource that O(find) found.
     type: str
     required: true
   query:
@@ -53,7 +56,7 @@ options:
     type: dict
   body:
     description:
-      - JSON object to send.
+      - JSON object to send. Required for PATCH and PUT.
     type: dict
   status_code:
     description:
@@ -64,16 +67,19 @@ options:
     elements: int
   find:
     description:
-      - How to find the object that the request creates, changes or deletes. It is looked up before anything is sent, on all pages of its list.
-      - For POST, nothing is sent if one object matches. The task fails if O(find.match) has a field that neither O(body) nor any object of
-        the list has, because each run would create an object.
-      - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the object. The field around them, such as C(branch),
-        is not compared. If the list shows too few fields, the object itself is fetched. The task fails if no object matches.
-      - For DELETE, nothing is sent if no object matches. If no object of the list has a field in O(find.match), there is a warning.
-      - For GET, the object is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this object, and the task
-        fails if no object matches. Otherwise RV(json) is the list.
-      - The task fails if several objects match.
-      - If nothing has to be sent, the task still waits for unfinished operations on the object, which an interrupted run may have started.
+      - How to find the resource that the request creates, changes or deletes. All pages of its list are searched before anything is sent.
+      - For POST, nothing is sent if one resource matches. If it is being deleted, the task first waits until it is gone. If its creation has
+        failed, the task fails with the error of that operation. O(body) must have the fields of O(find.match), within a field whose name fits
+        the list, such as C(branch) for C(branches), because otherwise each run would create a resource.
+      - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the resource. The field around them, such as C(branch),
+        is not compared. If the list lacks a field, the resource itself is fetched. The task fails if no resource matches. If the
+        resource still differs after the request, there is a warning.
+      - For DELETE, nothing is sent if no resource matches. If one is being deleted, the task waits until it is gone. If no resource of the list
+        has a field in O(find.match), there is a warning.
+      - For GET, the resource is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this resource, and the task
+        fails if no resource matches. Otherwise RV(json) is the list.
+      - The task fails if several resources match.
+      - If nothing has to be sent, the task still waits for unfinished operations on the resource, which an interrupted run may have started.
     type: dict
     suboptions:
       path:
@@ -86,12 +92,13 @@ options:
         type: str
       match:
         description:
-          - Fields of the object with their values. Fields within fields are compared as well, and V("17") equals V(17).
-          - Required for all methods except for GET.
+          - Fields of the resource with their values. Fields within fields are compared as well. Numbers are compared by value, also in text, and
+            timestamps as times.
+          - A value cannot be V(null) or an empty text, at any depth. Required for all methods except for GET.
         type: dict
       query:
         description:
-          - Query parameters of the lookup, for example C(search) or C(limit).
+          - Query parameters of the list, for example C(search) or C(limit).
         type: dict
   all_pages:
     description:
@@ -100,7 +107,9 @@ options:
     default: false
   wait:
     description:
-      - Whether to wait for the operations that the request starts.
+      - Whether to wait for the operations on the resource and, after the request, until it is as asked.
+      - With V(false), the task still waits for a resource that is being deleted before it sends the request, and still fails if the creation of
+        the resource has failed.
     type: bool
     default: true
   lock_timeout:
@@ -227,8 +236,9 @@ status:
   sample: 201
 object:
   description:
-    - The object that O(find) found, or that the response is about, such as its C(branch).
-    - V(null) if there is none, and after it was deleted.
+    - The resource that O(find) found, or that the response is about, such as its C(branch), as it is when the task ends. With O(wait=false), as
+      the response shows it.
+    - After a creation, it also has the fields that only the response shows. V(null) if there is no resource, and after it was deleted.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -236,8 +246,8 @@ object:
     name: preview
 operations:
   description:
-    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the object. It has all fields that
-      the service sent. Empty if there are none.
+    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource. It has all fields
+      that the service sent. Empty if there are none.
     - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
   returned: success, and when the wait failed
   type: list
@@ -263,12 +273,12 @@ request:
       branch:
         name: preview
 elapsed:
-  description: Duration of the wait for RV(operations), in seconds.
+  description: Time that the task has waited for operations and for the resource, in seconds.
   returned: success, and when the wait failed
   type: float
   sample: 1.914
 polls:
-  description: Number of polls.
+  description: Number of polls of operations.
   returned: success, and when the wait failed
   type: int
   sample: 5
@@ -286,9 +296,10 @@ pending_ids:
   sample: []
 failure:
   description:
-    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out, V(locked) if the project
-      was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out,
-      V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one object.
+    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the resource was not as asked after O(timeout),
+      V(locked) if the project was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request
+      was carried out, V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource. V(no_match) also if O(find)
+      does not match the resource that was created.
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
