@@ -74,7 +74,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
     diff: dict[str, dict[str, Any]] = {"before": {}, "after": {}}
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)
-        if old == new and (name in before) == (name in after):
+        if contains(old, new) and contains(new, old) and (name in before) == (name in after):
             continue
         inner: dict[str, Any] = {"before": old, "after": new}
         if isinstance(old, Mapping) and isinstance(new, Mapping):

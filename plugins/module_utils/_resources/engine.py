@@ -163,11 +163,9 @@ class Engine:
         return known is not None and (bool(self._operations) or own_state(known) != PRESENT)
 
     def _needs_operations(self, seen: Observation) -> bool:
-        json, plan = self._memory.json, self._plan
-        if self._operations or (plan.method == "DELETE" and not self._memory.changed and self._error is None):
-            return False
-        are_named = isinstance(json, dict) and isinstance(json.get("operations"), list)
-        return seen.state == COMING or not are_named
+        """Whether operations may explain the state: not if the response named some, which have been waited for."""
+        json = self._memory.json
+        return not (self._operations or (isinstance(json, dict) and json.get("operations") and seen.state != COMING))
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
@@ -207,6 +205,8 @@ class Engine:
         shown = shown_resource(response.json, plan)
         if shown and (plan.method == "POST" or shown.get("id") == (seen.resource or shown).get("id")):
             memory.known = shown
+            if plan.find and plan.find.match.keys() <= shown.keys():
+                self._require_match(shown)
         self._begin_waiting(SETTLING_SECONDS)
         if plan.wait:
             return self._poll(operations, is_own=True) if operations else None
@@ -304,7 +304,8 @@ class Engine:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
             if not is_gone and (is_own or wait.remaining() > 0):
-                failure.result = {**self._fields(memory.known), **failure.result}
+                elapsed = round(memory.waited + wait.elapsed(), 3)
+                failure.result = {**self._fields(memory.known), **failure.result, "elapsed": elapsed}
                 raise
             result = wait.result()
         # The changes of other operations are shown before the request is sent.
@@ -392,15 +393,20 @@ class Engine:
             self._warnings.append(lost)
         elif plan.changes and memory.before and resource:
             before = memory.before
-            memory.changed = any(before.get(name) != resource.get(name) for name in fields_of(plan.body, before))
-            if names := differing(resource, plan.body):
-                self._warnings.append(ignored_fields_warning(plan, names))
+            names = fields_of(plan.body, before)
+            memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
+            if ignored := differing(resource, plan.body):
+                self._warnings.append(ignored_fields_warning(plan, ignored))
         self._operations = self._operations or list(operations)
         result = self._fields(resource)
-        is_created = plan.method == "POST" and memory.changed
-        if is_created and plan.find and resource and not contains(resource, plan.find.match):
-            raise not_matching(plan, resource, plan.find.match, result)
+        self._require_match(resource)
         return {**result, "_changes": self._changes} if self._stop_when else result
+
+    def _require_match(self, resource: Resource | None) -> None:
+        """Raise NoMatch if C(find) would not find what was created."""
+        plan, is_created = self._plan, self._plan.method == "POST" and self._memory.changed
+        if is_created and plan.find and resource and not contains(resource, plan.find.match):
+            raise not_matching(plan, resource, plan.find.match, self._fields(resource))
 
     def _overdue(self, seen: Observation) -> Exception:
         """The error for a state that did not become the wanted one in time."""
@@ -409,6 +415,8 @@ class Engine:
             return unknown_outcome(self._error, "So far, it was not. It is safe to run the task again.")
         if self._error and seen.state != GOING:
             return self._error
+        if self._plan.method == "DELETE" and seen.state == PRESENT:
+            memory.changed = False
         return overdue(self._plan, seen, memory.known, self._timeout, self._fields(seen.resource))
 
     def _unobserved(self, error: RequestFailed) -> Exception:

@@ -72,12 +72,15 @@ def list_resources(
 
 def _require_array(response: Response, field: str | None) -> None:
     """Raise InvalidOption for a list whose array has another name than C(find.list)."""
-    if not isinstance(response.json, dict) or isinstance(response.json.get(field or ""), list):
+    json = response.json
+    if isinstance(json, list) and field is not None:
+        raise InvalidOption("find.list", "the response is the array itself. Omit list")
+    if not isinstance(json, dict) or isinstance(json.get(field or ""), list):
         return
-    arrays = ", ".join(displayable(name, 100) for name, value in response.json.items() if isinstance(value, list))
-    if arrays:
+    arrays = ", ".join(displayable(name, 100) for name, value in json.items() if isinstance(value, list))
+    if arrays or field in json:
         problem = "the response is not an array" if field is None else f"the list has no array '{field}'"
-        raise InvalidOption("find.list", f"{problem}. It has: {arrays}")
+        raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
 
 
 def _unavailable_in(response: Response) -> list[str]:

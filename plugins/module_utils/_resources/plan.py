@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
-from .compare import contains, has_values
+from .compare import contains, fields_of, has_values
 from .path import fill, has_placeholder, list_segments, parse_path
 
 Resource = dict[str, Any]
@@ -61,7 +61,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     segments = parse_path("path", params["path"], allow_missing=check_mode)
     if method == "GET" and body is not None:
         raise InvalidOption("body", "a GET request has none. Use query for parameters.")
-    if method in ("PATCH", "PUT") and not body:
+    if method in ("PATCH", "PUT") and not fields_of(body, {}):
         raise InvalidOption("body", f"is needed: a {method} request without one changes nothing.")
     if method != "GET" and params["all_pages"]:
         raise InvalidOption("all_pages", "requires method: GET. Omit it for other methods.")
@@ -101,20 +101,20 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
 def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the resource that C(body) describes would not match: each run would create another one.
 
-    The fields of C(match) are in a wrapper that fits the list, such as C(branch) for C(branches), or in a body without one.
-    A body without any wrapper may name them differently, as those of API keys do.
+    The fields of C(match) are in a wrapper that fits the list, such as C(branch) for C(branches). Where the list is the
+    response itself, as that of API keys, the body has no wrapper, and may name the fields differently.
     """
     wrappers = [name for name, value in body.items() if isinstance(value, Mapping)]
     plural = find.field or last_segment
     fitting = [body[name] for name in wrappers if _fits(name, plural) or _fits(name, last_segment)]
     for name, wanted in find.match.items():
-        values = [fields[name] for fields in fitting or [body] if name in fields] or (
-            [] if wrappers else [*body.values()]
-        )
+        values = [fields[name] for fields in fitting if name in fields]
+        if find.field is None and not wrappers:
+            values = [body[name]] if name in body else [*body.values()]
         if not values:
-            unfit = "" if fitting else f", and {' and '.join(wrappers)} does not fit the list {plural}"
+            place = f"and {' and '.join(wrappers)} does not fit" if wrappers and not fitting else "in a field that fits"
             problem = (
-                f"lacks the field {name} of find.match{unfit if wrappers else ''}, so each run would create a resource"
+                f"lacks the field {name} of find.match, {place} the list {plural}, so each run would create a resource"
             )
             raise InvalidOption("body", f"{problem}. Check the names of its fields.")
         # In check mode, a value may be null, because an earlier task would provide it.

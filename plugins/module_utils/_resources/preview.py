@@ -22,8 +22,7 @@ def preview(client: Client, plan: Plan) -> Result:
     # Without its id, which an earlier task would have created, there is nothing to look up.
     is_known = find is not None and is_complete(find.segments) and has_values([find.match, find.query])
     seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
-    if plan.method != "DELETE":
-        seen = with_operations(client, plan, seen)
+    seen = with_operations(client, plan, seen)
     step, found, warnings = STEPS[plan.method][seen.state], seen.resource, unknown_field_warnings(plan, seen)
     if is_known and step == FAIL:
         warnings.append(will_fail(plan))

@@ -24,8 +24,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
         return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
         return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
-    assert plan.find
-    found = find_resource(client, plan, plan.find).resource
+    found = find_resource(client, plan, plan.find).resource if plan.find else None
     if found:
         return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
     if check_mode:

@@ -21,7 +21,7 @@ STATE_FIELDS = ("current_state", "state", "status")
 _GONE = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
 _GOING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
 _COMING = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
-# The platform's own check. No request starts it, and it says nothing about a creation.
+# The platform's own check, which no request starts, so that no task waits for it.
 CHECK = "check_availability"
 # They create and delete the project, and name its default branch too.
 PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
@@ -42,9 +42,7 @@ def own_state(resource: Mapping[str, Any]) -> str:
 def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:
     """Whether the operation acts on the resource, or on the branch that the resource is a part of."""
     ids = {resource.get("id"), resource.get("branch_id")} - {None}
-    return operation.get("action") != CHECK and (
-        project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
-    )
+    return project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
 
 
 def is_own(kind: str, operation: Operation, resource: Mapping[str, Any]) -> bool:
@@ -72,10 +70,11 @@ def judge(
     resource, unless a later operation about it has succeeded.
     """
     state = own_state(resource)
-    started = [operation for operation in about if since and _is_since(operation, since)]
+    requested = [operation for operation in about if operation.get("action") != CHECK]
+    started = [operation for operation in requested if since and _is_since(operation, since)]
     unfinished = [
         operation
-        for operation in about
+        for operation in requested
         if operation["status"] not in SUCCEEDED | FAILED and now - time_of_creation(operation, now) <= LOOKBACK
     ]
     deletions = [operation for operation in about if is_own("delete", operation, resource)]

@@ -130,6 +130,17 @@ def test_what_is_being_deleted_is_not_deleted_again(
     assert (result["changed"], result["object"], ids(sandbox)) == (False, None, [])
 
 
+def test_a_deletion_that_only_its_operation_shows_is_not_repeated(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any]
+) -> None:
+    sandbox.fault("lingering_deletion", seconds=12, operations="running")
+    sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
+    listed = {"branches": [{**branch, "current_state": "ready"}]}
+    sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=listed)
+    result = task(client, "DELETE", **ITEM)
+    assert (result["changed"], number_of(sandbox, "DELETE"), ids(sandbox)) == (False, 0, [])
+
+
 @pytest.mark.parametrize("again", [404, 410])
 def test_a_refused_deletion_of_what_looks_present_waits_until_it_is_gone(
     sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], again: int

@@ -125,7 +125,12 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
             "body: lacks the field name of find.match, and brnch does not fit the list branches, so each run would create a",
         ),
         ({"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}, "body: lacks the field a of"),
-        ({"method": "POST", "find": {"match": {"a": 1}}}, "body: lacks the field a of find.match, so each run would"),
+        ({"method": "POST", "find": {"match": {"a": 1}}}, "body: lacks the field a of find.match, in a field that"),
+        (
+            {"method": "POST", "find": {"list": "branches", "match": {"name": "x"}}, "body": {"name": "x"}},
+            "body: lacks",
+        ),
+        ({"method": "PATCH", "path": "a/{id}", "find": {"match": {"a": 1}}, "body": {"a": {}}}, "body: is needed"),
         ({"method": "PATCH", "find": {"match": {"a": 1}}, "body": {}}, "body: is needed"),
         ({"method": "PUT", "path": "a/{id}", "find": {"match": {"a": 1}}}, "body: is needed"),
         ({"method": "DELETE", "path": "projects/{id}"}, "path: the placeholder {id} requires find.match"),

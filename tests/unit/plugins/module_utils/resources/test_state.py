@@ -78,6 +78,13 @@ def test_state_by_its_own_fields(fields: dict[str, Any], state: str) -> None:
         # https://github.com/kubernetes-sigs/cluster-api-provider-openstack/issues/2622: the platform has recovered it.
         (BRANCH, [operation("apply_config", "finished", 1), operation("create_branch", "error", 9)], PRESENT, []),
         (BRANCH, [operation("start_compute", "failed", 1), operation("create_branch", "finished", 9)], PRESENT, []),
+        (BRANCH, [operation("check_availability", "running")], PRESENT, []),
+        (
+            BRANCH,
+            [operation("check_availability", "finished", 1), operation("create_branch", "failed", 9)],
+            PRESENT,
+            [],
+        ),
         (BRANCH, [operation("create_compute", "failed", endpoint_id="ep-1")], PRESENT, []),
         (
             BRANCH,
@@ -131,7 +138,6 @@ def test_operations_in_whole_seconds_are_those_of_the_same_second() -> None:
         (operation("apply_config", "running", branch_id="br-2"), BRANCH, False),
         (operation("start_compute", "running", branch_id="br-2", endpoint_id="ep-1"), {"id": "ep-1"}, True),
         (operation("apply_config", "running", branch_id="br-2"), PROJECT, True),
-        (operation("check_availability", "failed"), BRANCH, False),
     ],
 )
 def test_operations_about_a_resource(each: dict[str, Any], resource: dict[str, Any], expected: bool) -> None:
