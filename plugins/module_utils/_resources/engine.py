@@ -26,7 +26,7 @@ from .._operations.wait_state import UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
 from .compare import contains, differing, fields_of
 from .lookup import name_of, shown_resource
-from .observe import Observation, observe, with_operations
+from .observe import Observation, observe, project_id_of, with_operations
 from .outcome import (
     Result,
     ignored_fields_warning,
@@ -57,6 +57,8 @@ OVERTAKEN = {"POST": frozenset({400, 409, 412, 422}), "DELETE": frozenset({404, 
 CONFLICT, GONE = frozenset({409, 412}), frozenset({404, 410})
 # For how long a list may lag, and a request whose connection broke may still be carried out.
 SETTLING_SECONDS = 30.0
+# For how long the operations of a request may be listed late, if the response did not name them.
+LATE_SECONDS = 2.0
 
 
 class Memory:
@@ -159,7 +161,7 @@ class Engine:
         return seen
 
     def _may_differ(self, known: Resource | None) -> bool:
-        """Whether the resource may look otherwise now than in the response, without find."""
+        """Whether the resource may differ from that of the response, without find."""
         return known is not None and (bool(self._operations) or own_state(known) != PRESENT)
 
     def _needs_operations(self, seen: Observation) -> bool:
@@ -172,12 +174,23 @@ class Engine:
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
+        if step == DONE and self._expects_operations(seen):
+            return WAIT
         if step != SEND or not memory.sent:
             return step
         # The service may ignore a field, or return another value for it than was sent.
         shown = shown_resource(memory.json, plan)
         is_ignored = shown is not None and bool(differing(shown, plan.body))
         return DONE if seen.state == DIFFERENT and not self._error and (is_ignored or self._is_settled()) else WAIT
+
+    def _expects_operations(self, seen: Observation) -> bool:
+        """Whether the request was carried out a moment ago, and neither the response nor a list has named its operations."""
+        plan, memory = self._plan, self._memory
+        if not (memory.changed and plan.wait and seen.resource) or self._operations or seen.operations:
+            return False
+        is_unnamed = not isinstance(memory.json, dict) or memory.json.get("operations") is None
+        since = self._client.clock.monotonic() - self._settled_at + SETTLING_SECONDS
+        return is_unnamed and since < LATE_SECONDS and project_id_of(plan, seen.resource) is not None
 
     # Send
 

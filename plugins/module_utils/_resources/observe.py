@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Observes a resource: whether it is there, what it looks like, and what is happening to it. Keeps P1 and P3."""
+"""Observes a resource: whether it is there, its fields, and what is happening to it. Keeps P1 and P3."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def with_operations(
     C(since) is when the request was sent, by the service's clock; None: it was not. Raises what Client raises.
     """
     resource = seen.resource or known
-    project_id = _project_id(plan, resource)
+    project_id = project_id_of(plan, resource)
     if resource is None or project_id is None or seen.state == DIFFERENT:
         return seen
     about: list[Operation] = []
@@ -115,7 +115,8 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     return about
 
 
-def _project_id(plan: Plan, resource: Resource | None) -> str | None:
+def project_id_of(plan: Plan, resource: Resource | None) -> str | None:
+    """The project whose operations are about the resource; None if it has none."""
     named = project_of(plan.segments)
     if named or resource is None:
         return named

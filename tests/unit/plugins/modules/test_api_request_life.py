@@ -142,7 +142,7 @@ def test_a_deletion_that_only_its_operation_shows_is_not_repeated(
 
 
 @pytest.mark.parametrize("again", [404, 410])
-def test_a_refused_deletion_of_what_looks_present_waits_until_it_is_gone(
+def test_a_refused_deletion_of_what_seems_present_waits_until_it_is_gone(
     sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], again: int
 ) -> None:
     """A role has no state of its own."""
@@ -221,6 +221,18 @@ def test_operations_that_the_response_lacks_are_waited_for(sandbox: Sandbox, cli
         ("create_branch", "finished"),
         ("start_compute", "finished"),
     }
+
+
+@pytest.mark.parametrize("operations", ["absent", "null"])
+def test_operations_that_are_listed_late_are_waited_for(
+    sandbox: Sandbox, client: Client, branch: dict[str, Any], operations: str
+) -> None:
+    """A database has no state of its own."""
+    sandbox.fault("late_operations", seconds=1, method="POST")
+    sandbox.fault("missing_operations", operations=operations, method="POST")
+    options = {"path": f"{BRANCHES}/{branch['id']}/databases", "find": {"list": "databases", "match": {"name": "app"}}}
+    result = task(client, "POST", body={"database": {"name": "app", "owner_name": "clouddb_owner"}}, **options)
+    assert [(each["action"], each["status"]) for each in result["operations"]] == [("apply_config", "finished")]
 
 
 def test_an_operation_that_is_not_found_yet_is_waited_for(sandbox: Sandbox, client: Client) -> None:

@@ -215,7 +215,7 @@ def test_the_cursor_may_be_named_next(serve: Serve, pagination: dict[str, Any]) 
         {"next": "https://control.example.com/things?page=2"},
     ],
 )
-def test_a_list_that_goes_on_in_another_way_is_not_complete(serve: Serve, signs: dict[str, Any]) -> None:
+def test_a_list_that_goes_on_without_a_cursor_is_not_complete(serve: Serve, signs: dict[str, Any]) -> None:
     with pytest.raises(UnexpectedResponse):
         read(serve(reply({"things": [{"id": "a"}], **signs})).client)
 

@@ -125,7 +125,7 @@ def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> N
     )
 
 
-def test_operations_in_whole_seconds_are_those_of_the_same_second() -> None:
+def test_operations_without_fractions_are_those_of_the_same_second() -> None:
     about = [operation("apply_config", "finished")]
     assert judge(BRANCH, about, EPOCH, EPOCH + timedelta(milliseconds=900)).operations == about
 
