@@ -62,7 +62,10 @@ def during_first_pause(clock: FakeClock, action: Callable[[], Any]) -> None:
 
 
 def test_a_branch_on_the_third_page_is_found(sandbox: Sandbox, client: Client) -> None:
-    """The list of branches is paged by C(pagination.next)."""
+    """The list of branches is paged by C(pagination.next).
+
+    As in https://github.com/ansible/ansible/issues/57759
+    """
     for number in range(29):
         sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": f"b-{number:02}"}, "endpoints": []})
         sandbox.advance(10)
@@ -78,6 +81,7 @@ def test_a_branch_on_the_third_page_is_found(sandbox: Sandbox, client: Client) -
 def test_a_list_that_lags_shows_the_new_branch_in_the_end(
     sandbox: Sandbox, client: Client, clock: FakeClock, seconds: float
 ) -> None:
+    """As in https://github.com/ansible-collections/community.general/pull/831"""
     sandbox.fault("list_lag", seconds=seconds, method="POST")
     result = task(client, "POST", **PREVIEW)
     assert (result["changed"], [result["object"]["id"]]) == (True, ids(sandbox))
@@ -85,7 +89,10 @@ def test_a_list_that_lags_shows_the_new_branch_in_the_end(
 
 
 def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox, client: Client) -> None:
-    """The second one gets 409 while the list does not show the branch of the first."""
+    """The second one gets 409 while the list does not show the branch of the first.
+
+    As in https://github.com/neondatabase/neon-pkgs/pull/307
+    """
     sandbox.fault("list_lag", seconds=3, method="POST")
     first = sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])["branch"]
     second = task(client, "POST", **PREVIEW)
@@ -94,6 +101,7 @@ def test_of_two_tasks_that_create_at_once_one_changes_something(sandbox: Sandbox
 
 
 def test_a_conflict_with_something_else_is_an_error(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
+    """Not some other branch, as in https://github.com/neondatabase/create-branch-action/issues/34"""
     sandbox.fault("status", status=409, method="POST", body={"message": "the name is reserved"})
     assert failing(client, "POST", **PREVIEW)["failure"]["status"] == 409
     assert clock.elapsed <= 31
@@ -114,6 +122,7 @@ def test_a_deletion_is_over_when_the_branch_is_gone(
     operations: str,
     seconds: float,
 ) -> None:
+    """As in https://github.com/authzed/terraform-provider-authzed/pull/64"""
     sandbox.fault("lingering_deletion", seconds=seconds, status=status, operations=operations)
     result = task(client, "DELETE", **ITEM)
     assert (result["changed"], result["object"], result["warnings"]) == (True, None, [])
@@ -124,6 +133,7 @@ def test_a_deletion_is_over_when_the_branch_is_gone(
 def test_what_is_being_deleted_is_not_deleted_again(
     sandbox: Sandbox, client: Client, branch: dict[str, Any], again: int
 ) -> None:
+    """As in https://github.com/Azure/ARO-RP/pull/67"""
     sandbox.fault("lingering_deletion", seconds=40, operations="absent", again=again)
     sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
     result = task(client, "DELETE", **ITEM)
@@ -159,7 +169,10 @@ def test_a_refused_deletion_of_what_seems_present_waits_until_it_is_gone(
 def test_a_branch_is_created_when_the_old_one_of_its_name_is_gone(
     sandbox: Sandbox, client: Client, branch: dict[str, Any], operations: str
 ) -> None:
-    """A pull request was closed and opened again."""
+    """A pull request was closed and opened again.
+
+    As in https://github.com/ansible/ansible-modules-core/issues/2402
+    """
     sandbox.fault("lingering_deletion", seconds=12, operations=operations)
     sandbox.api("DELETE", f"/{BRANCHES}/{branch['id']}")
     result = task(client, "POST", **PREVIEW)
@@ -182,6 +195,7 @@ def test_the_old_branch_has_to_be_gone_within_the_timeout(
 
 @pytest.mark.parametrize("age", [60, 3 * 86400])
 def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client: Client, age: float) -> None:
+    """As in https://github.com/hashicorp/terraform/issues/7581, and its removal as in https://github.com/scylladb/terraform-provider-scylladbcloud/issues/34"""
     sandbox.plan((0, "running"), (2, "failed"), action="create_branch", error="no capacity left")
     first = failing(client, "POST", **PREVIEW)
     sandbox.advance(age)
@@ -215,6 +229,7 @@ def test_a_compute_that_failed_to_start_does_not_break_its_branch(sandbox: Sandb
 
 @pytest.mark.parametrize("operations", ["absent", "null", "empty"])
 def test_operations_that_the_response_lacks_are_waited_for(sandbox: Sandbox, client: Client, operations: str) -> None:
+    """As in https://github.com/ansible/ansible/issues/20040"""
     sandbox.fault("missing_operations", operations=operations, method="POST")
     result = task(client, "POST", **PREVIEW)
     assert {(each["action"], each["status"]) for each in result["operations"]} == {
@@ -242,11 +257,13 @@ def test_an_operation_that_is_not_found_yet_is_waited_for(sandbox: Sandbox, clie
 
 
 def test_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/ansible-collections/community.digitalocean/issues/116"""
     result = task(client, "POST", **PREVIEW)
     assert (result["json"]["branch"]["current_state"], result["object"]["current_state"]) == ("init", "ready")
 
 
 def test_somebody_elses_failed_operation_does_not_fail_the_task(sandbox: Sandbox, client: Client) -> None:
+    """As in https://github.com/linode/linodego/pull/267"""
     sandbox.fault("lost_answer", method="POST")
     sandbox.plan((0, "running"), (1, "failed"), times=1, action="create_branch")
     sandbox.plan((0, "running"), (30, "finished"), times=1, action="create_branch")
@@ -261,7 +278,10 @@ def test_somebody_elses_failed_operation_does_not_fail_the_task(sandbox: Sandbox
 
 
 def test_an_interrupted_request_is_not_sent_again(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    """The service carries out the request only after its connection broke."""
+    """The service carries out the request only after its connection broke.
+
+    As in https://github.com/IBM-Cloud/terraform-provider-ibm/issues/3178
+    """
     sandbox.fault("reset", method="POST")
     during_first_pause(clock, lambda: sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"]))
     result = task(client, "POST", **PREVIEW)
@@ -281,6 +301,7 @@ def test_a_blip_does_not_end_the_observation(sandbox: Sandbox, client: Client, c
 def test_a_change_that_the_service_ignores_is_a_warning(
     sandbox: Sandbox, client: Client, clock: FakeClock, branch: dict[str, Any], body: dict[str, Any]
 ) -> None:
+    """As in https://github.com/open-mercato/open-mercato/issues/5776"""
     sandbox.fault("ignored_change", method="PATCH")
     result = task(client, "PATCH", body=body, **ITEM)
     [field] = body["branch"]
@@ -300,6 +321,7 @@ def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: C
 def test_a_number_that_a_template_has_computed_is_not_sent_again(
     sandbox: Sandbox, client: Client, value: object
 ) -> None:
+    """As in https://github.com/netbox-community/ansible_modules/issues/65"""
     sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 1209600}})
     options = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "shop"}}}
     assert task(client, "PATCH", body={"project": {"history_retention_seconds": value}}, **options)["changed"] is False
@@ -307,6 +329,7 @@ def test_a_number_that_a_template_has_computed_is_not_sent_again(
 
 @pytest.mark.parametrize("echo", [False, True])
 def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: Client, echo: bool) -> None:
+    """As in https://github.com/achikin/testrail-jenkins-plugin/pull/1"""
     sandbox.fault("normalized_name", lower_case=True, echo=echo, method="POST", times=None)
     options = {"path": BRANCHES, "find": {"list": "branches", "match": {"name": "PR-1"}}}
     result = failing(client, "POST", body={"branch": {"name": "PR-1"}}, **options)

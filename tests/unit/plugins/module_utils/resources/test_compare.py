@@ -27,7 +27,9 @@ from ansible_collections.clouddb.control.tests.unit.support.in_one_test import i
         (17.0, 17),
         (1209600, 1209600.0),
         (1209600, "1209600.0"),
-        # Services normalize times.
+        # https://github.com/coralogix/terraform-provider-coralogix/pull/470
+        ("2026-11-21T08:00:00.000", "2026-11-21T08:00:00Z"),
+        # https://github.com/CrowdStrike/terraform-provider-crowdstrike/pull/395
         ("2026-11-21T08:00:00Z", "2026-11-21T09:00:00+01:00"),
         ("2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:00Z"),
         (True, True),
@@ -55,6 +57,9 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
         ("A", "a"),
         (17, 18),
         (10000000.0, 10000001.0),
+        # https://github.com/mpyw/suve/pull/342
+        (9007199254740993, 9007199254740992),
+        (9007199254740993, 9007199254740992.0),
         ("17", "17.0"),
         ("2026-11-21T08:00:00Z", "2026-11-21T08:00:01Z"),
         ("2026-11-21", "20261121"),
