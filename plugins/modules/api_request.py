@@ -70,7 +70,7 @@ options:
       - How to find the resource that the request creates, changes or deletes. All pages of its list are searched before anything is sent.
       - For POST, nothing is sent if one resource matches. If it is being deleted, the task first waits until it is gone. If its creation has
         failed, the task fails with the error of that operation. O(body) must have the fields of O(find.match), within a field whose name fits
-        the list, such as C(branch) for C(branches), because otherwise each run would create a resource.
+        the list, such as C(branch) for C(branches), because otherwise each run would create a resource. Without O(find.list), it has them itself.
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the resource. The field around them, such as C(branch),
         is not compared. If the list lacks a field, the resource itself is fetched. The task fails if no resource matches. If the
         resource still differs after the request, there is a warning.

@@ -166,8 +166,8 @@ class Engine:
 
     def _needs_operations(self, seen: Observation) -> bool:
         """Whether operations may explain the state: not if the response named some, which have been waited for."""
-        json = self._memory.json
-        return not (self._operations or (isinstance(json, dict) and json.get("operations") and seen.state != COMING))
+        are_named = _names_operations(self._memory.json) and self._memory.json["operations"] != []
+        return not self._operations and (seen.state == COMING or not are_named)
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
@@ -188,9 +188,9 @@ class Engine:
         plan, memory = self._plan, self._memory
         if not (memory.changed and plan.wait and seen.resource) or self._operations or seen.operations:
             return False
-        is_unnamed = not isinstance(memory.json, dict) or memory.json.get("operations") is None
         since = self._client.clock.monotonic() - self._settled_at + SETTLING_SECONDS
-        return is_unnamed and since < LATE_SECONDS and project_id_of(plan, seen.resource) is not None
+        is_early = since < LATE_SECONDS and not _names_operations(memory.json)
+        return is_early and project_id_of(plan, seen.resource) is not None
 
     # Send
 
@@ -446,7 +446,9 @@ class Engine:
 
 
 def started_operations(response: Response) -> list[Operation]:
-    """The operations that the request started (api.md, Operations returned by other requests). Raises UnexpectedResponse."""
-    if not isinstance(response.json, dict) or response.json.get("operations") is None:
-        return []
-    return response.items("operations", id=str, project_id=str, status=str)
+    """The operations that the response names (api.md, Operations returned by other requests). Raises UnexpectedResponse."""
+    return response.items("operations", id=str, project_id=str, status=str) if _names_operations(response.json) else []
+
+
+def _names_operations(json: Any) -> bool:
+    return isinstance(json, dict) and isinstance(json.get("operations"), list)

@@ -370,3 +370,9 @@ def test_without_find_a_deletion_is_over_when_the_branch_is_gone(
 def test_without_find_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
     result = task(client, "POST", path=BRANCHES, body=PREVIEW["body"])
     assert (result["changed"], result["object"]["current_state"]) == (True, "ready")
+
+
+def test_a_field_of_this_name_that_is_no_list_names_no_operations(sandbox: Sandbox, client: Client) -> None:
+    sandbox.fault("status", status=201, method="POST", body={"kind": "lingering_deletion", "operations": "running"})
+    result = task(client, "POST", path="faults", body={"kind": "lingering_deletion"})
+    assert (result["changed"], result["status"], result["operations"]) == (True, 201, [])
