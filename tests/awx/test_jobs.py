@@ -97,7 +97,7 @@ def test_refused_key_is_rolled_back(controller: Controller, sandbox: Sandbox, aw
         stored_keys.append(stored["inputs"]["api_key"])
         if len(stored_keys) == 1:
             # As often as the role attempts to verify a key.
-            sandbox.fault("status", status=401, method="GET", path="/api_keys", times=3)
+            sandbox.fault("status", status=401, method="GET", path="/api_keys", times=5)
 
     awx.after_change = refuse
     job = rotate(controller, awx, stored["inputs"], tmp_path / "job")
