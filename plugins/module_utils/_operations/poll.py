@@ -18,19 +18,12 @@ from .api import (
     Operation,
     Selection,
     get_operation,
-    list_operations,
     operation_pages,
     selected_pages,
 )
 from .status import FAILED, SUCCEEDED
 
 MIN_PAGE_SIZE = 20
-
-
-def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[Operation]:
-    """The project's operations that are unfinished and were created within C(lookback) seconds (0: ever), newest first."""
-    operations = list_operations(client, project_id, _created_within(lookback))
-    return [operation for operation in operations if operation["status"] not in SUCCEEDED | FAILED]
 
 
 def pages_of_unfinished(

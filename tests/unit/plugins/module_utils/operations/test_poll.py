@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
     pages_of_unfinished,
     poll_operations,
-    unfinished_operations,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, PENDING, SUCCEEDED
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -124,6 +124,11 @@ def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serv
 
 
 # Unfinished operations
+
+
+def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[dict[str, Any]]:
+    listed = pages_of_unfinished(client, project_id, lookback, client.service_now)
+    return [each for page in listed for each in page.items]
 
 
 @in_one_test(
