@@ -141,7 +141,7 @@ class NotFound(StatusError):
 
 
 class UnexpectedResponse(RequestFailed):
-    """A response that api.md does not describe: HTML, malformed JSON, JSON of another shape, or one that is too large."""
+    """A response that api.md does not describe: HTML, malformed JSON, or JSON of another shape."""
 
     kind = "unexpected_response"
     may_have_acted = True

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches all pages of a list with a plain requests loop: ``bare_loop.py URL FIELD NAME=VALUE...``.
+"""Fetches all pages of a list with a plain requests loop: ``bare_loop.py URL FIELD NAME=VALUE...``, or a list without pages if FIELD is empty.
 
 Reads the API key from BENCHMARK_API_KEY and prints all items as JSON.
 """
@@ -23,6 +23,9 @@ def main() -> None:
         response = session.get(url, params=query, timeout=30)
         response.raise_for_status()
         page = response.json()
+        if not field:
+            items = page
+            break
         items += page[field]
         if not page[field]:
             break

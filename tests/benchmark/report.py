@@ -57,7 +57,8 @@ def scale(results: Results) -> list[Table]:
     cases = results["scale"]["cases"]
     listing = [
         (
-            f"{case['items']:,} {case['list']}, {case['page_size']:,} per page",
+            f"{case['items']:,} {case['list']}, "
+            + (f"{case['page_size']:,} per page" if case["page_size"] else "one array"),
             *(f"{case['module'][quantity] / case['loop'][quantity]:.2f}" for quantity in ("wall", "cpu", "peak_mib")),
             *(_s(case[program]["wall"]) for program in ("module", "loop", "task")),
             *(f"{case[program]['peak_mib']:.0f} MiB" for program in ("module", "loop")),

@@ -22,6 +22,7 @@ RUNS = 3
 OPERATIONS = (1_000, 10_000, 30_000, 100_000)
 MAX_OPERATIONS = OPERATIONS[-1]
 PROJECTS = (1_000, 10_000)
+KEYS = 60_000
 # With a status that no operation has, all pages are fetched and nothing is returned.
 UNUSED_STATUS = "cancelling"
 
@@ -29,12 +30,12 @@ UNUSED_STATUS = "cancelling"
 class Case(NamedTuple):
     """A list to fetch completely, by a task and by the bare loop with its arguments (path, field, query).
 
-    C(returned) is false if the task filters all items out of its result.
+    C(page_size) is None for a list without pages. C(returned) is false if the task filters all items out of its result.
     """
 
     list: str
     items: int
-    page_size: int
+    page_size: int | None
     returned: bool
     task: Task
     loop: tuple[str, ...]
@@ -49,10 +50,11 @@ def measure() -> dict[str, Any]:
                 for number in OPERATIONS
             ),
             *({"org_id": f"org-{number}", "compute": False} for number in PROJECTS for _project in range(number)),
-        ]
+        ],
+        "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
     }
     with sandbox.running(seed) as service, tempfile.TemporaryDirectory() as folder:
-        cases = [*_operation_cases(service), *_project_cases()]
+        cases = [*_operation_cases(service), *_project_cases(), _key_case()]
         variables = {"base_url": service.base_url, "api_key": sandbox.API_KEY}
         payloads = keep_payloads([case.task for case in cases], variables, Path(folder))
         return {
@@ -87,6 +89,10 @@ def _project_cases() -> list[Case]:
         loop = ("/projects", "projects", "limit=400", f"org_id=org-{number}")
         cases.append(Case("projects", number, 400, True, _task("project_info", options), loop))
     return cases
+
+
+def _key_case() -> Case:
+    return Case("keys", KEYS, None, True, _task("api_key_info", {}), ("/api_keys", ""))
 
 
 def _task(module: str, options: dict[str, Any]) -> Task:

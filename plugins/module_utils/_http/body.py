@@ -1,15 +1,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the body of a response: complete, unpacked, and no larger than fits into memory."""
+"""Reads the body of a response: complete and unpacked."""
 
 from __future__ import annotations
 
 import zlib
 from typing import Any
 
-# In bytes, as received and unpacked.
-MAX_RESPONSE_SIZE = 16 * 2**20
 # Python 3.9 allocates as much as it is asked to read, whatever arrives.
 CHUNK_SIZE = 2**16
 # As zlib calls gzip's format.
@@ -20,18 +18,12 @@ class BodyError(Exception):
     """The body ends early, cannot be unpacked, or belongs to another request."""
 
 
-class ResponseTooLarge(Exception):
-    """The body has more than MAX_RESPONSE_SIZE bytes, as received or unpacked."""
-
-
 def read_body(raw: Any) -> bytes:
-    """The body of urllib3's response C(raw). Raises BodyError, ResponseTooLarge, and what urllib3 raises."""
+    """The body of urllib3's response C(raw). Raises BodyError, and what urllib3 raises."""
     body = bytearray()
     try:
         while chunk := raw.read(CHUNK_SIZE, decode_content=False):
             body += chunk
-            if len(body) > MAX_RESPONSE_SIZE:
-                raise ResponseTooLarge
     except ValueError as error:
         # http.client accepts a negative size of a chunk.
         raise BodyError("the size of a chunk is not valid") from error
@@ -41,7 +33,7 @@ def read_body(raw: Any) -> bytes:
 
 
 def unpacked(body: bytes, encoding: str | None) -> bytes:
-    """The body without its Content-Encoding, of which only gzip is asked for. Raises BodyError or ResponseTooLarge."""
+    """The body without its Content-Encoding, of which only gzip is asked for. Raises BodyError."""
     encoding = (encoding or "").strip().lower()
     if not body or encoding in ("", "identity"):
         return body
@@ -49,12 +41,9 @@ def unpacked(body: bytes, encoding: str | None) -> bytes:
         raise BodyError("the body has another encoding than gzip, which was asked for")
     unpacker = zlib.decompressobj(GZIP)
     try:
-        plain = unpacker.decompress(body, MAX_RESPONSE_SIZE + 1)
+        plain = unpacker.decompress(body)
     except zlib.error as error:
         raise BodyError(f"the body cannot be unpacked: {error}") from error
-    if len(plain) > MAX_RESPONSE_SIZE:
-        # A few bytes may unpack to any number of them.
-        raise ResponseTooLarge
     if not unpacker.eof:
         raise BodyError("the compressed body ends early")
     if unpacker.unused_data:

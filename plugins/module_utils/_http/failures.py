@@ -20,12 +20,11 @@ from .._errors import (
     ServiceUnreachable,
     StatusError,
     Unauthorized,
-    UnexpectedResponse,
     sentence,
 )
 from .attempt import AttemptError
 from .backoff import retry_after_seconds
-from .body import MAX_RESPONSE_SIZE, BodyError, ResponseTooLarge
+from .body import BodyError
 from .connection import Connection
 from .session import RawResponse, Request
 
@@ -41,7 +40,7 @@ INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64})
 def error_of(
     attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
 ) -> ClouddbError:
-    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless no response is missing.
+    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless the request cannot be sent.
 
     C(acted_before) is set if the service may have carried out an earlier attempt.
     """
@@ -50,14 +49,6 @@ def error_of(
     # What is encoded otherwise are headers: the password of a proxy.
     if isinstance(cause, UnicodeError) and getattr(cause, "encoding", None) == "utf-8":
         return ClouddbError(f"{name} cannot be sent: a value in it is not valid Unicode.")
-    if isinstance(cause, ResponseTooLarge):
-        return UnexpectedResponse(
-            f"The response to {name} is larger than {MAX_RESPONSE_SIZE // 2**20} MiB.",
-            request.method,
-            request.path,
-            attempts,
-            request.request_id,
-        )
     message = _message(attempt, name, connection, seconds)
     if attempts > 1:
         message += f" {attempts} attempts were made."

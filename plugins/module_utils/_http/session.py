@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from .._version import COLLECTION_VERSION
 from .attempt import Attempt, shut_down
-from .body import BodyError, ResponseTooLarge, read_body
+from .body import BodyError, read_body
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -291,7 +291,7 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
             raise BodyError("the response belongs to another request")
         try:
             body = read_body(response.raw)
-        except (BodyError, ResponseTooLarge, HTTPError):
+        except (BodyError, HTTPError):
             if response.status_code < 400:
                 raise
             body = b""

@@ -37,8 +37,7 @@ class Transport:
         there is a single attempt, which also ends by the deadline: its caller polls again by itself. C(retry_until_deadline)
         is for a caller that does not: as many attempts as without a deadline, as long as they begin before it. GET, PUT and
         DELETE are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
-        C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable, or UnexpectedResponse for a
-        response that is too large.
+        C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable.
         """
         retries = self.connection.api_retries if retry_until_deadline or not deadline else 0
         attempts = 0

@@ -43,7 +43,7 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
     moment = parse_timestamp(now)
     facts = _facts(account, options, moment)
     try:
-        # Of any size, unlike a response. Its integers are not needed, and a long one would take time or be an error.
+        # Its integers are not needed, and a long one would take time or be an error.
         found = json.loads(previous, parse_int=str)
         earlier = parse_timestamp(found["generated_at"])
         is_unchanged = earlier <= moment and found["fingerprint"] == facts["fingerprint"]

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import socket
 import struct
 import time
-import zlib
 from collections.abc import Callable
 from email.utils import formatdate
-from functools import lru_cache
 from typing import Any
 
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import Exchange, Handler, raw_response
@@ -141,33 +138,6 @@ def latin1(exchange: Exchange) -> None:
     exchange.connection.sendall(raw_response(body.replace(b'":"', b'":"\xe9', 1)))
 
 
-def oversized(exchange: Exchange) -> None:
-    """JSON with 80 MiB of white space, and more to come."""
-    exchange.forward()
-    exchange.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n[")
-    for _mebibyte in range(80):
-        exchange.connection.sendall(b" " * MEBIBYTE)
-
-
-def oversized_when_unpacked(exchange: Exchange) -> None:
-    exchange.forward()
-    exchange.connection.sendall(raw_response(_compressed_spaces(), headers={"Content-Encoding": "gzip"}))
-
-
-def too_many_values(exchange: Exchange) -> None:
-    """A few kilobytes that unpack to arrays that would take seconds to decode."""
-    exchange.forward()
-    body = gzip.compress(b"[" + b"[[[0]]]," * MEBIBYTE + b"0]")
-    exchange.connection.sendall(raw_response(body, headers={"Content-Encoding": "gzip"}))
-
-
-@lru_cache
-def _compressed_spaces() -> bytes:
-    """Some kilobytes that unpack to 80 MiB."""
-    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    return b"".join(packer.compress(b" " * MEBIBYTE) for _mebibyte in range(80)) + packer.flush()
-
-
 def in_half_a_minute() -> str:
     return formatdate(time.time() + 30, usegmt=True)
 
@@ -191,9 +161,6 @@ ERRORS: dict[str, Handler] = {
     "no response within ``api_timeout``, request processed": no_response_after_forwarding,
     "headers sent byte by byte without end": endless_bytes(b"HTTP/1.1 200 OK\r\nX-Filler: "),
     "body sent byte by byte without end": endless_bytes(raw_response(b"[", length=MEBIBYTE)),
-    "body larger than 16 MiB": oversized,
-    "compressed body that unpacks to more than 16 MiB": oversized_when_unpacked,
-    "JSON of more than 250,000 values": too_many_values,
     "empty body": instead(b""),
     "HTML with 200": instead(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>", Content_Type="text/html"),
     "malformed JSON": malformed,

@@ -131,7 +131,6 @@ def _permanent(status: int, kind: str = "http_status") -> Row:
 TIMED_OUT = "got no complete response from"
 BROKE = "the connection broke"
 NOT_JSON = "its body is not valid JSON"
-TOO_LARGE = "is larger than 16 MiB"
 
 MATRIX: dict[str, Row] = {
     "connection refused": _broken_response("Connection refused", processed=False)._replace(
@@ -146,9 +145,6 @@ MATRIX: dict[str, Row] = {
     "no response within ``api_timeout``, request processed": _broken_response(TIMED_OUT, processed=True),
     "headers sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
     "body sent byte by byte without end": _broken_response(TIMED_OUT, processed=True),
-    "body larger than 16 MiB": _unexpected_response(TOO_LARGE, processed=True),
-    "compressed body that unpacks to more than 16 MiB": _unexpected_response(TOO_LARGE, processed=True),
-    "JSON of more than 250,000 values": _unexpected_response("it has more than 250,000 values", processed=True),
     "empty body": _unexpected_response("its body is empty"),
     "HTML with 200": _unexpected_response("it is an HTML page, not JSON"),
     "malformed JSON": _unexpected_response(NOT_JSON, processed=True),
