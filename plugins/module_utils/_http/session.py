@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
@@ -30,15 +31,14 @@ try:
     import requests
     from requests import Session
     from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, disable_warnings
-    from urllib3.connection import HTTPConnection, HTTPSConnection
+    from urllib3 import disable_warnings
     from urllib3.exceptions import HeaderParsingError, HTTPError, InsecureRequestWarning
     from urllib3.util.response import assert_header_parsing
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
         # Placeholders, so that this file can be imported and the module can name the missing library.
-        HTTPAdapter = HTTPConnection = HTTPSConnection = HTTPConnectionPool = HTTPSConnectionPool = Session = object
+        HTTPAdapter = Session = object
 
 MAX_CONNECTIONS = 32
 # The ids of this many requests are known; a response that has one of them belongs to that request.
@@ -179,39 +179,32 @@ def _attempt() -> Attempt:
     return thread
 
 
-class AttemptHTTPConnection(AttemptConnection, HTTPConnection):
-    """A plain connection."""
+@cache
+def attempt_pool(pool: Any) -> Any:
+    """This class of connection pools with connections that notify their attempt."""
+    connection = pool.ConnectionCls
+    if issubclass(connection, AttemptConnection):
+        return pool
+    return type(
+        pool.__name__, (pool,), {"ConnectionCls": type(connection.__name__, (AttemptConnection, connection), {})}
+    )
 
 
-class AttemptHTTPSConnection(AttemptConnection, HTTPSConnection):
-    """A connection over TLS."""
-
-
-class AttemptHTTPConnectionPool(HTTPConnectionPool):
-    """Plain connections."""
-
-    ConnectionCls = AttemptHTTPConnection
-
-
-class AttemptHTTPSConnectionPool(HTTPSConnectionPool):
-    """Connections over TLS."""
-
-    ConnectionCls = AttemptHTTPSConnection
-
-
-POOL_CLASSES = {"http": AttemptHTTPConnectionPool, "https": AttemptHTTPSConnectionPool}
+def _use_attempt_pools(manager: Any) -> None:
+    pools = manager.pool_classes_by_scheme
+    manager.pool_classes_by_scheme = {scheme: attempt_pool(pool) for scheme, pool in pools.items()}
 
 
 class AttemptAdapter(HTTPAdapter):
-    """Uses the connections above, directly and through proxies."""
+    """Uses connections that notify their attempt, directly and through proxies of all kinds."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = POOL_CLASSES
+        _use_attempt_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **kwargs: Any) -> Any:
         manager = super().proxy_manager_for(proxy, **kwargs)
-        manager.pool_classes_by_scheme = POOL_CLASSES
+        _use_attempt_pools(manager)
         return manager
 
 

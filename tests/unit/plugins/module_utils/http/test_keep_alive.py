@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Callable, NamedTuple
 
 import pytest
+from urllib3 import HTTPConnectionPool
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
@@ -196,7 +197,7 @@ def test_nothing_is_sent_after_a_response_or_the_end_of_the_connection(received:
     with ours, service:
         service.sendall(received)
         service.shutdown(socket.SHUT_WR)
-        connection = session.AttemptHTTPConnection("control.example.com")
+        connection = session.attempt_pool(HTTPConnectionPool).ConnectionCls("control.example.com")
         connection.sock = ours
         with pytest.raises(AttemptError) as error:
             run_attempt(lambda: connection.request("GET", "/"), MAX_WAIT)

@@ -9,6 +9,8 @@ import socket
 
 import pytest
 import requests
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
 
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
@@ -50,9 +52,23 @@ def test_requests_to_this_machine_bypass_proxies(host: str, proxies: dict[str, s
 
 
 def test_connections_to_a_proxy() -> None:
-    manager = session.AttemptAdapter().proxy_manager_for("http://proxy.example.com:3128", timeout=7.0)
-    assert manager.pool_classes_by_scheme == session.POOL_CLASSES
+    adapter = session.AttemptAdapter()
+    for _request in range(2):
+        manager = adapter.proxy_manager_for("http://proxy.example.com:3128", timeout=7.0)
+        assert manager.pool_classes_by_scheme == adapter.poolmanager.pool_classes_by_scheme
     assert manager.connection_pool_kw["timeout"] == 7.0
+
+
+def test_connections_of_other_proxies() -> None:
+    class SocksConnection(HTTPConnection):
+        pass
+
+    class SocksPool(HTTPConnectionPool):
+        ConnectionCls = SocksConnection
+
+    pool = session.attempt_pool(SocksPool)
+    assert issubclass(pool, SocksPool)
+    assert pool.ConnectionCls.__mro__[1:3] == (session.AttemptConnection, SocksConnection)
 
 
 def test_a_session_needs_an_attempt() -> None:
