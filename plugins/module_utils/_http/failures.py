@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
+import sys
 from http import HTTPStatus
 from http.client import BadStatusLine, IncompleteRead
 from typing import Any
@@ -26,15 +26,19 @@ from .attempt import AttemptError
 from .backoff import retry_after_seconds
 from .body import BodyError
 from .connection import Connection
+from .error_body import error_fields, is_empty_or_html
 from .session import RawResponse, Request
 
 # The end of every base_url (api.md, Versioning).
 API_PATH = "/api/v2"
 REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
-MAX_SERVICE_TEXT = 500  # characters
-MAX_ERROR_BODY = 2**16  # bytes; a larger body is not decoded
 # OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
 INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64})
+# Those for certificates that break a rule: keys or digests that are too weak, and those that Python 3.13 and later check strictly.
+BREAKS_RULE = frozenset({*range(66, 69), *range(85, 95)})
+# What OpenSSL reports, the latter from 3.2 to 3.5, when the other side speaks another protocol.
+NO_TLS = ("wrong version number", "record layer failure")
+PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
 
 
 def error_of(
@@ -60,7 +64,7 @@ def error_of(
         attempts,
         request.request_id,
         sent=attempt.was_sent or acted_before,
-        transient=_is_transient(cause),
+        transient=_is_transient(attempt),
     )
 
 
@@ -70,6 +74,7 @@ def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
 
 def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
     """What happened, without the errors that the libraries wrap around it, and what to do."""
+    from requests.exceptions import ProxyError
     from urllib3.exceptions import HTTPError
 
     error, base_url = attempt.cause, connection.base_url
@@ -82,15 +87,23 @@ def _message(attempt: AttemptError, name: str, connection: Connection, seconds: 
             return f"{name} got no complete response from {base_url} within {limit}.{advice}"
         return f"{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
     if _is_untrusted_certificate(error):
-        message = f"The certificate of {base_url} is not trusted: {sentence(_innermost(_root_cause(error)))}"
-        if not _is_invalid_certificate(error):
-            message += " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
-        return message
+        reason = sentence(_innermost(_root_cause(error)))
+        return f"The certificate of {base_url} is not trusted: {reason}{_certificate_advice(error)}"
+    if _speaks_no_tls(attempt):
+        if isinstance(error, ProxyError):
+            return (
+                f"{name} was not sent: the proxy does not speak TLS. Begin its address in {PROXY_VARIABLES} with http."
+            )
+        return f"{name} was not sent: {base_url} does not speak TLS. Check the port and the scheme of base_url."
     if _is_invalid_address(error) and not attempt.was_sent:
+        if "SOCKS" in str(error):
+            return (
+                f"{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. "
+                f"Install PySocks for {sys.executable}, or unset {PROXY_VARIABLES} in the environment."
+            )
         # The library's text may quote the password of a proxy.
         return (
-            f"{name} was not sent: an address is not valid. "
-            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
+            f"{name} was not sent: an address is not valid. Check base_url, and {PROXY_VARIABLES} in the environment."
         )
     if not isinstance(error, (OSError, HTTPError, BodyError)):
         text = f"{name} failed with an unexpected {type(error).__name__}"
@@ -113,16 +126,17 @@ def _is_invalid_address(error: BaseException) -> bool:
     return is_unexpected or isinstance(error, (InvalidSchema, InvalidURL))
 
 
-def _is_transient(error: BaseException | None) -> bool:
+def _is_transient(attempt: AttemptError) -> bool:
     """Whether the same request may succeed later."""
     from urllib3.exceptions import HTTPError
 
+    error = attempt.cause
     if error is None:
         return True
     # A ValueError is about what was to be sent or where to, and stays the same.
     is_about_request = isinstance(error, ValueError) or isinstance(_root_cause(error), ValueError)
     is_known = isinstance(error, (OSError, HTTPError, BodyError)) and not is_about_request
-    return is_known and not _is_untrusted_certificate(error)
+    return is_known and not _is_untrusted_certificate(error) and not _speaks_no_tls(attempt)
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -143,12 +157,24 @@ def _is_untrusted_certificate(error: BaseException) -> bool:
     )
 
 
-def _is_invalid_certificate(error: BaseException) -> bool:
-    """Whether the certificate is expired or another host's, so that no CA bundle would make it valid."""
-    return any(
-        getattr(reason, "verify_code", None) in INVALID_WITH_ANY_BUNDLE or type(reason).__name__ == "CertificateError"
-        for reason in _tls_reasons(error)
-    )
+def _certificate_advice(error: BaseException) -> str:
+    """What to do about an untrusted certificate. The reason says it of one that is expired or another host's."""
+    codes = {getattr(reason, "verify_code", None) for reason in _tls_reasons(error)}
+    if codes & BREAKS_RULE:
+        return " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
+    if codes & INVALID_WITH_ANY_BUNDLE or any(
+        type(reason).__name__ == "CertificateError" for reason in _tls_reasons(error)
+    ):
+        return ""
+    return " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+
+
+def _speaks_no_tls(attempt: AttemptError) -> bool:
+    """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
+    if attempt.was_sent or attempt.cause is None:
+        return False
+    errors = [str(reason) for reason in _tls_reasons(attempt.cause) if isinstance(reason, ssl.SSLError)]
+    return any(text in error for text in NO_TLS for error in errors)
 
 
 def _tls_reasons(error: BaseException) -> list[Any]:
@@ -205,28 +231,32 @@ def _own_text(error: BaseException) -> str:
 def status_error(response: RawResponse, connection: Connection, request: Request, clock: Clock) -> StatusError:
     """The error for a response with a status other than 2xx (api.md, Errors)."""
     status = response.status
-    body = _error_body(response.content, connection)
-    phrase = next((f" {known.phrase}" for known in HTTPStatus if known == status), "")
-    message = f"{request.method} {request.path} returned {status}{phrase}"
+    # What is sent with other statuses is no reason, and may hold a secret.
+    body = error_fields(response.content, connection) if status >= 400 else {}
+    phrase = next((known.phrase for known in HTTPStatus if known == status), "")
+    # Many services repeat the phrase of the status.
+    reason = body.get("message", "").removeprefix(f"{phrase}. ")
+    is_explained = reason not in ("", phrase)
+    message = f"{request.method} {request.path} returned {status} {phrase}".rstrip()
     if response.attempts > 1:
         message += f" after {response.attempts} attempts"
-    message += f": {sentence(body['message'])}" if "message" in body else "."
+    message += f": {sentence(reason)}" if is_explained else "."
     message += _earlier_attempt_note(request, response.acted_before)
     error_class: type[StatusError] = StatusError
     if status == 401:
         error_class = Unauthorized
         # Most services say it themselves.
-        message += "" if "message" in body else " The API key is invalid or was revoked."
+        message += "" if is_explained else " The API key is invalid or was revoked."
         message += " Check api_key or CLOUDDB_API_KEY."
     elif status == 404:
         error_class = NotFound
-        message += _advice_after_404(request.path, connection.base_url, "message" in body)
+        message += _advice_after_404(request.path, connection.base_url, is_explained)
     elif 200 <= status < 300:
         message += " The task does not accept this status."
     elif status in REDIRECTS:
         message += " Redirects are not followed, so that the key is sent to base_url only."
         message += " Set base_url to the service's own address."
-    elif not body and status not in TRANSIENT_STATUSES:
+    elif is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
         message += " The response is not one of the control API. Check base_url."
     error = error_class(
         message, request.method, request.path, response.attempts, request.request_id, status, error_body=body
@@ -244,21 +274,3 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     if is_explained:
         return " Check its id and base_url, and whether the API key may access it."
     return " There is no such object, or the API key may not access it. Check its id and base_url."
-
-
-def _error_body(content: bytes, connection: Connection) -> dict[str, str]:
-    """The service's C(message), C(code) and C(request_id), where the body has them (api.md leaves its shape open)."""
-    if len(content) > MAX_ERROR_BODY:
-        return {}
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(body, dict):
-        return {}
-    fields = {field: body.get(field) for field in ("message", "code", "request_id")}
-    return {
-        field: connection.redact(text)[:MAX_SERVICE_TEXT]
-        for field, text in fields.items()
-        if isinstance(text, str) and text
-    }

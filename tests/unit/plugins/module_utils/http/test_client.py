@@ -309,7 +309,7 @@ MOVED = (
         (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {CHECK_KEY}"),
         (reply(b"", 401), f"401 Unauthorized. The API key is invalid or was revoked. {CHECK_KEY}"),
         (reply(b"", 300), f"300 Multiple Choices. {MOVED}"),
-        (reply({"message": "over there"}, 302), f"302 Found: over there. {MOVED}"),
+        (reply(b"", 302), f"302 Found. {MOVED}"),
         (reply({"message": "not today"}, 400), "400 Bad Request: not today."),
         (reply(b"", 400), "400 Bad Request. The response is not one of the control API. Check base_url."),
         (reply(b"", 503), "503 Service Unavailable."),
@@ -359,52 +359,11 @@ def test_the_error_has_the_sent_request_id_if_the_service_sends_none(serve: Serv
     assert "code" not in error.value.details
 
 
-@in_one_test(
-    "body",
-    [
-        b"",
-        b"<html>Bad gateway</html>",
-        b"{",
-        b"\xff\xfe\xfa",
-        b"[" * 100_000,
-        b"9" * 5000,
-        b"null",
-        b"[]",
-        b'"text"',
-        b"{}",
-        b'{"message": {"text": "deep"}, "code": 7, "request_id": null}',
-    ],
-)
-def test_error_bodies_of_any_shape_are_accepted(serve: Serve, body: bytes) -> None:
-    error = failed(serve, reply(body, 400))
-    assert set(error.details) == {"method", "path", "attempts", "request_id", "status"}
-    assert (
-        str(error)
-        == "GET /api_keys returned 400 Bad Request. The response is not one of the control API. Check base_url."
-    )
-
-
-def test_long_messages_of_the_service_are_truncated(serve: Serve) -> None:
-    error = failed(serve, reply({"message": "x" * 50_000}, 400))
-    assert len(error.details["message"]) == 500
-    assert len(str(error)) < 1000
-
-
-def test_large_error_bodies_are_not_decoded(serve: Serve) -> None:
-    error = failed(serve, reply({"message": "oh", "details": "x" * 2**16}, 400))
-    assert "message" not in error.details
-
-
 @in_one_test("place", ["message", "code", "request_id"])
 def test_an_echoed_key_is_redacted(serve: Serve, place: str) -> None:
     error = failed(serve, reply({place: f"invalid key {API_KEY}!"}, 401))
     assert error.details[place] == "invalid key ********!"
     assert API_KEY not in str(error.as_result())
-
-
-def test_an_echoed_key_is_redacted_before_truncation(serve: Serve) -> None:
-    error = failed(serve, reply({"message": "x" * 490 + API_KEY}, 400))
-    assert API_KEY[:4] not in str(error.as_result())
 
 
 @in_one_test("body", [b"", API_KEY.encode(), b"<b>" + API_KEY.encode(), b'["' + API_KEY.encode() + b'"]'])

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import ssl
+import sys
 from http.client import BadStatusLine, HTTPException, IncompleteRead
-from typing import Any
 
 import pytest
 from requests import exceptions as requests_exceptions
@@ -52,14 +53,29 @@ def unreachable(
     return error
 
 
-def certificate_error(code: int, text: str) -> Any:
-    error = ssl.SSLCertVerificationError(1, f"certificate verify failed: {text}")
-    error.verify_code, error.verify_message = code, text
+def tls_error(error: ssl.SSLError) -> requests_exceptions.SSLError:
     return requests_exceptions.SSLError(
         urllib3_exceptions.MaxRetryError(None, "/api_keys", urllib3_exceptions.SSLError(error))  # type: ignore[arg-type]
     )
 
 
+def certificate_error(code: int, text: str) -> requests_exceptions.SSLError:
+    error = ssl.SSLCertVerificationError(1, f"certificate verify failed: {text}")
+    error.verify_code, error.verify_message = code, text
+    return tls_error(error)
+
+
+def tls_with_http() -> ssl.SSLError:
+    """The error of a TLS connection to a server that speaks HTTP."""
+    received = ssl.MemoryBIO()
+    received.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    connection = ssl.create_default_context().wrap_bio(received, ssl.MemoryBIO(), server_hostname="x")
+    with pytest.raises(ssl.SSLError) as error:
+        connection.do_handshake()
+    return error.value
+
+
+REISSUE = " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
 BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
 
 
@@ -188,6 +204,33 @@ BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority t
             (certificate_error(code, "no"), False, f"The certificate of {URL} is not trusted: no.", False)
             for code in (9, 10, 62, 64)
         ),
+        *(
+            (certificate_error(code, "no"), False, f"The certificate of {URL} is not trusted: no.{REISSUE}", False)
+            for code in (66, 68, 85, 94)
+        ),
+        *(
+            (
+                tls_error(error),
+                False,
+                f"POST /api_keys was not sent: {URL} does not speak TLS. Check the port and the scheme of base_url.",
+                False,
+            )
+            for error in (tls_with_http(), ssl.SSLError(1, "[SSL] record layer failure (_ssl.c:1033)"))
+        ),
+        (
+            requests_exceptions.ProxyError(tls_error(tls_with_http())),
+            False,
+            "POST /api_keys was not sent: the proxy does not speak TLS. "
+            "Begin its address in HTTPS_PROXY, HTTP_PROXY and ALL_PROXY with http.",
+            False,
+        ),
+        (
+            requests_exceptions.InvalidSchema("Missing dependencies for SOCKS support."),
+            False,
+            "POST /api_keys was not sent: the library PySocks, which SOCKS proxies require, is missing. "
+            f"Install PySocks for {sys.executable}, or unset HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
+            False,
+        ),
         (certificate_error(63, "no"), False, f"The certificate of {URL} is not trusted: no.{BUNDLE}", False),
         (
             requests_exceptions.SSLError(urllib3_exceptions.SSLError(CertificateError("hostname mismatch"))),
@@ -197,8 +240,8 @@ BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority t
         ),
         (
             requests_exceptions.SSLError(urllib3_exceptions.SSLError(ssl.SSLError(1, "wrong version number"))),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (wrong version number). Check base_url and the network.",
+            True,
+            f"POST /api_keys got no complete response from {URL}: the connection broke (wrong version number).",
             True,
         ),
         (
@@ -294,12 +337,9 @@ def test_a_success_that_is_not_accepted(status: int) -> None:
     assert str(error) == f"POST /api_keys returned {status}{phrase}. The task does not accept this status."
 
 
-def test_a_redirect_and_another_status_of_its_hundred() -> None:
-    redirect, other = (status_error(raw(status), CONNECTION, GET, FakeClock().clock) for status in (307, 304))
-    assert "Redirects are not followed" in str(redirect)
-    assert str(other) == (
-        "GET /api_keys returned 304 Not Modified. The response is not one of the control API. Check base_url."
-    )
+def test_a_redirect() -> None:
+    error = status_error(raw(307), CONNECTION, GET, FakeClock().clock)
+    assert "Redirects are not followed" in str(error)
 
 
 def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
@@ -311,25 +351,88 @@ def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
     assert error.may_have_acted
 
 
-@pytest.mark.parametrize(("length", "kept"), [(499, 499), (500, 500), (501, 500)])
-def test_long_texts_of_the_service_are_cut(length: int, kept: int) -> None:
-    content = b'{"message": "%s"}' % (b"x" * length)
-    error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
-    assert error.details == {
-        "method": "POST",
-        "path": "/api_keys",
-        "attempts": 1,
-        "request_id": "request-1",
-        "status": 409,
-        "message": "x" * kept,
-    }
+# Of public services: the body, the reason that the message gives, and the code.
+REASONS: dict[str, tuple[object, str, str | None]] = {
+    "Neon": ({"request_id": "r-9", "code": "", "message": "branch not found"}, "branch not found.", None),
+    "Supabase": ({"code": 400, "error_code": "bad_email", "msg": "Invalid email"}, "Invalid email.", "400"),
+    "DigitalOcean": ({"id": "unauthorized", "message": "No access."}, "No access.", None),
+    "Google": (
+        {"error": {"code": 404, "message": "No project p.", "errors": [{"message": "No project p.", "reason": "x"}]}},
+        "No project p.",
+        "404",
+    ),
+    "Stripe": ({"error": {"type": "card", "code": "declined", "message": "Declined"}}, "Declined.", "declined"),
+    "AWS": ({"Message": "User is not authorized"}, "User is not authorized.", None),
+    "OAuth": ({"error": "invalid_token", "error_description": "It expired"}, "It expired.", None),
+    "Spring": ({"status": 409, "error": "Conflict", "path": "/x"}, "", None),
+    "NestJS": ({"message": ["too long", "too short"], "error": "Conflict"}, "too long; too short.", None),
+    "FastAPI": ({"detail": "The key is busy"}, "The key is busy.", None),
+    "FastAPI, validation": (
+        {"detail": [{"loc": ["body", "roles", 0], "msg": "Field required"}, {"loc": [], "msg": "Odd"}]},
+        "body.roles.0: Field required; Odd.",
+        None,
+    ),
+    "RFC 9457": ({"title": "No credit.", "detail": "You have 30.", "status": 409}, "No credit. You have 30.", None),
+    "RFC 9457, about:blank": ({"title": "Conflict", "detail": "You have 30."}, "You have 30.", None),
+    "JSON:API": (
+        {"errors": [{"title": "Invalid", "detail": "Name too long", "code": "E1"}, {"detail": "Odd"}, "Old"]},
+        "Invalid. Name too long; Odd; Old.",
+        None,
+    ),
+    "GitHub": (
+        {"message": "Validation failed", "errors": [{"field": "title", "message": "missing"}]},
+        "Validation failed. title: missing.",
+        None,
+    ),
+    "ASP.NET": (
+        {"title": "Invalid.", "errors": {"Name": ["is required", "is odd"], "Id": []}},
+        "Invalid. Name: is required; is odd.",
+        None,
+    ),
+    "Salesforce": ([{"message": "Session expired", "errorCode": "X"}], "Session expired.", None),
+    "Envoy": (b"upstream connect error\r\n  reset reason: x\n", "upstream connect error reset reason: x.", None),
+    "a JSON text": ("Try later", "Try later.", None),
+    "texts in other fields": ({"status": "no", "quota": {"of": "keys"}}, "status: no; quota: of: keys.", None),
+    "no texts": ({"ok": False, "message": None}, '{"ok": false, "message": null}.', None),
+    "nothing": ({}, "", None),
+    "no JSON": (b'{"message": "no', '{"message": "no.', None),
+    "JSON that is not supported": (b'{"message": "\\ud800"}', '{"message": "\\ud800"}.', None),
+    "a number": (b"9" * 30, "9" * 30 + ".", None),
+}
 
 
-@pytest.mark.parametrize(("size", "is_read"), [(2**16, True), (2**16 + 1, False)])
-def test_large_bodies_are_not_read(size: int, is_read: bool) -> None:
-    content = b'{"message": "no"}'.ljust(size)
+@in_one_test("body, reason, code", REASONS.values())
+def test_the_reason_of_the_service(body: object, reason: str, code: str | None) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
     error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
-    assert ("message" in error.details) is is_read
+    assert str(error) == f"POST /api_keys returned 409 Conflict{f': {reason}' if reason else '.'}"
+    assert error.details.get("code") == code
+
+
+def test_the_request_id_within_an_error() -> None:
+    error = status_error(raw(409, b'{"error": {"request_id": 7}}'), CONNECTION, POST, FakeClock().clock)
+    assert error.details["request_id"] == "7"
+
+
+@in_one_test("content", [b"", b" \n", b"\n<!DOCTYPE html><title>Sign in</title>"])
+@in_one_test("status, is_blamed", [(304, True), (400, True), (403, True), (429, False), (503, False)])
+def test_base_url_is_blamed_for_html_and_empty_bodies(content: bytes, status: int, is_blamed: bool) -> None:
+    error = status_error(raw(status, content), CONNECTION, POST, FakeClock().clock)
+    assert ("Check base_url" in str(error), "message" in error.details) == (is_blamed, False)
+
+
+@in_one_test("status", [200, 303])
+def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
+    error = status_error(raw(status, SECRET_RESPONSE.encode()), CONNECTION, POST, FakeClock().clock)
+    assert "the-new-secret" not in str(error.as_result())
+
+
+@in_one_test("content", [b'{"message": "%s"}', b"%s", b'{"x": ["%s"]}'])
+def test_long_reasons_are_cut_after_they_are_redacted(content: bytes) -> None:
+    long = content % (b"x" * 490 + CONNECTION.api_key.encode() * 100)
+    error = status_error(raw(409, long), CONNECTION, POST, FakeClock().clock)
+    assert len(error.details["message"]) == 500
+    assert CONNECTION.api_key[:4] not in str(error.as_result())
 
 
 def test_retry_after_without_a_date_is_by_the_local_clock() -> None:
