@@ -20,6 +20,9 @@ from typing import NamedTuple
 from ._regular_file import open_regular_file, require_regular_file
 
 SUFFIX = ".tmp"
+ACCESS_LIST = "system.posix_acl_access"
+# Of extended attributes that only root may set, or not every file system has.
+NOT_SETTABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENODATA, errno.EINVAL})
 # Of Linux on most machines with 64 bits: ioctl_iflags(2). Where the request is another one, it fails, and nothing is known.
 FS_IOC_GETFLAGS = 0x80086601
 FIXED_ATTRIBUTES = {0x10: "immutable (chattr +i)", 0x20: "append-only (chattr +a)"}
@@ -144,16 +147,38 @@ def replaced_owner(target: str, unsafe_writes: bool = False) -> tuple[int, int] 
     None if there is no such file, or if it would be overwritten in place. The target is a path as for require_replaceable().
     Raises OSError.
     """
-    if unsafe_writes and _is_mount_point(target):
+    if not has_kept_attributes(target) or (unsafe_writes and _is_mount_point(target)):
         return None
-    # There, anybody may have created the file to be given its new content.
-    if os.stat(os.path.dirname(target)).st_mode & stat.S_IWOTH:
-        return None
-    try:
-        status = os.lstat(target)
-    except FileNotFoundError:
-        return None
+    status = os.lstat(target)
     return status.st_uid, status.st_gid
+
+
+def has_kept_attributes(target: str) -> bool:
+    """Whether there is a file whose attributes its successor is to have. Raises OSError."""
+    # Where everybody may write, anybody may have created the file to be given its new content, but not a mount point.
+    is_shared = os.stat(os.path.dirname(target)).st_mode & stat.S_IWOTH
+    return os.path.lexists(target) and (not is_shared or _is_mount_point(target))
+
+
+def copy_attributes(source: str, target: int) -> None:
+    """Give the file of this descriptor the mode, the access list and the other extended attributes of the source.
+
+    Those that this user may not read or set are not copied, except for the access list. Raises OSError.
+    """
+    names: list[str] = []
+    # Only Linux has these functions, and not every file system extended attributes.
+    with suppress(AttributeError, OSError):
+        names = os.listxattr(source, follow_symlinks=False)
+        # It may have the default one of its directory.
+        if ACCESS_LIST not in names:
+            os.removexattr(target, ACCESS_LIST)
+    for name in names:
+        try:
+            os.setxattr(target, name, os.getxattr(source, name, follow_symlinks=False))
+        except OSError as error:
+            if name == ACCESS_LIST or error.errno not in NOT_SETTABLE:
+                raise
+    os.fchmod(target, stat.S_IMODE(os.lstat(source).st_mode))
 
 
 def _require_changeable(path: str, subject: str) -> None:

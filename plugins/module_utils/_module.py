@@ -26,7 +26,11 @@ from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
 from ._options import NUMBERS, plain_number
+from ._regular_file import resolve_folder
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
+
+# Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
+DEFAULT_MODE = "u=rw,o="
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
@@ -94,18 +98,19 @@ def without_internal_options(msg: str) -> str:
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:
-    """Set owner, group and mode of the path as the options of C(dest) say, mode 0600 if there is none; whether that changed it.
+    """Set owner, group and mode of the path as the options of C(dest) say, or DEFAULT_MODE; whether that changed it.
 
     Raises SecretFileError.
     """
-    params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else "0600"}
-    if path != params["dest"]:
+    params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else DEFAULT_MODE}
+    is_dest = path == resolve_folder(params["dest"])
+    if not is_dest:
         # A temporary file with an attribute such as +i could not be renamed.
         params["attributes"] = None
     wanted = module.load_file_common_arguments(params, path=path)
     diff: dict[str, dict[str, Any]] = {}
     changed: bool = module.set_fs_attributes_if_different(wanted, False, diff)
-    if path == params["dest"]:
+    if is_dest:
         module.attributes_diff = {side: {"path": path, **attributes} for side, attributes in diff.items()}
     return changed
 

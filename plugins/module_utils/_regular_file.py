@@ -1,7 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opens regular files only: no symbolic link is followed, and no FIFO blocks."""
+"""Opens regular files only: no symbolic link is followed, and no FIFO blocks.
+
+Paths of users are text, which is UTF-8 on the disk whatever the locale is, as for Ansible's own modules.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,17 @@ KINDS = {
 def resolve_folder(path: str) -> str:
     """The absolute path, with the symbolic links in its folders resolved, but not the one that its last part may be."""
     folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
+    return os.path.join(as_text(os.path.realpath(system_path(folder))), name)
+
+
+def system_path(path: str) -> str:
+    """The path as Python's functions for files take it, which encode it as the locale says."""
+    return os.fsdecode(path.encode("utf-8", "surrogateescape"))
+
+
+def as_text(path: str) -> str:
+    """The inverse of system_path()."""
+    return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def require_regular_file(status: os.stat_result, is_written: bool = False) -> None:

@@ -75,7 +75,7 @@ options:
         task fails when the lock is not free within 300 seconds.
       - Only trusted users should be able to write to the directory. Others could create a lock file or a file at O(dest) in advance. The module
         refuses a lock file of another user, but it uses an existing file at O(dest), whoever owns it.
-      - The mode of the file is V(0600) unless O(mode) is set.
+      - A file that is replaced keeps its access list (POSIX ACL) and its other extended attributes, such as the SELinux context.
       - Ignored with O(state=absent).
     type: path
   regenerate:
@@ -97,12 +97,16 @@ options:
     default: false
   mode:
     description:
-      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r).
+      - If not set, a new file gets V(0600). An existing file keeps the permissions of its group and of its access list, and loses those of
+        other users.
+      - An octal mode also sets the mask of an access list to the permissions of the group. With V('0600'), the list has no effect.
       - A mode that the owner could not read the file with is refused before the key is created, for example V(640) without quotes.
   owner:
     description:
       - Name of the user that owns O(dest). If not set, an existing file keeps its owner, and a new one belongs to the user of the task.
-      - In a directory that everybody may write to, an existing file does not keep its owner and its group, because anybody could have created it.
+      - In a directory that everybody may write to, a file that is replaced keeps neither owner and group nor permissions and access list, because
+        anybody could have created it.
       - A task whose user can't give the new file the owner and the group of the old one fails before it creates a key.
   group:
     description:

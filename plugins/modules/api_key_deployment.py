@@ -68,7 +68,6 @@ options:
     description:
       - Path of the file on the host for the secret. The directory must exist.
       - If not set, the key is deployed by other tasks only.
-      - The mode of the file is V(0600) unless O(mode) is set.
     type: path
   record:
     description:
@@ -114,7 +113,8 @@ options:
     required: false
   mode:
     description:
-      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). If not set, as with
+        M(clouddb.control.api_key).
   owner:
     description:
       - Name of the user that owns O(dest). If not set, an existing file keeps its owner, as with M(clouddb.control.api_key).

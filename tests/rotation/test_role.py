@@ -100,7 +100,7 @@ def test_older_keys_that_are_kept(account: Account) -> None:
     account.sandbox.advance(5)
     run = succeeded(account.run(api_key_rotation_keep=1, api_key_rotation_max_age="1s"))
 
-    assert (_first, wanted_mode, mode(file)) == (first, 0o640, 0o600)
+    assert (_first, wanted_mode, mode(file)) == (first, 0o640, 0o640)
     assert ids(account) == [second, run.result()["api_key"]["id"]]
     assert [key["id"] for key in run.result()["revoked"]] == [first]
 

@@ -100,7 +100,7 @@ class Consumer(NamedTuple):
         """Lock the consumer, and yield what it holds. Raises SecretFileError and InvalidOption."""
         for file in filter(None, (self.file, self.record)):
             file.check()
-        if self.file and self.record and self.file.is_same(self.record):
+        if self.file and self.record and self.file.path == self.record.path:
             raise InvalidOption("record", f"{self.record.path} is the path of dest. Set another one.")
         locked = self.file or self.record
         with nullcontext() if locked is None or self.check_mode else locked.held():

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .._errors import SecretFileError
-from .secret_file import FileAttributes, SecretFile
+from .secret_file import FileAttributes, SecretFile, resolved
 
 # In bytes. A record has the names of all consumers for each key.
 MAX_RECORD_SIZE = 16 * 2**20
@@ -83,7 +83,7 @@ class Record(NamedTuple):
 def record_file(path: str) -> SecretFile:
     """The file of a record. Another path would lose it."""
     return SecretFile(
-        path,
+        resolved("record", path),
         lambda path: False,
         option="record",
         max_size=MAX_RECORD_SIZE,
@@ -112,7 +112,7 @@ def read_record(file: SecretFile) -> Record | None:
 
 
 def write_record(file: SecretFile, record: Record) -> None:
-    """Replace the record in this file, readable by its owner only. Raises SecretFileError, also if it is too large to be read."""
+    """Replace the record in this file; a new one is readable by its owner only. Raises SecretFileError, also if it is too large."""
     text = record.as_text()
     if len(text) > MAX_RECORD_SIZE:
         raise SecretFileError(

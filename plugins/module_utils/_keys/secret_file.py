@@ -14,11 +14,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any, Callable, NamedTuple
 
-from .._atomic_file import TemporaryFile, remove_temporary_files, replaced_owner, require_replaceable, temporary_file
+from .._atomic_file import (
+    TemporaryFile,
+    copy_attributes,
+    has_kept_attributes,
+    remove_temporary_files,
+    replaced_owner,
+    require_replaceable,
+    temporary_file,
+)
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .._file_lock import exclusive_lock
-from .._regular_file import open_regular_file, require_regular_file, resolve_folder
+from .._regular_file import as_text, open_regular_file, require_regular_file, resolve_folder, system_path
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
@@ -41,7 +49,7 @@ class FileAttributes(NamedTuple):
 
 
 class SecretFile(NamedTuple):
-    """The path of the file, and a function that sets owner, group and mode of a path and returns whether it changed them.
+    """The path of resolved(), and a function that sets owner, group and mode of a path and returns whether it changed them.
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
@@ -67,10 +75,9 @@ class SecretFile(NamedTuple):
 
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, also one that is only read."""
-        if "\0" in self.path:
-            raise InvalidOption(self.option, "The path has a NUL character. Remove it.")
         if not os.path.isdir(self._folder()):
-            raise InvalidOption(self.option, f"The directory {self._folder()} does not exist. Create it first.")
+            problem = f"The directory {as_text(self._folder())} does not exist. Create it first."
+            raise InvalidOption(self.option, problem)
         name = os.path.basename(self.path)
         if OWN_NAMES.fullmatch(name):
             problem = f"{name} is a name of the collection's own lock and temporary files. Choose another name."
@@ -96,7 +103,8 @@ class SecretFile(NamedTuple):
     def check_folder(self) -> None:
         """Raise InvalidOption when this user may not create files in the folder."""
         if not self.may_create_files():
-            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
+            folder = as_text(self._folder())
+            problem = f"This user may not create files in {folder}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
 
     def check_replaceable(self) -> None:
@@ -143,10 +151,6 @@ class SecretFile(NamedTuple):
             raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
         return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
 
-    def is_same(self, other: SecretFile) -> bool:
-        """Whether both paths lead to the same file, even if it does not exist."""
-        return self._target() == other._target()
-
     def place(self) -> str | None:
         """A checksum of this machine, the directory and the file's name, None if the machine can't be identified.
 
@@ -159,26 +163,27 @@ class SecretFile(NamedTuple):
         except (OSError, ValueError):
             return None
         place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
-        return hashlib.sha256(os.fsencode(place)).hexdigest()
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
 
     @contextmanager
     def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options), and
-        written with C(size) bytes, before the function is yielded, and is removed in every case. Raises InvalidOption when
-        its owner could not read it, and SecretFileError, as does the function.
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options) and the
+        extended attributes of the file, and written with C(size) bytes, before the function is yielded, and is removed in
+        every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the function.
         """
         with ExitStack() as cleanup:
-            try:
-                temporary = cleanup.enter_context(temporary_file(self._target(), _temporary_prefix()))
-            except OSError as error:
-                problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
-                raise SecretFileError(problem) from error
-            if attributes is None or not _restore_attributes(temporary, attributes):
-                self._keep_owner(temporary)
-                self.set_attributes(temporary.path)
-            _require_readable(temporary.path)
+            temporary = self._create_temporary(cleanup)
+            # Whoever may read the file could open the temporary one before its mode is restricted, and read the secret later.
+            # So the attributes are combined on a file that never holds a secret.
+            with ExitStack() as cleanup_of_draft:
+                draft = self._create_temporary(cleanup_of_draft)
+                self._prepare(draft, attributes)
+                _require_readable(draft.path)
+                with self._write_errors():
+                    _give(temporary, *_owner(draft))
+                    copy_attributes(draft.path, temporary.file.fileno())
             with self._write_errors():
                 temporary.check_space(size)
 
@@ -220,29 +225,42 @@ class SecretFile(NamedTuple):
                 is_locked = cleanup.enter_context(exclusive_lock(path, Deadline.after(self.clock, LOCK_TIMEOUT)))
             except TimeoutError as error:
                 raise SecretFileError(
-                    f"{self.option}: Another task has held the lock {path} for {LOCK_TIMEOUT:g} seconds. "
+                    f"{self.option}: Another task has held the lock {as_text(path)} for {LOCK_TIMEOUT:g} seconds. "
                     "Wait until it has ended, or end it, and run this task again."
                 ) from error
             except OSError as error:
                 raise SecretFileError(
-                    f"{self.option}: The lock {path} can't be used: {error.strerror}. "
+                    f"{self.option}: The lock {as_text(path)} can't be used: {error.strerror}. "
                     "Check who may write to this directory, and remove the file if there is one."
                 ) from error
             if is_locked:
                 remove_temporary_files(self._folder(), _temporary_prefix())
             yield
 
-    def _keep_owner(self, temporary: TemporaryFile) -> None:
-        """Give the new file the owner and the group of the one that it replaces, unless options say otherwise."""
-        replaced = replaced_owner(temporary.target, self.unsafe_writes)
-        if not replaced:
-            return
-        own = os.fstat(temporary.file.fileno())
-        uid = own.st_uid if self.has_owner else replaced[0]
-        gid = own.st_gid if self.has_group else replaced[1]
-        if (uid, gid) != (own.st_uid, own.st_gid):
+    def _create_temporary(self, cleanup: ExitStack) -> TemporaryFile:
+        """Create a temporary file, which C(cleanup) removes. Raises SecretFileError."""
+        try:
+            return cleanup.enter_context(temporary_file(self._target(), _temporary_prefix()))
+        except OSError as error:
+            folder = as_text(self._folder())
+            problem = f"{self.option}: No file can be created in {folder}: {error.strerror}."
+            raise SecretFileError(problem) from error
+
+    def _prepare(self, draft: TemporaryFile, attributes: FileAttributes | None) -> None:
+        """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
+        with self._write_errors():
+            if has_kept_attributes(draft.target):
+                copy_attributes(draft.target, draft.file.fileno())
+        if attributes is None or not _restore_attributes(draft, attributes):
+            self._keep_owner(draft)
+            self.set_attributes(as_text(draft.path))
+
+    def _keep_owner(self, draft: TemporaryFile) -> None:
+        replaced = replaced_owner(draft.target, self.unsafe_writes)
+        if replaced:
+            own = _owner(draft)
             try:
-                os.fchown(temporary.file.fileno(), uid, gid)
+                _give(draft, own[0] if self.has_owner else replaced[0], own[1] if self.has_group else replaced[1])
             except OSError as error:
                 raise self._foreign(*replaced) from error
 
@@ -264,7 +282,7 @@ class SecretFile(NamedTuple):
         return f"{self.path} has more than {self.max_size} bytes, {self.too_large}"
 
     def _target(self) -> str:
-        return resolve_folder(self.path)
+        return system_path(self.path)
 
     def _folder(self) -> str:
         return os.path.dirname(self._target())
@@ -275,12 +293,30 @@ def dest_from(params: Mapping[str, Any], set_attributes: Callable[[str], bool]) 
     if not params["dest"]:
         return None
     return SecretFile(
-        params["dest"],
+        resolved("dest", params["dest"]),
         set_attributes,
         params.get("unsafe_writes", False),
         params.get("owner") is not None,
         params.get("group") is not None,
     )
+
+
+def resolved(option: str, path: str) -> str:
+    """The path of this option with which a secret's file is checked, written and reported. Raises InvalidOption."""
+    if "\0" in path:
+        raise InvalidOption(option, "The path has a NUL character. Remove it.")
+    return resolve_folder(path)
+
+
+def _owner(temporary: TemporaryFile) -> tuple[int, int]:
+    status = os.fstat(temporary.file.fileno())
+    return status.st_uid, status.st_gid
+
+
+def _give(temporary: TemporaryFile, uid: int, gid: int) -> None:
+    """Set owner and group if they differ, which not every user may do. Raises OSError."""
+    if (uid, gid) != _owner(temporary):
+        os.fchown(temporary.file.fileno(), uid, gid)
 
 
 def _restore_attributes(temporary: TemporaryFile, attributes: FileAttributes) -> bool:

@@ -1,12 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be at a path instead of a regular file."""
+"""What can be at a path instead of a regular file, and files with access lists."""
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +42,28 @@ def hard_link(path: Path) -> None:
 def hard_link_of_another_user(path: Path) -> None:
     hard_link(path)
     os.chown(path, 65534, 65534)
+
+
+def set_access_list(path: Path, kind: str = "access") -> None:
+    """Let user 65534 read the file, or with C(kind) default, the files that are created in this folder.
+
+    Skips the test where the file system has no access lists.
+    """
+    # As in linux/posix_acl_xattr.h: version, and tag, permissions and id of the owner, the user, the group, the mask and others.
+    entries = [(1, 6, -1), (2, 4, 65534), (4, 0, -1), (0x10, 4, -1), (0x20, 0, -1)]
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(path, f"system.posix_acl_{kind}", value)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        pytest.skip("the file system has no access lists")
+
+
+def access_list(path: Path) -> bytes | None:
+    """The access list of the file, None if it has none."""
+    names = os.listxattr(path)
+    return os.getxattr(path, "system.posix_acl_access") if "system.posix_acl_access" in names else None
 
 
 # What creates it, and how a message describes it.

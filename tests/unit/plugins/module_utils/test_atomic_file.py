@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._atomic_file import (
+    ACCESS_LIST,
+    copy_attributes,
     remove_temporary_files,
     require_replaceable,
     temporary_file,
@@ -62,6 +65,33 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
 def test_temporary_file_is_in_the_folder_of_the_target(tmp_path: Path) -> None:
     with temporary_file(str(tmp_path / "f"), ".p-") as temporary:
         assert [str(path) for path in tmp_path.glob(".p-????????.tmp")] == [temporary.path]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem", "is_copied"),
+    [
+        (None, errno.ENOTSUP, True),
+        (["security.selinux"], errno.EPERM, True),
+        (["user.x"], errno.ENOSPC, False),
+        ([ACCESS_LIST], errno.EPERM, False),
+    ],
+    ids=["no extended attributes", "SELinux", "no space", "access list"],
+)
+def test_extended_attributes_that_cannot_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str] | None, problem: int, is_copied: bool
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(problem, "refused")
+
+    monkeypatch.setattr(os, "listxattr", lambda *args, **kwargs: refuse() if names is None else names)
+    monkeypatch.setattr(os, "getxattr", lambda *args, **kwargs: b"")
+    monkeypatch.setattr(os, "setxattr", refuse)
+    (tmp_path / "f").touch()
+    (tmp_path / "f").chmod(0o640)
+    with temporary_file(str(tmp_path / "g"), ".p-") as temporary:
+        with nullcontext() if is_copied else pytest.raises(OSError, match="refused"):
+            copy_attributes(str(tmp_path / "f"), temporary.file.fileno())
+        assert stat.S_IMODE(os.stat(temporary.path).st_mode) == (0o640 if is_copied else 0o600)
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:

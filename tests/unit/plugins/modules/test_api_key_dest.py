@@ -69,6 +69,14 @@ def test_file_holds_only_the_secret_with_mode_0600(sandbox: Sandbox, client: Cli
     assert secret not in str(result)
 
 
+def test_parent_of_a_missing_folder(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
+    """The path that is checked is the one that is written and whose attributes are set."""
+    for _run in range(2):
+        task(client, name="deploy", dest=tmp_path / "missing" / ".." / "deploy.key")
+    assert os.listdir(tmp_path) == ["deploy.key"]
+    assert writes(sandbox) == ["POST /api_keys"]
+
+
 def test_lock_is_held_from_the_first_request_until_the_secret_is_written(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_key_task import 
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
+from ansible_collections.clouddb.control.tests.unit.support.special_files import access_list, set_access_list
 
 pytestmark = pytest.mark.usefixtures("no_delays")
 
@@ -54,8 +55,8 @@ def test_file_attributes_are_set_after_the_rename(
     assert run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
     (temporary, at_first), in_place = given
     assert Path(temporary).parent == dest.parent and temporary != str(dest)
-    assert at_first == {"mode": "0600", "attributes": None}
-    assert in_place == (str(dest), {"mode": "0600", "attributes": "+i"})
+    assert at_first == {"mode": "u=rw,o=", "attributes": None}
+    assert in_place == (str(dest), {"mode": "u=rw,o=", "attributes": "+i"})
     assert not run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
 
 
@@ -168,10 +169,25 @@ def test_mode_of_an_existing_file_is_changed(options: dict[str, Any], dest: Path
     dest.chmod(0o644)
     ended = run_main(api_key, options, check_mode, diff=True).success
     assert ended["changed"]
-    assert mode_of(dest) == (0o644 if check_mode else 0o600)
+    assert mode_of(dest) == (0o644 if check_mode else 0o640)
     before, after = ended["diff"]["before"], ended["diff"]["after"]
     assert before.pop("api_keys") == after.pop("api_keys")
-    assert (before, after) == ({"path": str(dest), "mode": "0644"}, {"path": str(dest), "mode": "0600"})
+    assert (before, after) == ({"path": str(dest), "mode": "0644"}, {"path": str(dest), "mode": "0640"})
+
+
+@one_key
+@pytest.mark.parametrize("regenerate", ["never", "always"])
+@pytest.mark.parametrize(("mode", "expected"), [(None, 0o640), ("u+rw", 0o640), ("0600", 0o600)])
+def test_access_list_is_effective_unless_the_mode_withdraws_it(
+    options: dict[str, Any], dest: Path, mode: str | None, expected: int, regenerate: str
+) -> None:
+    dest.write_text(OLD_SECRET)
+    dest.chmod(0o600)
+    set_access_list(dest)
+    changed = run_main(api_key, {**options, "mode": mode, "regenerate": regenerate}).success["changed"]
+    # The group's permissions in the mode are the mask of the list.
+    assert (access_list(dest) is None, mode_of(dest)) == (False, expected)
+    assert changed is (regenerate == "always" or expected == 0o600)
 
 
 @one_key

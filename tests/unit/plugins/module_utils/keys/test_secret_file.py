@@ -9,6 +9,8 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,11 +24,17 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file 
     MAX_SIZE,
     FileAttributes,
     SecretFile,
+    dest_from,
     require_readable_mode,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-from ansible_collections.clouddb.control.tests.unit.support.special_files import hard_link, special_files
+from ansible_collections.clouddb.control.tests.unit.support.special_files import (
+    access_list,
+    hard_link,
+    set_access_list,
+    special_files,
+)
 
 PREFIX = f".clouddb-{os.geteuid()}-"
 LOCK = f".clouddb-{os.geteuid()}.lock"
@@ -95,11 +103,86 @@ def test_temporary_file_is_removed_when_setting_attributes_fails(tmp_path: Path)
 
 def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    file = SecretFile("key", keep_attributes)
+    file = dest_from({"dest": "key"}, keep_attributes)
+    assert file
     file.check()
     with file.replacement() as write:
         write("secret")
     assert (tmp_path / "key").read_text() == "secret"
+
+
+@pytest.mark.parametrize(
+    "attributes", [None, FileAttributes(os.geteuid(), os.getegid(), 0o640)], ids=["new", "restored"]
+)
+def test_access_list_and_extended_attributes_are_kept(tmp_path: Path, attributes: FileAttributes | None) -> None:
+    key = tmp_path / "key"
+    key.touch(0o600)
+    set_access_list(key)
+    os.setxattr(key, "user.owner", b"app")
+    before = access_list(key)
+    with SecretFile(str(key), keep_attributes).replacement(attributes) as write:
+        write("secret")
+    assert (access_list(key), os.getxattr(key, "user.owner"), key.read_text()) == (before, b"app", "secret")
+
+
+def test_file_gets_no_access_list_from_its_folder(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.touch()
+    key.chmod(0o640)
+    set_access_list(tmp_path, "default")
+    with SecretFile(str(key), keep_attributes).replacement() as write:
+        write("secret")
+    assert (access_list(key), stat.S_IMODE(key.stat().st_mode)) == (None, 0o640)
+
+
+def test_attributes_in_a_folder_of_everybody_are_not_kept(tmp_path: Path) -> None:
+    """Anybody could have created the file."""
+    tmp_path.chmod(0o1777)
+    (tmp_path / "key").touch()
+    (tmp_path / "key").chmod(0o666)
+    with SecretFile(str(tmp_path / "key"), keep_attributes).replacement() as write:
+        write("secret")
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+
+
+def test_file_with_the_secret_never_has_permissions_that_are_withdrawn(tmp_path: Path) -> None:
+    """Whoever opened it before could read the secret later."""
+    (tmp_path / "key").touch()
+    (tmp_path / "key").chmod(0o644)
+    drafts: list[int] = []
+
+    def set_attributes(path: str) -> bool:
+        drafts.append(os.stat(path).st_ino)
+        os.chmod(path, 0o600)
+        return True
+
+    with SecretFile(str(tmp_path / "key"), set_attributes).replacement() as write:
+        write("secret")
+    status = (tmp_path / "key").stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert drafts and status.st_ino not in drafts
+
+
+def test_path_is_that_of_ansible_whatever_the_locale(tmp_path: Path) -> None:
+    """Ansible's modules encode it in UTF-8."""
+    (tmp_path / "Ключи").mkdir()
+    code = f"""
+from {SecretFile.__module__} import dest_from
+file = dest_from({{"dest": {f"{tmp_path}/Ключи/k"!a}}}, lambda path: print(ascii(path)))
+file.check()
+with file.held(), file.replacement() as write:
+    write("secret")
+print(ascii(file.path), file.read(), file.place())
+"""
+    root = Path(secret_file.__file__).parents[6]
+    environment = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONPATH": str(root)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    draft, path, *rest = ended.stdout.split()
+    assert draft.startswith(ascii(f"{tmp_path}/Ключи/{PREFIX}")[:-1])
+    file = SecretFile(f"{tmp_path}/Ключи/k", keep_attributes)
+    assert [path, *rest] == [ascii(file.path), "secret", str(file.place())]
+    assert os.listdir(tmp_path / "Ключи") == ["k"]
 
 
 def test_file_of_a_user_whose_files_cannot_be_given_is_not_replaced(
@@ -200,7 +283,8 @@ def test_other_given_modes_pass(mode: int | str | None) -> None:
 def test_folder_may_be_a_symbolic_link(tmp_path: Path, kind: str) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "link").symlink_to("secrets")
-    file = SecretFile(str(tmp_path / ("secrets" if kind == "folder" else "link") / "key"), keep_attributes)
+    file = dest_from({"dest": str(tmp_path / ("secrets" if kind == "folder" else "link") / "key")}, keep_attributes)
+    assert file
     file.check()
     with file.held(), file.replacement() as write:
         write("secret")

@@ -78,13 +78,15 @@ def test_who_may_replace_a_file(file: SecretFile, user: int, refused: bool) -> N
 @in_one_test(
     "name, problem",
     [
-        ("key\0", "The path has a NUL character. Remove it."),
+        ("nul\0/key", "The path has a NUL character. Remove it."),
         ("missing/key", "The directory {folder}/missing does not exist. Create it first."),
     ],
 )
 def test_paths_of_no_file(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InvalidOption) as error:
-        SecretFile(f"{tmp_path}/{name}", keep_attributes).check()
+        file = dest_from({"dest": f"{tmp_path}/{name}"}, keep_attributes)
+        assert file
+        file.check()
     assert str(error.value) == f"dest: {problem.format(folder=tmp_path)}"
 
 
@@ -194,13 +196,14 @@ def test_attributes_are_tried_without_the_owner_of_the_file(file: SecretFile, mo
 def test_attributes_to_restore_come_before_those_of_the_options(file: SecretFile, may_restore: bool) -> None:
     paths: list[str] = []
     options = file._replace(set_attributes=lambda path: bool(paths.append(path)))
+    os.chmod(file.path, 0o604)
     with pytest.MonkeyPatch.context() as patch:
         if not may_restore:
             patch.setattr(os, "fchown", denied)
         with options.replacement(FileAttributes(os.geteuid(), os.getegid(), 0o640)) as write:
             write("restored")
     assert Path(file.path).read_text(encoding="utf-8") == "restored"
-    assert options.attributes().mode == (0o640 if may_restore else 0o600)
+    assert options.attributes().mode == (0o640 if may_restore else 0o604)
     assert len(paths) == (0 if may_restore else 1)
 
 
