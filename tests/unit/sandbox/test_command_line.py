@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +32,8 @@ class TestCommandLine:
             *("--ready-file", str(tmp_path / "ready")),
         ]
 
-    def test_sigterm_stops_the_server(self, tmp_path, arguments, connect):
+    @pytest.mark.parametrize("end", ["signal", "removal of its folder"])
+    def test_end_of_the_server(self, tmp_path, arguments, connect, end):
         """It stops quickly even while clients are connected. Its files can be read by their owner only."""
         (tmp_path / "seed.yml").write_text("projects:\n  - name: shop\n    created_at: 2022-11-30T18:41:29Z\n")
         command = [sys.executable, "-m", "clouddb_sandbox", *arguments, "--seed", str(tmp_path / "seed.yml")]
@@ -47,7 +49,10 @@ class TestCommandLine:
         assert service.ok("GET", "projects")["projects"][0]["created_at"] == "2022-11-30T18:41:29.000000Z"
         readable = {path.name for path in tmp_path.iterdir() if path.stat().st_mode & 0o077}
         assert (readable, (tmp_path / "a.sqlite").exists()) == ({"seed.yml"}, True)
-        process.send_signal(signal.SIGTERM)
+        if end == "signal":
+            process.send_signal(signal.SIGTERM)
+        else:
+            shutil.rmtree(tmp_path)
         _out, errors = process.communicate(timeout=60)
         assert "Traceback" not in errors
 

@@ -13,6 +13,7 @@ import logging
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        with database_lock(options.database):
-            serve(options)
+        with database_lock(options.database) as is_lost:
+            serve(options, is_lost)
     except BlockingIOError:
         return report_failure(f"Another sandbox uses {options.database}. Stop it, or choose another database.")
     except (OSError, ValueError, sqlite3.Error) as error:
@@ -71,7 +72,7 @@ def report_failure(message: str) -> int:
     return 1
 
 
-def serve(options: argparse.Namespace) -> None:
+def serve(options: argparse.Namespace, is_lost: Callable[[], bool]) -> None:
     if options.speed is not None and not 0 <= options.speed <= MAX_SPEED:
         raise ValueError(f"The speed {options.speed} is not between 0 and {MAX_SPEED}. Check sandbox_speed.")
     seed = options.seed.read_bytes() if options.seed else None
@@ -91,7 +92,7 @@ def serve(options: argparse.Namespace) -> None:
         checksum = app.state.sandbox.store.seed_checksum()
         if options.seed_checksum_file and checksum:
             write_atomically(options.seed_checksum_file, checksum)
-        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)))
+        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)), is_lost)
         server.run(sockets=[listener])
 
 

@@ -16,9 +16,14 @@ from .paths import BASE_PATH
 
 
 class Server(uvicorn.Server):
-    """uvicorn with a callback when it listens. The application knows it, so that faults can close connections."""
+    """uvicorn with a callback when it listens, and one that tells it to end, called ten times a second.
 
-    def __init__(self, app: FastAPI, on_listening: Callable[[], None]) -> None:
+    The application knows it, so that faults can close connections.
+    """
+
+    def __init__(
+        self, app: FastAPI, on_listening: Callable[[], None], should_end: Callable[[], bool] = lambda: False
+    ) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -31,11 +36,15 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self.on_listening = on_listening
+        self.should_end = should_end
         app.state.server = self
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.on_listening()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self.should_end()
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
