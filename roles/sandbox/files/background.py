@@ -13,7 +13,7 @@ Prints JSON: `changed`, `pid` (null if the sandbox is not running) and, while it
 exist yet, or if its seed is unknown).
 `status` adds `content` (`missing`, `empty`, `sandbox`, or null if the folder is refused), `problem` (why the wanted state
 is refused, or null), `is_reached` (whether the sandbox is in the wanted state: `start` with the same address, or `stop` or `remove`,
-would change nothing) and `virtualenv` (the expanded path).
+would change nothing), `folder` and `virtualenv` (the expanded paths).
 """
 
 from __future__ import annotations
@@ -379,12 +379,12 @@ def show_status(folder: Folder, options: argparse.Namespace) -> None:
         is_reached = content != "sandbox" or folder.pid() is None
     is_seed_applied = folder.is_seed_applied() if content == "sandbox" else None
     facts = {"content": content, "problem": problem, "is_reached": is_reached, "is_seed_applied": is_seed_applied}
-    print_status(folder, changed=False, virtualenv=str(virtualenv), **facts)
+    print_status(folder, changed=False, folder=str(folder.path), virtualenv=str(virtualenv), **facts)
 
 
-def print_status(folder: Folder, **facts: Any) -> None:
-    pid = folder.pid() if folder.is_marked() else None
-    access = {"base_url": folder.last_start().get("base_url"), "api_key_file": str(folder.api_key)} if pid else {}
+def print_status(sandbox: Folder, **facts: Any) -> None:
+    pid = sandbox.pid() if sandbox.is_marked() else None
+    access = {"base_url": sandbox.last_start().get("base_url"), "api_key_file": str(sandbox.api_key)} if pid else {}
     print(json.dumps({**facts, "pid": pid, **access}))
 
 

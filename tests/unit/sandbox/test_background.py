@@ -81,7 +81,8 @@ def kill_during_writes(writers, enough, status):
 
 class TestBackground:
     def test_start_status_stop(self, run_background, service_of, tmp_path):
-        facts = {"changed": False, "content": "sandbox", "problem": None, "virtualenv": str(tmp_path / "venv")}
+        paths = {"folder": str(tmp_path), "virtualenv": str(tmp_path / "venv")}
+        facts = {"changed": False, "content": "sandbox", "problem": None, **paths}
         unused = {**facts, "is_reached": False, "pid": None, "is_seed_applied": None}
         assert run_background("status") == (0, unused, "")
         first = start(run_background)
