@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules share: the connection options, and the one place where a task begins and ends."""
+"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import REQUESTS_IMPORT_ERROR
 from ._options import NUMBERS, plain_number
 from ._regular_file import resolve_folder
+from ._secrets import masked, masked_text
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 # Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
@@ -57,6 +58,7 @@ class ControlModule(AnsibleModule):
     """
 
     no_log_values: set[str]
+    params: dict[str, Any]
 
     def __init__(self, **arguments: Any):
         self.attributes_diff: dict[str, dict[str, Any]] = {}
@@ -81,7 +83,17 @@ class ControlModule(AnsibleModule):
                 pass  # of a dictionary or a list that Ansible could not convert either
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
+        self._mask_options()
         super().fail_json(msg=msg, **result)
+
+    def exit_json(self, **result: Any) -> None:
+        """End the task as succeeded."""
+        self._mask_options()
+        super().exit_json(**result)
+
+    def _mask_options(self) -> None:
+        # With -vvv, Ansible shows the options.
+        self.params = masked(self.params, self.params.get("secret_fields") or ())
 
 
 def _attributes_error(dest: str, msg: str, result: Mapping[str, Any]) -> SecretFileError:
@@ -146,11 +158,11 @@ def run_module(module: ControlModule, run: Run) -> None:
 
 
 def _redacted(value: Any, client: Client | None) -> Any:
-    """The value without the keys that the task has created or read, in all of its texts."""
-    if isinstance(value, str) and client:
-        return client.connection.redact(value)
+    """The value without secrets in all of its texts, which include the names of fields."""
+    if isinstance(value, str):
+        return client.connection.redact(value) if client else masked_text(value)
     if isinstance(value, dict):
-        return {name: _redacted(inner, client) for name, inner in value.items()}
+        return {_redacted(name, client): _redacted(inner, client) for name, inner in value.items()}
     return [_redacted(inner, client) for inner in value] if isinstance(value, list) else value
 
 
@@ -203,7 +215,7 @@ def _values(value: Any, spec: Mapping[str, Any]) -> tuple[list[Any], str]:
 
 
 def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Client | None) -> None:
-    """End the task with the result. Its texts do not quote the keys that the task has created or read."""
+    """End the task with the result, whose texts quote no secrets."""
     # Not the rest of the result, which may return a new key.
     texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if name in result}
     result = {**result, **_redacted(texts, client)}

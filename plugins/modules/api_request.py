@@ -126,11 +126,12 @@ options:
   expose_secrets:
     description:
       - Whether the result contains the secrets of the response. Use it with C(no_log).
-      - The secrets are the fields C(key) and C(connection_uri), fields whose name contains C(password), C(passwd), C(secret), C(token), C(api_key)
-        or C(private_key) and is not that of an id such as C(token_id), those in O(secret_fields), and addresses that contain a password or are signed.
-        Otherwise V(VALUE_SPECIFIED_IN_NO_LOG_PARAMETER) takes their place.
-      - Secrets in O(body), O(query) and O(find), and addresses that contain a password, are left out of the options that Ansible shows with
-        C(-vvv), and out of errors, in any case.
+      - Secret are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
+        C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), also in camel case, and those in O(secret_fields). A property
+        of a secret, such as C(token_id) or C(password_updated_at), is not secret.
+      - The password in an address, and values such as C(password=…) in a text, are secret as well. Otherwise V(********) takes the place of secrets.
+      - Secrets in O(body), O(query) and O(find) are always left out of the options that Ansible shows with C(-vvv), and out of messages if they have
+        at least 6 characters. Other fields that have the same value as a secret are shown.
     type: bool
     default: false
 notes:
@@ -324,30 +325,27 @@ from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
 from ..module_utils._resources.preview import preview
 from ..module_utils._resources.read import read
-from ..module_utils._resources.secrets import MIN_LENGTH_OF_TASK, masked, masked_text, secret_texts
+from ..module_utils._secrets import secret_texts
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result, without the secrets that were not asked for."""
-    fields = params["secret_fields"]
-    exposed = ("json", "object", "operations") if params["expose_secrets"] else ()
-
-    def hidden(result: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
-
+    given = [params.get(name) for name in ("query", "body", "find")]
+    client.hide(*secret_texts(given, params["secret_fields"]))
     try:
-        result = _run(params, client, check_mode)
-        return {**result, **masked(hidden(result), fields)}
+        return _shown(_run(params, client.with_secrets(), check_mode), client, params)
     except ClouddbError as error:
-        # The service's texts may quote a secret of the response.
-        secrets = secret_texts(hidden(error.result), fields)
-        error.result = {**error.result, **masked(hidden(error.result), fields)}
-        error.args = (masked_text(str(error), secrets),)
-        error.details = {
-            field: masked_text(value, secrets) if isinstance(value, str) else value
-            for field, value in error.details.items()
-        }
+        error.result = _shown(error.result, client, params)
         raise
+
+
+def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The result without secrets, except for what the next run of the module needs."""
+    fields, exposed = params["secret_fields"], ("json", "object", "operations") if params["expose_secrets"] else ()
+    hidden = {name: value for name, value in result.items() if name not in exposed and not name.startswith("_")}
+    # The service's texts may quote a secret of the response.
+    client.hide(*secret_texts(hidden, fields))
+    return {**result, **client.connection.masked(hidden, fields)}
 
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -387,11 +385,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    given, fields = {name: module.params[name] for name in ("query", "body", "find")}, module.params["secret_fields"]
-    module.no_log_values.update(secret_texts(given, fields, MIN_LENGTH_OF_TASK))
-    # With -vvv, Ansible shows the options.
-    module.params.update(masked(given, fields))
-    run_module(module, lambda params, client, check_mode: run({**params, **given}, client, check_mode))
+    run_module(module, run)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The HTTP client: sends one request of the control API, returns its JSON or raises a typed error.
 
-It knows nothing of keys, projects or operations.
+It knows nothing of keys, projects or operations. Keeps P5: what it returns and raises contains no secrets, unless its caller
+has asked for them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 class Client:
     """A client of the service for one API key, which several threads may use at once.
 
-    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse.
+    Methods raise ServiceUnreachable, StatusError (Unauthorized, NotFound) or UnexpectedResponse. The secrets in responses are
+    masked, except for those of with_secrets().
     """
 
     def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK):
@@ -41,6 +43,7 @@ class Client:
         self._transport = Transport(connection, clock)
         self._deadline: Deadline | None = None
         self._retries_until_deadline = False
+        self._masks = True
         self._service_ahead: timedelta | None = None
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
@@ -65,9 +68,15 @@ class Client:
         """The connection options."""
         return self._transport.connection
 
-    def hide(self, key: str) -> None:
-        """Keep a key that the task has created or read out of errors, as the client's own key is."""
-        self._transport.connection = self.connection.hiding(key)
+    def hide(self, *secrets: str) -> None:
+        """Keep secrets that the task was given, has created or read out of messages, as the client's own key is."""
+        self._transport.connection = self.connection.hiding(*secrets)
+
+    def with_secrets(self) -> Client:
+        """The same client for a caller that needs the secrets in responses. It has to mask what it returns of them."""
+        client = copy.copy(self)
+        client._masks = False
+        return client
 
     def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
         """The same client for a caller that polls until a deadline.
@@ -111,15 +120,19 @@ class Client:
             raise status_error(response, self.connection, request, self.clock)
         try:
             is_empty = (may_be_empty or response.status == NO_CONTENT) and not response.content.strip()
-            decoded, problem = None if is_empty else decode(response.content), None
+            decoded, problem = None if is_empty else self._decoded(response.content), None
         except UnsupportedJson as error:
-            decoded, problem = None, str(error)
+            decoded, problem = None, self.connection.redact(str(error))
         except ValueError:
             decoded, problem = None, _json_problem(response.content)
         result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
         if problem:
             raise result.unexpected(problem)
         return result
+
+    def _decoded(self, content: bytes) -> Any:
+        value = decode(content)
+        return self.connection.masked(value, content=content) if self._masks else value
 
     def _learn_service_time(self, date: str | None) -> None:
         try:

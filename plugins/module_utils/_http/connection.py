@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Turns the connection options into a checked description of where and how requests are sent."""
+"""Turns the connection options into a checked description of where and how requests are sent. Keeps P5."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from .._errors import InvalidOption
 from .._options import integer, seconds
+from .._secrets import MIN_LENGTH, masked, masked_text, may_hold_secrets
 
 MAX_RETRIES = 100
 
@@ -32,14 +33,14 @@ CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-# Keys are longer. A file that a task reads may contain any text.
-MIN_HIDDEN_LENGTH = 12
+# Keys are longer. A shorter one may be the name of something.
+MIN_KEY_LENGTH = 12
 
 
 class Connection(NamedTuple):
     """Checked connection options: C(base_url) without a trailing slash, C(api_timeout) in seconds.
 
-    C(other_keys) are those that the task has created or read, and that its errors must not quote either.
+    C(other_secrets) are those that the task was given, or has created or read, and that its messages must not quote either.
     """
 
     base_url: str
@@ -48,21 +49,32 @@ class Connection(NamedTuple):
     ca_path: str | None = None
     api_timeout: float = CONNECTION_OPTIONS["api_timeout"]["default"]
     api_retries: int = CONNECTION_OPTIONS["api_retries"]["default"]
-    other_keys: frozenset[str] = frozenset()
+    other_secrets: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Connection({self.base_url!r}, ...)"  # without the key
 
     def redact(self, text: str) -> str:
-        """The text without the keys, in whatever encoding they are quoted."""
-        for key in sorted({self.api_key, *self.other_keys} - {""}, key=len, reverse=True):
-            for encoded in encodings(key):
-                text = text.replace(encoded, "********")
-        return text
+        """The text of a message without the key, other secrets, and secrets in addresses and assignments."""
+        return masked_text(text, self._secrets())
 
-    def hiding(self, key: str) -> Connection:
-        """The same with another one of C(other_keys), unless it is so short that ordinary text may contain it."""
-        return self._replace(other_keys=self.other_keys | {key}) if len(key) >= MIN_HIDDEN_LENGTH else self
+    def masked(self, value: Any, secret_fields: Collection[str] = (), content: bytes | None = None) -> Any:
+        """Data of the service without its secrets and without the key; C(content) is the JSON that was decoded."""
+        secrets = self._secrets()
+        if content is not None and not may_hold_secrets(content, secrets):
+            return value
+        keys = encodings(self.api_key) if len(self.api_key) >= MIN_KEY_LENGTH else ()
+        return masked(value, secret_fields, secrets, keys)
+
+    def hiding(self, *secrets: str) -> Connection:
+        """The same with more C(other_secrets), except for those so short that ordinary text may contain them."""
+        return self._replace(
+            other_secrets=self.other_secrets.union(each for each in secrets if len(each) >= MIN_LENGTH)
+        )
+
+    def _secrets(self) -> set[str]:
+        """The secrets in each encoding in which a message may quote them."""
+        return set().union(*map(encodings, {self.api_key, *self.other_secrets} - {""}))
 
 
 def connection_from(params: Mapping[str, Any]) -> Connection:
@@ -179,9 +191,9 @@ def _checked_api_key(api_key: str) -> str:
     return api_key
 
 
-def encodings(api_key: str) -> set[str]:
-    """The encodings in which a text may contain the key: plain, JSON, percent-encoded, and Python's repr()."""
-    return {api_key, json.dumps(api_key)[1:-1], quote(api_key), quote(api_key, safe=""), repr(api_key)[1:-1]}
+def encodings(secret: str) -> set[str]:
+    """The encodings in which a text may contain the secret: plain, JSON, percent-encoded, and Python's repr()."""
+    return {secret, json.dumps(secret)[1:-1], quote(secret), quote(secret, safe=""), repr(secret)[1:-1]}
 
 
 def is_sendable(api_key: str) -> bool:

@@ -102,7 +102,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
     without a usable response; the error names the new keys of that name.
     """
     try:
-        response = client.post("api_keys", body={"key_name": name})
+        response = client.with_secrets().post("api_keys", body={"key_name": name})
         created = response.require(response.object(), id=int, key=str)
         client.hide(created["key"])
         if created["id"] <= 0 or created["id"] in known_ids:
@@ -114,7 +114,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         if not error.may_have_acted:
             raise
         raise _unconfirmed_creation(client, name, known_ids, error) from error
-    return CreatedKey(created["key"], {"name": name, **_public(created)})
+    return CreatedKey(created["key"], {"name": name, **client.connection.masked(_public(created))})
 
 
 def _public(key: Key) -> Key:

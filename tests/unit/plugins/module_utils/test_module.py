@@ -225,7 +225,7 @@ def test_texts_within_warnings_and_failures_quote_no_created_key() -> None:
         client.hide(created)
         if params["color"] == "blue":
             return {"key": created, "warnings": [f"not {created}"]}
-        details = {"errors": [{"text": f"not {created}"}]}
+        details = {"errors": [{"text": f"not {created}", created: 1}]}
         raise ClouddbError("no", details, result={"warnings": [f"not {created}"], "key": created})
 
     for color, warnings in (("blue", 1), ("red", 2)):

@@ -359,6 +359,25 @@ def test_the_error_has_the_sent_request_id_if_the_service_sends_none(serve: Serv
     assert "code" not in error.value.details
 
 
+ERROR = "cannot connect to postgres://u:{}@h/db"
+
+
+def test_secrets_in_responses_are_masked_unless_asked_for(serve: Serve) -> None:
+    shown = {"id": "a", "error": ERROR.format("********"), "password": "********", "echo": "********"}
+    sent = {"id": "a", "error": ERROR.format("PW"), "password": "PW", "echo": API_KEY}
+    client = serve(*[reply(sent)] * 3).client
+    assert client.get("x").json == shown
+    assert client.with_secrets().get("x").json == sent
+    assert client.get("x").json == shown
+
+
+def test_secrets_in_errors_are_masked(serve: Serve) -> None:
+    for status, body in ((400, {"message": ERROR.format("PW")}), (200, {ERROR.format("PW") + "{{": 1})):
+        with pytest.raises((StatusError, UnexpectedResponse)) as error:
+            serve(reply(body, status)).client.get("x")
+        assert ERROR.format("********") in str(error.value)
+
+
 @in_one_test("place", ["message", "code", "request_id"])
 def test_an_echoed_key_is_redacted(serve: Serve, place: str) -> None:
     error = failed(serve, reply({place: f"invalid key {API_KEY}!"}, 401))

@@ -272,8 +272,7 @@ def test_keys_within_other_keys_are_redacted() -> None:
 
 
 def test_keys_so_short_that_text_may_contain_them_are_not_redacted() -> None:
-    connection = checked().hiding("a" * 11).hiding("b" * 12)
-    assert connection.redact(f"{'a' * 11} {'b' * 12}") == f"{'a' * 11} ********"
+    assert checked().hiding("a" * 5, "b" * 6).redact(f"{'a' * 5} {'b' * 6}") == f"{'a' * 5} ********"
 
 
 def test_encodings_of_a_key() -> None:

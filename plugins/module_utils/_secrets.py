@@ -1,0 +1,190 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is secret in data and texts of the service and of tasks, and the mask in its place. Keeps P5.
+
+In data, the name of a field says that its value is secret. In any text, so do an address and an assignment. Only errors are
+searched for secrets that are known from elsewhere: other data may have the same value as a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+MASK = "********"
+# Shorter texts also occur by chance.
+MIN_LENGTH = 6
+# Within a secret, its properties are public, unless the task has named it.
+PUBLIC, SECRET, COMPLETE = range(3)
+
+_SECRET_NAME = re.compile(
+    r"key|connection_(?:uri|string)|(?:\w*_)?(?:pass|pwd)"
+    r"|\w*(?:password|passwd|passphrase|secret|token|api_?key|private_?key)s?\d*(?:_(?!ids?_)\w*)?"
+)
+# The property of a secret, such as its id or the time of its last change, is not secret.
+_PROPERTY_NAME = re.compile(
+    r"(?:\w*_)?(?:ids?|name|at|addr|set|count|used|type|length|limit|ttl|expiry|policy|version|status|encryption|fields)"
+)
+_SIGNATURE = re.compile(r"(?:\w*_)?(?:sig|signature)")
+# Fields whose texts quote others.
+_ERROR_FIELDS = frozenset({"error", "errors", "message", "detail", "reason"})
+# They are compared with what a task asks for, or sent back.
+_VERBATIM_FIELDS = frozenset({"name", "cursor", "next"})
+
+# JSON without any of these texts, in lower case, holds no secret. This takes a sixth of the time of a copy.
+_HINTS = (
+    *(b"pass", b"pwd", b"secret", b"token", b"key", b"sig", b"connection", b"://", b":\\/"),
+    *(b"invalid port", b"integer value", b"host name", b"\\u"),
+)
+
+_PORT = r"\d{1,5}(?![^\s/,?#;:)\]>\"'.])"
+_USER = r"[^\s:/?#\[\"'<>,]*:"
+# The password of an address ends at the last @ before the query, whatever it holds. In a web address, a port may be followed by
+# a path with an @. Without any @ in sight, the address was cut off within its password, or this contains spaces.
+_USER_PART = re.compile(
+    rf"(?P<begin>(?<=[a-z0-9])://(?:(?<!http://)(?<!https://){_USER}|{_USER}(?!{_PORT})))(?:(?!://|\?[\w.-]+=)\S)+(?=@)"
+    rf"|(?P<cut>(?<=[a-z0-9])://{_USER}(?!{_PORT})(?=[^\s/]))(?:(?:(?!://)[^\n])+(?=@)|[^\s/?#\"']+)",
+    re.IGNORECASE,
+)
+# Parsers quote the part of a password that they take for a port or a host.
+_MISREAD_PASSWORD = re.compile(
+    r"""((?:invalid port|integer value(?: as)?) (?P<quote>\\?["'])).*?(?=(?P=quote))|(host name \\?["'])[^"'\s]+(?=@)"""
+)
+_ASSIGNMENT = re.compile(
+    r"""(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)(?:\s{0,3}=\s{0,3}|\\?["']\s{0,3}[:=]\s{0,3}(?=\\?["'])|(?P<sql>\s+)(?=['"]))"""
+)
+_QUOTED = r"""(?P<quote>\\?["'])(?:(?!(?P=quote))(?:\\.|[^\\]))+(?P=quote)"""
+_VALUE, _VALUE_OF_URL, _VALUE_OF_LIST = (
+    re.compile(rf"{_QUOTED}|[^\s{end}]*[^\s{end}\"',.:;)\]}}\\]", re.DOTALL) for end in ("", "&", ";")
+)
+# By the character before the name of the parameter.
+_PARAMETER_VALUES = {"?": _VALUE_OF_URL, "&": _VALUE_OF_URL, ";": _VALUE_OF_LIST}
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Whether the value of a field or variable of this name is secret, such as C(password), C(dbPassword) and C(X-Auth-Token)."""
+    words = _words(name)
+    return _SECRET_NAME.fullmatch(words) is not None and _PROPERTY_NAME.fullmatch(words) is None
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[.-]|(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def masked(
+    value: Any, secret_fields: Collection[str] = (), secrets: Collection[str] = (), keys: Collection[str] = ()
+) -> Any:
+    """A copy without secrets: the mask is in place of the values of secret fields, at any depth, and of what masked_text() masks.
+
+    Secret are fields whose name says so, and C(secret_fields). C(secrets) are masked in the texts of errors only, C(keys)
+    everywhere, also in the names of fields.
+    """
+    keys, secrets = _longest_first(keys), _longest_first({*keys, *secrets})
+
+    def copy(value: Any, name: str = "", secrecy: int = PUBLIC) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                _without(field, keys) if isinstance(field, str) else field: copy(
+                    inner, str(field), _secrecy(str(field), secrecy, secret_fields)
+                )
+                for field, inner in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [copy(inner, name, secrecy) for inner in value]
+        if secrecy and _is_set(value):
+            return MASK
+        if not isinstance(value, str):
+            return value
+        if name in _VERBATIM_FIELDS:
+            return _without(value, keys)
+        return _masked_text(value, secrets if name in _ERROR_FIELDS else keys)
+
+    return copy(value)
+
+
+def may_hold_secrets(json: bytes, secrets: Collection[str]) -> bool:
+    """Whether the JSON, not yet decoded, can hold one of C(secrets), or anything that masked() masks."""
+    lowered = json.lower()
+    return any(hint in lowered for hint in _HINTS) or any(secret.encode() in json for secret in secrets)
+
+
+def masked_text(text: str, secrets: Collection[str] = ()) -> str:
+    """The text, with the mask in place of these secrets, and of the secrets in addresses, parameters and assignments."""
+    return _masked_text(text, _longest_first(secrets))
+
+
+def secret_texts(value: Any, secret_fields: Collection[str] = ()) -> set[str]:
+    """The texts in secret fields that are long enough to be recognized elsewhere."""
+    return {text for text in _texts(value, secret_fields) if len(text) >= MIN_LENGTH}
+
+
+def _masked_text(text: str, secrets: Collection[str]) -> str:
+    text = _without(text, secrets)
+    if "://" in text:
+        text = _USER_PART.sub(lambda found: f"{found['begin'] or found['cut']}{MASK}", text)
+    if "=" in text or '"' in text or "'" in text:
+        text = _MISREAD_PASSWORD.sub(lambda found: f"{found[1] or found[3]}{MASK}", text)
+        text = "".join(_without_assigned(text))
+    return text
+
+
+def _longest_first(secrets: Collection[str]) -> list[str]:
+    # Otherwise, the remainder of a longer one could be guessed.
+    return sorted(secrets, key=len, reverse=True)
+
+
+def _without(text: str, secrets: Collection[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _without_assigned(text: str) -> Iterator[str]:
+    """The parts of the text, with the mask in place of what is assigned to secret names."""
+    done = 0
+    for found in _ASSIGNMENT.finditer(text):
+        before = text[found.start() - 1 : found.start()]
+        if found.start() < done or not _is_assigned_secret(found, is_parameter=before in _PARAMETER_VALUES):
+            continue
+        if value := _PARAMETER_VALUES.get(before, _VALUE).match(text, found.end()):
+            quote = value["quote"] or ""
+            yield f"{text[done : found.end()]}{quote}{MASK}{quote}"
+            done = value.end()
+    yield text[done:]
+
+
+def _is_assigned_secret(found: re.Match[str], is_parameter: bool) -> bool:
+    words = _words(found["name"])
+    if found["sql"]:
+        return words == "password"
+    if words == "key" or _SIGNATURE.fullmatch(words):
+        return is_parameter
+    return is_secret_name(found["name"])
+
+
+def _secrecy(name: str, around: int, secret_fields: Collection[str]) -> int:
+    """How secret the field of this name is, in an object that is as secret as C(around)."""
+    if around == COMPLETE or name in secret_fields:
+        return COMPLETE
+    is_secret = is_secret_name(name) or (around == SECRET and not _PROPERTY_NAME.fullmatch(_words(name)))
+    return SECRET if is_secret else PUBLIC
+
+
+def _is_set(value: Any) -> bool:
+    # A boolean says that there is a secret, null and an empty text that there is none.
+    return not isinstance(value, bool) and value not in (None, "")
+
+
+def _texts(value: Any, secret_fields: Collection[str], secrecy: int = PUBLIC) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, secret_fields, _secrecy(str(name), secrecy, secret_fields))
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner, secret_fields, secrecy)
+    elif secrecy and _is_set(value):
+        yield str(value)
