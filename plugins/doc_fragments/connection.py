@@ -64,6 +64,7 @@ requirements:
   - requests >= 2.25
 notes:
   - Proxies are configured by E(HTTPS_PROXY), E(HTTP_PROXY), E(ALL_PROXY) and E(NO_PROXY) in the environment of the machine that sends the requests.
+  - Secrets in responses are masked with V(********), for example the password of an address in the error of an operation.
   - Set connection options that all tasks share in C(module_defaults) for the group C(clouddb.control.all).
 """
 

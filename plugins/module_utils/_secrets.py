@@ -109,7 +109,7 @@ def masked(
 def may_hold_secrets(json: bytes, secrets: Collection[str]) -> bool:
     """Whether the JSON, not yet decoded, can hold one of C(secrets), or anything that masked() masks."""
     lowered = json.lower()
-    return any(hint in lowered for hint in _HINTS) or any(secret.encode() in json for secret in secrets)
+    return any(hint in lowered for hint in _HINTS) or any(secret.encode(errors="replace") in json for secret in secrets)
 
 
 def masked_text(text: str, secrets: Collection[str] = ()) -> str:

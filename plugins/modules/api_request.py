@@ -126,7 +126,7 @@ options:
   expose_secrets:
     description:
       - Whether the result contains the secrets of the response. Use it with C(no_log).
-      - Secret are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
+      - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
         C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), also in camel case, and those in O(secret_fields). A property
         of a secret, such as C(token_id) or C(password_updated_at), is not secret.
       - The password in an address, and values such as C(password=…) in a text, are secret as well. Otherwise V(********) takes the place of secrets.

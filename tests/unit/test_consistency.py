@@ -508,6 +508,7 @@ SHARED = {
     "_options",
     "_parallel",
     "_regular_file",
+    "_secrets",
     "_timestamps",
     "_untrusted",
     "_version",

@@ -193,7 +193,8 @@ def _checked_api_key(api_key: str) -> str:
 
 def encodings(secret: str) -> set[str]:
     """The encodings in which a text may contain the secret: plain, JSON, percent-encoded, and Python's repr()."""
-    return {secret, json.dumps(secret)[1:-1], quote(secret), quote(secret, safe=""), repr(secret)[1:-1]}
+    quoted = {quote(secret, safe, errors="replace") for safe in ("/", "")}
+    return {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *quoted}
 
 
 def is_sendable(api_key: str) -> bool:

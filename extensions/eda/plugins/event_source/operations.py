@@ -15,7 +15,7 @@ description:
     change of an operation's status.
   - An event has C(clouddb.operation), with all fields that the service sends, C(clouddb.previous_status), which is null for a new operation,
     C(clouddb.project), the project as the service lists it, and C(clouddb.seconds), the time from the operation's creation to its latest update.
-    An event that is emitted again after a crash has the same C(meta.uuid).
+    Secrets in them are masked with V(********). An event that is emitted again after a crash has the same C(meta.uuid).
   - Texts in an event are displayable and contain no templates, even when they are joined. Control characters are escapes such as C(\n), and
     there is a space after every C({) and C($).
   - When a status changes several times between two polls of a project, one event with the latest status is emitted.

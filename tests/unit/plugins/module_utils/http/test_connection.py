@@ -277,3 +277,4 @@ def test_keys_so_short_that_text_may_contain_them_are_not_redacted() -> None:
 
 def test_encodings_of_a_key() -> None:
     assert encodings("\"a/\\b'") == {"\"a/\\b'", "\\\"a/\\\\b'", "%22a/%5Cb%27", "%22a%2F%5Cb%27", "\"a/\\\\b\\'"}
+    assert "\ud800" in encodings("\ud800")
