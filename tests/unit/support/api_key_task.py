@@ -76,15 +76,16 @@ def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action:
 
 
 def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Call the action after each request of this method by this client."""
-    send = getattr(client, method)
+    """Call the action after each request of this method with the key of this client."""
+    send = getattr(type(client), method)
 
-    def acting(*args: Any, **kwargs: Any) -> Any:
-        response = send(*args, **kwargs)
-        action()
+    def acting(sender: Client, *args: Any, **kwargs: Any) -> Any:
+        response = send(sender, *args, **kwargs)
+        if sender.connection.api_key == client.connection.api_key:
+            action()
         return response
 
-    monkeypatch.setattr(client, method, acting)
+    monkeypatch.setattr(type(client), method, acting)
 
 
 def writes(sandbox: Sandbox) -> list[str]:

@@ -80,8 +80,11 @@ class SimulatedClient:
         self.connection = Connection("https://control.example.com/api/v2", secret)
         self.clock: Clock = account.clock.clock
 
-    def hide(self, key: str) -> None:
+    def hide(self, *secrets: str) -> None:
         pass
+
+    def with_secrets(self) -> SimulatedClient:
+        return self
 
     def with_api_key(self, secret: str) -> SimulatedClient:
         return SimulatedClient(self.account, secret)
