@@ -23,7 +23,7 @@ def error_fields(content: bytes, connection: Connection) -> dict[str, str]:
         return {}
     text = content.decode(errors="replace")
     try:
-        body = decode(content)
+        body = connection.masked(decode(content))
     except ValueError:
         body = text
     outer = body if isinstance(body, dict) else {}

@@ -371,6 +371,11 @@ def test_secrets_in_responses_are_masked_unless_asked_for(serve: Serve) -> None:
     assert client.get("x").json == shown
 
 
+def test_secret_fields_of_error_bodies_are_masked(serve: Serve) -> None:
+    error = failed(serve, reply({"data": {"password": "PW"}}, 400))
+    assert error.details["message"] == "data: password: ********"
+
+
 def test_secrets_in_errors_are_masked(serve: Serve) -> None:
     for status, body in ((400, {"message": ERROR.format("PW")}), (200, {ERROR.format("PW") + "{{": 1})):
         with pytest.raises((StatusError, UnexpectedResponse)) as error:
