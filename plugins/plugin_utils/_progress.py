@@ -5,17 +5,24 @@
 
 The module runs several times. Each run returns after a status change or a minute of silence; its result has the status
 changes, and the state from which the next run resumes the wait.
+
+Keeps P10.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+import select
+import sys
 import time
 from typing import Any
 
+from ansible import constants
 from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._untrusted import displayable
@@ -27,7 +34,16 @@ MAX_RUN_SECONDS = 20.0
 HEARTBEAT_SECONDS = 60.0
 RECONNECT_INTERVAL = 5.0
 
-display = Display()
+
+def stderr_copy() -> int | None:
+    """A copy of standard error, if there is one."""
+    with contextlib.suppress(AttributeError, OSError):
+        return os.dup(sys.stderr.fileno())
+    return None
+
+
+# Ansible loads this module before it forks the worker of the task. Since core 2.19, the standard error of workers is /dev/null.
+STDERR = stderr_copy()
 
 
 class ProgressAction(ActionBase):
@@ -50,7 +66,7 @@ class ProgressAction(ActionBase):
         return {**result, **self._run_with_progress(task_vars)}
 
     def _shows_progress(self, task_vars: dict[str, Any]) -> bool:
-        if self._task.no_log:
+        if self._task.no_log or "json" in constants.DEFAULT_STDOUT_CALLBACK:
             return False
         progress = self._task.args.get("progress")
         if progress is None:
@@ -66,11 +82,9 @@ class ProgressAction(ActionBase):
         while True:
             result = merged(earlier, self._run_module(state, min_seconds, task_vars))
             state, changes = result.pop("_state", None), result.pop("_changes", [])
-            try:
+            # The wait goes on even if its progress cannot be shown.
+            with contextlib.suppress(Exception):
                 self._show(result, changes, is_over=state is None)
-            except Exception as error:  # pylint: disable=broad-except
-                # The wait goes on even if its progress cannot be shown.
-                display.vvv(f"clouddb: the progress of the wait cannot be shown: {error!r}")
             if state is None:
                 return result
             earlier = result
@@ -106,8 +120,18 @@ class ProgressAction(ActionBase):
         if not lines and not is_over and time.monotonic() - self._shown_at >= HEARTBEAT_SECONDS:
             lines = [heartbeat_line(result["operations"], result["elapsed"])]
         for line in lines:
-            display.display(displayable(line))
+            show(displayable(line))
             self._shown_at = time.monotonic()
+
+
+def show(line: str) -> None:
+    """Write the line to Ansible's log, and to standard error unless its reader has stopped reading.
+
+    Ansible's own Display would hand it to the thread that receives the results of tasks, which ends if the output is closed.
+    """
+    logging.getLogger("ansible").info(line)
+    if STDERR is not None and select.select([], [STDERR], [], 0)[1]:
+        os.write(STDERR, f"{line}\n".encode())
 
 
 def merged(earlier: dict[str, Any], latest: dict[str, Any]) -> dict[str, Any]:
