@@ -30,8 +30,9 @@ options:
     default: 0
   progress:
     description:
-      - Whether the controller shows the progress of the wait. The default for all tasks is the variable C(clouddb_progress), or V(true).
-      - No progress is shown in check mode, and for tasks with C(async) or C(no_log).
+      - Whether the controller shows the progress of the wait, on its standard error. The default for all tasks is the variable
+        C(clouddb_progress), or V(true).
+      - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
     type: bool
   _state:
     description:

@@ -133,7 +133,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils._errors import ClouddbError, InvalidOption, NotFound, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ..module_utils._http.session import REQUESTS_IMPORT_ERROR
+from ..module_utils._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
 from ..module_utils._operations.account import missing_operations
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
@@ -163,7 +163,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Add hosts, groups and variables to the inventory. Raises AnsibleParserError, with the client's message."""
         super().parse(inventory, loader, path, cache)
         if REQUESTS_IMPORT_ERROR:
-            raise AnsibleParserError(missing_required_lib("requests"))
+            raise AnsibleParserError(f"{missing_required_lib('requests')}. {INSTALL_REQUESTS}")
         try:
             self._read_config_data(path)
             account = self._account(use_cache=cache)

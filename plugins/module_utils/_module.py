@@ -24,7 +24,7 @@ from ansible.module_utils.common.validation import check_type_dict, check_type_l
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
-from ._http.session import REQUESTS_IMPORT_ERROR
+from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
 from ._options import NUMBERS, plain_number
 from ._regular_file import resolve_folder
 from ._secrets import masked, masked_text
@@ -130,8 +130,8 @@ def set_file_attributes(module: ControlModule, path: str) -> bool:
 def run_module(module: ControlModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if REQUESTS_IMPORT_ERROR:
-        missing = {"kind": "missing_library"}
-        module.fail_json(msg=missing_required_lib("requests"), failure=missing, exception=REQUESTS_IMPORT_ERROR)
+        message = f"{missing_required_lib('requests')}. {INSTALL_REQUESTS}"
+        module.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
     client: Client | None = None
     try:
         _check_given(module)

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Creates and revokes API keys."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_key
 short_description: Create and revoke API keys
@@ -235,8 +233,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._errors import InvalidOption
-from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes

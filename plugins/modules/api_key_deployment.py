@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Deploys an API key to a host, step by step, and returns evidence of what the host holds."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_key_deployment
 short_description: Deploy an API key to a host and return evidence of it
@@ -279,8 +277,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Callable
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._errors import InvalidOption
-from ..module_utils._http.client import Client
 from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_from
 from ..module_utils._keys.record import keys_from_json, record_file

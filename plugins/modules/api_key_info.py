@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lists the API keys of the account."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_key_info
 short_description: List the API keys of the account
@@ -87,8 +85,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._fields import checked_fields
-from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import not_blank

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compares the account's API keys with a policy, and revokes those that violate it."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_key_policy
 short_description: Enforce a policy for the API keys of the account
@@ -261,10 +259,11 @@ failure:
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Optional
+
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._http.client import Client
 from ..module_utils._keys.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._keys.policy_revocation import Revocation, apply_policy
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
@@ -286,7 +285,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     return apply_policy(client, policy, revocation if params["action"] == "revoke" else None, check_mode)
 
 
-def _limit(params: Mapping[str, Any], option: str) -> timedelta | None:
+def _limit(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
     return None if params[option] is None else timedelta(seconds=duration(params, option, zero=False, largest=MAX_AGE))
 
 

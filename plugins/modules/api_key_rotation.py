@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans the rotation of an API key, and revokes keys if there is evidence that no host needs them."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_key_rotation
 short_description: Plan the rotation of an API key and revoke older keys
@@ -216,7 +214,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from ..module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._keys.api import list_keys, time_of_list
 from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_from
 from ..module_utils._keys.revocation import revoke, withdraw

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sends any request of the API, and waits for the operations that it starts."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: api_request
 short_description: Send a request and wait for what it starts
@@ -316,8 +314,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._errors import ClouddbError
-from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._options import duration

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lists operations of the control plane."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: operation_info
 short_description: List operations of the control plane
@@ -205,9 +203,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
+
 from ..module_utils._errors import InvalidOption
 from ..module_utils._fields import checked_fields
-from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.account import count_account_operations, list_account_operations
 from ..module_utils._operations.api import (

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Waits until operations have succeeded."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: operation_wait
 short_description: Wait until operations have succeeded
@@ -174,9 +172,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
+
 from ..module_utils._clock import Clock
 from ..module_utils._errors import InvalidOption
-from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait import Wait
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lists the projects of the account."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: project_info
 short_description: List the projects of the account
@@ -139,8 +137,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._fields import checked_fields
-from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects

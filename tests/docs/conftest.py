@@ -40,6 +40,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         ANSIBLE_INVENTORY_UNPARSED_WARNING="false",
         ANSIBLE_LOCALHOST_WARNING="false",
         COLLECTION_TARBALL=str(tarball),
+        # As in a terminal, standard output and standard error keep their order.
+        PYTHONUNBUFFERED="1",
     )
     folder = home / "guides"
     folder.mkdir()

@@ -228,6 +228,15 @@ def test_every_file_is_text() -> None:
             path.read_text(encoding="utf-8")
 
 
+@each_module
+def test_module_is_recognized_by_mitogen_and_names_the_python_it_needs(name: str) -> None:
+    """mitogen takes a module with only relative imports for a script. The client's package checks the version of Python."""
+    source = inspect.getsource(module(name))
+    first = re.search(r"^from (?:\.|ansible|__future__).*", source, re.MULTILINE)
+    assert first and first.group().startswith(f"from {COLLECTION}.plugins.module_utils._http.client import ")
+    ast.parse(source, feature_version=(3, 7))
+
+
 def test_guides_list_every_kind_of_failure() -> None:
     sources = [*(ROOT / "plugins").rglob("*.py")]
     defined = {

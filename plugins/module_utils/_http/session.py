@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import ssl
+import sys
 import threading
 import traceback
 from collections import deque
@@ -39,6 +40,8 @@ except ImportError:
     if not TYPE_CHECKING:
         # Placeholders, so that this file can be imported and the module can name the missing library.
         HTTPAdapter = Session = object
+
+INSTALL_REQUESTS = f"Install it with: {sys.executable} -m pip install requests"
 
 MAX_CONNECTIONS = 32
 # The ids of this many requests are known; a response that has one of them belongs to that request.

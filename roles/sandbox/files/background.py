@@ -24,6 +24,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import pwd
 import shutil
 import signal
@@ -40,6 +41,7 @@ from typing import Any, BinaryIO
 MAX_LOG_LINES = 20
 STOP_TIMEOUT = 10  # seconds for each signal
 LOCK_TIMEOUT = 120  # seconds
+MIN_PYTHON = (3, 10)  # of the server and its requirements
 CANNOT_START = "The sandbox cannot start."
 MARKER = "The role sandbox of clouddb.control has created this folder, and removes it with sandbox_state: absent.\n"
 MARKER_OF_EXISTING = (
@@ -370,7 +372,9 @@ def show_status(folder: Folder, options: argparse.Namespace) -> None:
         if options.wanted == "absent" and content == "sandbox":
             require_own_files(folder, virtualenv)
     except (Refused, OSError) as error:
-        problem = sentence(folder, error)
+        problem = f"sandbox_dir: {sentence(folder, error)}"
+    if options.wanted == "started" and problem is None:
+        problem = problem_of_python(virtualenv)
     if options.wanted == "absent":
         is_reached = content == "missing" or (content == "empty" and not folder.incomplete_markers())
     elif options.wanted == "started":
@@ -380,6 +384,13 @@ def show_status(folder: Folder, options: argparse.Namespace) -> None:
     is_seed_applied = folder.is_seed_applied() if content == "sandbox" else None
     facts = {"content": content, "problem": problem, "is_reached": is_reached, "is_seed_applied": is_seed_applied}
     print_status(folder, changed=False, folder=str(folder.path), virtualenv=str(virtualenv), **facts)
+
+
+def problem_of_python(virtualenv: Path) -> str | None:
+    """Return why this Python cannot create the virtual environment, or None if it can or need not."""
+    if sys.version_info >= MIN_PYTHON or (virtualenv / "bin" / "activate").exists():
+        return None
+    return f"sandbox_python: {sys.executable} is Python {platform.python_version()}. Set it to Python 3.10 or later."
 
 
 def print_status(sandbox: Folder, **facts: Any) -> None:

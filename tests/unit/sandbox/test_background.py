@@ -431,6 +431,22 @@ class TestFolder:
         assert background.main(["status", str(tmp_path)]) == 0
         assert "Permission denied" in json.loads(capsys.readouterr().out)["problem"]
 
+    @pytest.mark.parametrize(
+        ("wanted", "has_virtualenv", "is_refused"),
+        [("started", False, True), ("started", True, False), ("stopped", False, False)],
+    )
+    def test_old_python_is_refused_before_the_installation(
+        self, tmp_path, capsys, monkeypatch, wanted, has_virtualenv, is_refused
+    ):
+        monkeypatch.setattr(background.sys, "version_info", (3, 9, 18))
+        if has_virtualenv:
+            (tmp_path / "venv" / "bin").mkdir(parents=True)
+            (tmp_path / "venv" / "bin" / "activate").touch()
+        options = ["--wanted", wanted, "--virtualenv", str(tmp_path / "venv")]
+        assert background.main(["status", str(tmp_path / "sandbox"), *options]) == 0
+        problem = json.loads(capsys.readouterr().out)["problem"]
+        assert (problem is not None and problem.startswith("sandbox_python: ")) is is_refused
+
     @pytest.mark.parametrize("exists", [True, False])
     def test_created_folder_is_private(self, tmp_path, capsys, exists):
         path = tmp_path / "parent" / "sandbox"

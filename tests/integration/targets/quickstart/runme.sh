@@ -19,7 +19,7 @@ unset ANSIBLE_CONFIG ANSIBLE_COLLECTIONS_PATH
 # The virtual environment of the sandbox is made by a Python whose path contains a space.
 mkdir "$TMPDIR/a python"
 ln -s "$(python -c 'import sys; print(sys.executable)')" "$TMPDIR/a python/python"
-ansible-playbook clouddb.control.quickstart -e "{sandbox_python: $TMPDIR/a python/python}" | tee "$output"
+ansible-playbook clouddb.control.quickstart -e "{sandbox_python: $TMPDIR/a python/python}" 2>&1 | tee "$output"
 
 grep -q "clouddb: wispy-lake-12345678 start_compute .* running → finished" "$output"
 grep -q "clouddb: wispy-lake-12345678 apply_config .* running → finished" "$output"

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import copy
+import os
+import select
+import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 from unittest import mock
 
 import pytest
@@ -20,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
     heartbeat_line,
     merged,
     progress_lines,
+    show,
 )
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
@@ -84,15 +89,13 @@ class Task:
         self.now = 0.0
         self.calls: list[dict[str, Any]] = []
         self.shown: list[str] = []
-        self.problems: list[str] = []
         self._outcomes = list(outcomes)
         self._task = SimpleNamespace(
             **{"args": {"project_id": "proj-1"}, "async_val": 0, "check_mode": False, "no_log": False, **task}
         )
         monkeypatch.setattr(_progress.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(_progress.time, "sleep", self._pass)
-        monkeypatch.setattr(_progress.display, "display", self.shown.append)
-        monkeypatch.setattr(_progress.display, "vvv", self.problems.append)
+        monkeypatch.setattr(_progress, "show", self.shown.append)
 
     def run(self, **task_vars: Any) -> dict[str, Any]:
         templar = SimpleNamespace(template=lambda value: False if value == "{{ false }}" else value)
@@ -166,10 +169,9 @@ def test_a_minute_of_silence_is_a_heartbeat_unless_the_wait_is_over(monkeypatch:
     over = {"operations": FINISHED["operations"], "elapsed": 1}
     task = Task(monkeypatch, PENDING, PENDING, CHANGED, PENDING, PENDING, PENDING, over, seconds=30)
     shown: list[tuple[float, str]] = []
-    monkeypatch.setattr(_progress.display, "display", lambda line: shown.append((task.now, line)))
+    monkeypatch.setattr(_progress, "show", lambda line: shown.append((task.now, line)))
     task.run()
     assert shown == [(60.0, heartbeat), (90.0, change), (150.0, heartbeat)]
-    assert task.problems == []
 
 
 def test_only_the_first_run_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +230,7 @@ def test_a_failure_of_the_module_is_the_result(monkeypatch: pytest.MonkeyPatch) 
     failed = {"failed": True, "msg": "timeout: must be a number", "failure": {"kind": "invalid_option"}}
     task = Task(monkeypatch, failed)
     assert task.run() == failed
-    assert (task.shown, task.problems) == ([], [])
+    assert task.shown == []
 
 
 @pytest.mark.parametrize(
@@ -282,14 +284,59 @@ def test_a_host_that_stays_unreachable_fails_the_task_at_the_deadline(monkeypatc
     assert (task.now, len(task.calls)) == (60, 5)
 
 
-def test_a_display_that_fails_does_not_fail_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(line: str) -> None:
-        raise BrokenPipeError
+@in_one_test("callback", ["json", "ansible.posix.jsonl"])
+def test_no_progress_in_output_for_programs(monkeypatch: pytest.MonkeyPatch, callback: str) -> None:
+    monkeypatch.setattr(_progress.constants, "DEFAULT_STDOUT_CALLBACK", callback)
+    task = Task(monkeypatch, FINISHED, args={"progress": True})
+    task.run()
+    assert (len(task.calls), task.shown) == (1, [])
 
+
+@pytest.fixture
+def stderr(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The reader and the writer of a pipe in place of standard error. A write that would block fails."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    monkeypatch.setattr(_progress, "STDERR", writer)
+    with open(reader, "rb") as read_end, open(writer, "wb", buffering=0) as write_end:
+        yield read_end, write_end
+
+
+def test_a_line_is_in_standard_error_and_in_the_log(
+    stderr: tuple[BinaryIO, BinaryIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    show("100% → finished")
+    assert stderr[0].readline().decode() == "100% → finished\n"
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [("ansible", "100% → finished")]
+
+
+def test_a_reader_that_has_stopped_reading_does_not_block_the_wait(stderr: tuple[BinaryIO, BinaryIO]) -> None:
+    reader, writer = stderr
+    while writer.write(b"x" * select.PIPE_BUF):
+        pass
+    show("late")
+    reader.read(select.PIPE_BUF)
+    show("later")
+    writer.close()
+    assert reader.read().endswith(b"xlater\n")
+
+
+def test_without_a_standard_error_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(_progress, "STDERR", _progress.stderr_copy())
+    show("nowhere")
+
+
+def test_a_closed_output_does_not_fail_the_wait(
+    monkeypatch: pytest.MonkeyPatch, stderr: tuple[BinaryIO, BinaryIO]
+) -> None:
     task = Task(monkeypatch, CHANGED, FINISHED)
-    monkeypatch.setattr(_progress.display, "display", broken)
+    monkeypatch.setattr(_progress, "show", show)
+    stderr[0].close()
+    with pytest.raises(BrokenPipeError):
+        show("nobody reads this")
     assert task.run() == RESULT
-    assert task.problems == ["clouddb: the progress of the wait cannot be shown: BrokenPipeError()"] * 2
 
 
 @pytest.mark.parametrize("field", ["action", "status", "project_id", "previous_status"])

@@ -456,7 +456,9 @@ def test_missing_base_url_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch
 def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
     monkeypatch.setattr(sys.modules[type(plugin).__module__], "REQUESTS_IMPORT_ERROR", "Traceback")
-    with pytest.raises(AnsibleParserError, match=r"^Failed to import the required Python library \(requests\)"):
+    with pytest.raises(
+        AnsibleParserError, match=r"^Failed to import the required Python library \(requests\).* pip install requests$"
+    ):
         parse(tmp_path, sandbox)
 
 

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -14,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import _module
+from ansible_collections.clouddb.control.plugins.module_utils import _http, _module
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
@@ -301,6 +303,15 @@ def test_missing_connection_option_is_named(option: str) -> None:
     assert option in result.result["msg"]
 
 
+def test_old_python_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18))
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(_http.__file__))
+    result = json.loads(capsys.readouterr().out)
+    assert (result["failed"], result["failure"]) == (True, {"kind": "unsupported_python"})
+    assert "3.9 or later" in result["msg"] and "3.8.18" in result["msg"]
+
+
 def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", "Traceback: No module named 'requests'")
     module = mock.create_autospec(ControlModule, instance=True)
@@ -308,7 +319,8 @@ def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SystemExit):
         run_module(module, never)
     arguments = module.fail_json.call_args.kwargs
-    assert "(requests)" in arguments["msg"] and "install" in arguments["msg"]
+    assert "(requests)" in arguments["msg"]
+    assert arguments["msg"].endswith(f"{sys.executable} -m pip install requests")
     assert arguments["failure"] == {"kind": "missing_library"}
     assert arguments["exception"] == "Traceback: No module named 'requests'"
 
