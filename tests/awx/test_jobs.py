@@ -33,6 +33,7 @@ def test_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) 
     assert (job.status, job.failed_hosts()) == ("successful", []), job.failures()
     [wait] = job.results("3. Create a branch with that key and wait until its compute has started")
     assert {operation["status"] for operation in wait["operations"]} == {"finished"}
+    assert any(event["stdout"].startswith("clouddb: ") for event in job.events)
     [seen] = job.results("What you have just seen")
     assert any("received status 401" in line for line in seen["msg"])
     # The keys were removed with the sandbox, so the test searches for all texts in the form of a key.

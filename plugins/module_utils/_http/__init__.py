@@ -14,5 +14,5 @@ if sys.version_info < MIN_PYTHON:
         f"The module needs Python 3.9 or later, and {sys.executable} is Python {version}. "
         "Set ansible_python_interpreter to a later one on the host."
     )
-    print(json.dumps({"failed": True, "msg": message, "failure": {"kind": "unsupported_python"}}))
-    sys.exit(1)
+    sys.stdout.write(json.dumps({"failed": True, "msg": message, "failure": {"kind": "unsupported_python"}}))
+    raise SystemExit(1)
