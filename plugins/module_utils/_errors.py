@@ -60,7 +60,7 @@ def _displayable(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class InvalidOption(ClouddbError):
-    """An option's value is wrong; raised before any request is sent."""
+    """An option's value is wrong; raised before any request that changes something."""
 
     kind = "invalid_option"
 

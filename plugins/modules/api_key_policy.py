@@ -13,12 +13,10 @@ description:
   - Compares all active API keys of the account with a policy and returns what violates it. With O(action=revoke), the keys that violate it are
     revoked.
   - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
-  - The key that the task authenticates with is never revoked, nor is a key that was created or used within O(grace), or that is used while
-    the task runs. If the service does not show which key the task authenticates with, no key is revoked, and a warning says so.
+  - The task's own key, which you name in O(own_key), is never revoked, nor is a key that was created or used within O(grace), or whose last
+    use changes while the task runs.
   - Keys are listed again before each revocation, and before each further attempt after an error. A key is revoked only if it still violates
     the policy.
-  - The module recognizes its own key by the last use that the service lists, as it changes with each request. If the service lists uses
-    seconds late, the own key counts as not shown.
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
 author:
   - clouddb.control contributors (@clouddb)
@@ -75,6 +73,14 @@ options:
     type: str
     choices: [report, revoke]
     default: report
+  own_key:
+    description:
+      - Id or name of the key that the task authenticates with, which is never revoked. Required with O(action=revoke).
+      - The service does not show which key a request was sent with, and some services list uses late or once a day. The module therefore cannot
+        find its own key, or check that this is the one.
+      - The task fails before it revokes a key unless exactly one key has this id or name. Ignored with O(action=report).
+    type: str
+    version_added: 1.2.0
   revoke_kinds:
     description: Kinds of findings for which O(action=revoke) revokes keys. RV(findings) describes the kinds.
     type: list
@@ -129,6 +135,7 @@ EXAMPLES = r"""
   clouddb.control.api_key_policy:
     max_idle: 26w
     action: revoke
+    own_key: automation
     revoke_kinds: [idle, never_used]
     grace: 1d
 """
@@ -267,7 +274,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._keys.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._keys.policy_revocation import Revocation, apply_policy
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import MAX_AGE, duration, integer
+from ..module_utils._options import MAX_AGE, duration, integer, not_blank
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -279,10 +286,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         integer(params, "max_keys", 1),
         timedelta(seconds=duration(params, "grace")),
     )
-    revocation = Revocation(params["revoke_kinds"], integer(params, "max_revocations", 1))
+    revocation = Revocation(params["revoke_kinds"], integer(params, "max_revocations", 1), not_blank(params, "own_key"))
     if not revocation.kinds:
         raise InvalidOption("revoke_kinds", "must not be empty. Set action: report to revoke no keys.")
-    return apply_policy(client, policy, revocation if params["action"] == "revoke" else None, check_mode)
+    if params["action"] == "report":
+        return apply_policy(client, policy, None, check_mode)
+    if revocation.own_key is None:
+        raise InvalidOption(
+            "own_key", "is required with action: revoke. Set it to the id or the name of the task's own key."
+        )
+    return apply_policy(client, policy, revocation, check_mode)
 
 
 def _limit(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
@@ -306,6 +319,7 @@ def main() -> None:
             max_idle={"type": "raw"},
             max_keys={"type": "int", "no_log": False},
             action={"type": "str", "choices": ["report", "revoke"], "default": "report"},
+            own_key={"type": "str", "no_log": False},
             revoke_kinds={
                 "type": "list",
                 "elements": "str",

@@ -44,7 +44,7 @@ class Client:
         self._deadline: Deadline | None = None
         self._retries_until_deadline = False
         self._masks = True
-        self._service_ahead: timedelta | None = None
+        self._service_ahead = timedelta(0)
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """GET the path of these segments."""
@@ -88,12 +88,11 @@ class Client:
         return client
 
     def service_now(self) -> datetime:
-        """The time by the service's clock (aware, UTC), according to the Date header of the latest response."""
-        return self.clock.utcnow() + (self._service_ahead or timedelta(0))
+        """The time by the service's clock (aware, UTC), according to the Date header of the latest response.
 
-    def knows_service_time(self) -> bool:
-        """Whether a response had a Date header. Without one, service_now() is the local time."""
-        return self._service_ahead is not None
+        The local time as long as no response had one.
+        """
+        return self.clock.utcnow() + self._service_ahead
 
     def request(
         self,

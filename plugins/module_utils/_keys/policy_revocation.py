@@ -13,19 +13,16 @@ from itertools import count
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import RequestFailed
+from .._errors import InvalidOption, RequestFailed
 from .._http.backoff import pause_before_retry
 from .._http.client import Client
-from .api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, numbered, retry_advice, revoke_key, time_of_list
+from .api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, numbered, retry_advice, revoke_key
 from .ensure import Result
-from .in_use import keys_in_use
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
 
-IN_USE = (
-    "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
-    "Switch to another key, then run the task again."
-)
-OWN_KEY_UNKNOWN = "The service does not show which key this task authenticates with, and this may be that key."
+OWN_KEY = "It is the task's own key (own_key)."
+IN_USE = "It was used while the task ran."
+USES_NOT_LISTED = "No key was revoked as never_used, because the service lists no use of the task's own key (own_key) either: it may list uses late."
 COMPLIES = "When the keys were listed again, it no longer violated the policy."
 NOT_FOUND = "The service lists the key, but returned 404 to its revocation."
 ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
@@ -33,10 +30,11 @@ NOT_REACHED = "The task failed before it could be revoked."
 
 
 class Revocation(NamedTuple):
-    """What may be revoked: keys with findings of C(kinds), at most C(limit) keys."""
+    """What may be revoked: keys with findings of C(kinds), at most C(limit) keys, and not C(own_key) (its id or name)."""
 
     kinds: Collection[str]
     limit: int
+    own_key: str
 
 
 class _Progress(NamedTuple):
@@ -57,54 +55,43 @@ class _Progress(NamedTuple):
 def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, check_mode: bool) -> Result:
     """Compare the account's keys with the policy, and revoke keys unless C(revocation) is None.
 
-    Returns the result of the module api_key_policy. Raises OrphanedKey, with the result so far, and what Client raises.
+    Returns the result of the module api_key_policy. Raises InvalidOption, OrphanedKey, with the result so far, and what
+    Client raises.
     """
     keys = list_keys(client)
-    # The report is by the service's clock, also if the list does not show yet that this task has used its key.
-    now = client.service_now() if client.knows_service_time() else _earliest_time(client, keys)
+    own = _own_key(keys, revocation.own_key) if revocation else None
+    warnings = []
+    if revocation and own and not own.get("last_used_at") and "never_used" in revocation.kinds:
+        revocation = revocation._replace(kinds=[kind for kind in revocation.kinds if kind != "never_used"])
+        warnings.append(USES_NOT_LISTED)
+    now = client.service_now()
     found = review(keys, policy, now)
     progress = _Progress([], {}, set())
-    due = found.due(revocation.kinds) if revocation else []
-    revocable, warnings = _revocable(client, keys, policy, due, found, progress)
     result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
-    if revocation and check_mode:
-        _predict(client, policy, revocation, revocable, progress)
-    elif revocation:
-        _revoke(client, policy, revocation, keys, revocable, progress, result)
-    if revocation:
+    if revocation and own:
+        reasons = {**found.protected, own["id"]: OWN_KEY}
+        due = found.due(revocation.kinds)
+        progress.kept.update({key["id"]: reasons[key["id"]] for key in due if key["id"] in reasons})
+        revocable = [key for key in due if key["id"] not in reasons]
+        if check_mode:
+            _predict(client, policy, revocation, revocable, progress)
+        else:
+            _revoke(client, policy, revocation, keys, revocable, progress, result)
         warnings += _warning_of_limit(revocation, revocable, progress)
     return {**result(), "warnings": warnings}
 
 
-def _earliest_time(client: Client, keys: Sequence[Key]) -> datetime:
-    """The earlier one of two times that the service has sent, by which no key is older than it really is."""
-    now = client.service_now()
-    return min(now, time_of_list(keys, now))
-
-
-def _revocable(
-    client: Client, keys: Sequence[Key], policy: Policy, due: Sequence[Key], found: Review, progress: _Progress
-) -> tuple[list[Key], list[str]]:
-    """Those of the due keys that may be revoked, and warnings. Why the others are kept is noted in the progress."""
-    progress.kept.update({key["id"]: found.protected[key["id"]] for key in due if key["id"] in found.protected})
-    unprotected = [key for key in due if key["id"] not in progress.kept]
-    if not unprotected:
-        return [], []
-    in_use, is_own_key_known = keys_in_use(client)
-    if is_own_key_known:
-        progress.kept.update({key["id"]: IN_USE for key in unprotected if key["id"] in in_use})
-        return [key for key in unprotected if key["id"] not in in_use], []
-    # The key that was used last may be this task's own.
-    protected = review(keys, policy, _earliest_time(client, keys)).protected
-    progress.kept.update({key["id"]: protected.get(key["id"], OWN_KEY_UNKNOWN) for key in unprotected})
-    ids = [key["id"] for key in unprotected if key["id"] not in protected]
-    if not ids:
-        return [], []
-    return [], [
-        "No key was revoked, because the service does not show which key this task authenticates with. "
-        f"{numbered(ids)} {'violates' if len(ids) == 1 else 'violate'} the policy. Check that the key you authenticate with is "
-        "not among them, then revoke them by id with clouddb.control.api_key and state=absent."
-    ]
+def _own_key(keys: Sequence[Key], own_key: str) -> Key:
+    """The key that the option C(own_key) names. Raises InvalidOption unless it is exactly one."""
+    named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
+    if not named:
+        raise InvalidOption("own_key", f"no key has the id or the name '{own_key}'. Set it to the task's own key.")
+    if len(named) > 1:
+        ids = numbered([key["id"] for key in named])
+        raise InvalidOption(
+            "own_key", f"{ids} have the id or the name '{own_key}'. Set it to the id of the task's own key."
+        )
+    return named[0]
 
 
 def _revoke(
@@ -142,7 +129,7 @@ def _revoke_if_due(
             # A list may still show what this task has revoked.
             revoked = progress.revoked_ids()
             current = [other for other in list_keys(client) if other["id"] not in revoked]
-            found = review(current, policy, _earliest_time(client, current))
+            found = review(current, policy, client.service_now())
             listed = {other["id"] for other in current}
             if may_be_revoked and key["id"] not in listed:
                 progress.revoked.append(as_revoked(key))
@@ -187,7 +174,7 @@ def _predict(
 ) -> None:
     """Note what _revoke() would do if nobody else changed the account."""
     current = list_keys(client) if revocable else []
-    now = _earliest_time(client, current)
+    now = client.service_now()
     for key in revocable:
         if not progress.remaining(revocation.limit):
             return

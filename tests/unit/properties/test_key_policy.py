@@ -25,8 +25,8 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_account im
 
 ADMIN = 1
 NAMES = ("declared", "one-of-1", "one-of-2", "other", "administrator")
-# The requests of a run before those for each key: a list, and three that show which keys are in use.
-LISTS_BEFORE = 4
+# The requests of a run before those for each key.
+LISTS_BEFORE = 1
 ALLOWED = [{"name": "declared"}, {"name": "one-of-*", "max_keys": 3}]
 
 names = st.sampled_from(NAMES)
@@ -150,6 +150,7 @@ class KeyPolicy(RuleBasedStateMachine):
             "max_idle": max_idle,
             "max_keys": max_keys,
             "action": "revoke",
+            "own_key": "1",
             "revoke_kinds": sorted(kinds),
             "max_revocations": limit,
             "grace": grace,

@@ -95,9 +95,6 @@ class SimulatedClient:
     def service_now(self) -> datetime:
         return self.clock.utcnow()
 
-    def knows_service_time(self) -> bool:
-        return True
-
     def get(self, *segments: str | int) -> Response:
         assert segments == ("api_keys",)
         return self._send("GET", lambda: [dict(key) for key in self.account.keys.values()])

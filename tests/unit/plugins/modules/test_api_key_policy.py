@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Callable
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    InvalidOption,
     RequestFailed,
     ServiceUnreachable,
     StatusError,
@@ -31,29 +31,27 @@ DEFAULTS: dict[str, Any] = {
     "max_idle": None,
     "max_keys": None,
     "action": "report",
+    "own_key": None,
     "revoke_kinds": ["unknown", "expired", "idle"],
     "max_revocations": 10,
     "grace": "1h",
 }
-REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke"}
+REVOKE = {"allowed": [{"name": "deploy-*"}], "action": "revoke", "own_key": "administrator"}
 
 
 class Account(SimulatedAccount):
-    """An account in which something happens before a request of the task, by its number, and after each authentication."""
+    """An account in which something happens before a request of the task, by its number."""
 
     def __init__(self) -> None:
         super().__init__()
         self.requests = 0
         self.before: dict[int, Callable[[], None]] = {}
-        self.after: Callable[[], None] = lambda: None
 
     def use(self, secret: str) -> None:
         if secret == ADMIN_SECRET:
             self.requests += 1
             self.before.get(self.requests, lambda: None)()
         super().use(secret)
-        if secret == ADMIN_SECRET:
-            self.after()
 
     def add(self, name: str, is_used: bool = True) -> int:
         """The id of a new key, created an hour after the last."""
@@ -68,8 +66,8 @@ class Account(SimulatedAccount):
         return api_key_policy.run({**DEFAULTS, **options}, self.client(), check_mode)
 
 
-# The requests of a task that revokes: a list, three lists that show which keys are in use, then a list and a DELETE for each key.
-LISTS_BEFORE = 4
+# The requests of a task that revokes: a list, then a list and a DELETE for each key.
+LISTS_BEFORE = 1
 
 
 @pytest.fixture
@@ -83,11 +81,8 @@ def account() -> Account:
 
 
 LAPTOPS = [3, 5, 7]
-IN_USE = (
-    "It was used within the last seconds: it is the key that this task authenticates with, or in use elsewhere. "
-    "Switch to another key, then run the task again."
-)
-GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
+OWN_KEY = "It is the task's own key (own_key)."
+IN_USE = "It was used while the task ran."
 
 
 def outcomes(result: dict[str, Any]) -> dict[int, str]:
@@ -130,14 +125,17 @@ def test_fields_of_a_finding(account: Account) -> None:
     }
 
 
+@pytest.mark.parametrize("own_key", ["administrator", "1"])
 @pytest.mark.parametrize("grace", ["0", "1h"])
-def test_revokes_all_but_the_own_key(account: Account, grace: str) -> None:
-    """The own key has no allowed name, either, and is used within any grace period."""
-    if grace == "0":
-        account.clock.elapsed += 10 * DAY
-    predicted = account.run(check_mode=True, **REVOKE, grace=grace)
+def test_revokes_all_but_the_own_key(account: Account, grace: str, own_key: str) -> None:
+    """The own key has no allowed name, either. The service lists uses late."""
+    options = {**REVOKE, "own_key": own_key, "grace": grace}
+    account.use(ADMIN_SECRET)
+    account.clock.elapsed += DAY
+    account.use = lambda secret: None  # type: ignore[method-assign]
+    predicted = account.run(check_mode=True, **options)
     assert sorted(account.keys) == list(range(1, 8))
-    result = account.run(**REVOKE, grace=grace)
+    result = account.run(**options)
     assert sorted(account.keys) == [ADMIN, 2, 4, 6]
     assert outcomes(result) == outcomes(predicted) == {ADMIN: "kept", **dict.fromkeys(LAPTOPS, "revoked")}
     assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]] == LAPTOPS
@@ -151,27 +149,34 @@ def test_revokes_all_but_the_own_key(account: Account, grace: str) -> None:
     messages = {each["key_id"]: each["message"] for each in result["findings"]}
     assert messages[3] == "laptop-1 (id 3) matches no name that the policy allows. It was revoked."
     unknown = "administrator (id 1) matches no name that the policy allows."
-    period = {"0": "0 seconds", "1h": "1 hour"}[grace]
-    reason = f"It was created or used within the grace period of {period}."
-    assert messages[ADMIN] == f"{unknown} It was not revoked. {reason}"
-    assert predicted["findings"][0]["message"] == f"{unknown} It would not be revoked. {reason}"
+    assert messages[ADMIN] == f"{unknown} It was not revoked. {OWN_KEY}"
+    assert predicted["findings"][0]["message"] == f"{unknown} It would not be revoked. {OWN_KEY}"
     assert predicted["findings"][-1]["message"].endswith("It would be revoked.")
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_own_key_is_kept_if_another_key_is_always_used_later(account: Account, check_mode: bool) -> None:
-    """Without a grace period, only the lists show that the own key is in use."""
-    account.after = lambda: account.use(account.secrets[2])
-    result = account.run(check_mode, **REVOKE, grace="0")
-    assert [key["id"] for key in result["revoked"]] == LAPTOPS
-    assert reasons(result)[ADMIN] == IN_USE
+@pytest.mark.parametrize(
+    "own_key, ids", [(None, []), ("", []), ("nobody", []), ("99", []), ("twice", [8, 9]), ("2", [2, 8])]
+)
+def test_own_key_that_is_not_one_key(account: Account, own_key: str | None, ids: list[int], check_mode: bool) -> None:
+    for name in ("2" if own_key == "2" else "twice", "twice"):
+        account.add(name)
+    with pytest.raises(InvalidOption) as error:
+        account.run(check_mode, **{**REVOKE, "own_key": own_key})
+    assert (error.value.kind, error.value.details) == ("invalid_option", {"option": "own_key"})
+    assert account.requests == (1 if own_key else 0)
+    assert all(str(key_id) in str(error.value) for key_id in ids)
+
+
+def test_report_needs_no_own_key(account: Account) -> None:
+    assert account.run(**{**REVOKE, "action": "report", "own_key": None})["changed"] is False
 
 
 def test_second_run_is_unchanged(account: Account) -> None:
     account.run(**REVOKE)
     result = account.run(**REVOKE)
     assert (result["changed"], result["revoked"], result["left"]) == (False, [], [ADMIN])
-    assert account.requests == 1, "the own key is within the grace period, so that nothing has to be found out"
+    assert account.requests == 1
 
 
 def test_only_the_kinds_are_revoked(account: Account) -> None:
@@ -200,77 +205,13 @@ def test_key_that_a_rotation_deploys_is_not_revoked(account: Account) -> None:
     assert reasons(result)[created] == "It was created or used within the grace period of 1 hour."
 
 
-def test_nothing_is_revoked_if_the_own_key_is_not_known(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service records uses late."""
-    now = account.now()
-    monkeypatch.setattr(Account, "now", lambda self: now)
-    account.use(ADMIN_SECRET)
-    result = account.run(**REVOKE, grace="0")
-    assert (len(account.keys), result["changed"], result["left"]) == (7, False, [ADMIN, *LAPTOPS])
-    assert {reasons(result)[key_id] for key_id in LAPTOPS} == {
-        "The service does not show which key this task authenticates with, and this may be that key."
-    }
-    [warning] = result["warnings"]
-    assert warning == OWN_KEY_UNKNOWN.format("Keys 3, 5 and 7 violate")
-
-
-OWN_KEY_UNKNOWN = (
-    "No key was revoked, because the service does not show which key this task authenticates with. {} the policy. Check that "
-    "the key you authenticate with is not among them, then revoke them by id with clouddb.control.api_key and state=absent."
-)
-
-
-@pytest.mark.parametrize("hours_ahead", [0, 2])
-def test_the_only_key_that_may_be_the_own_one(
-    account: Account, monkeypatch: pytest.MonkeyPatch, hours_ahead: int
-) -> None:
-    """The grace period is also by the clock that sets created_at, if the Date of the response is ahead of it."""
-    now, date = account.now(), account.clock.clock.utcnow() + timedelta(hours=hours_ahead)
-    monkeypatch.setattr(Account, "now", lambda self: now)
-    monkeypatch.setattr(type(account.client()), "service_now", lambda self: date)
-    account.use(ADMIN_SECRET)
-    account.use(account.secrets[5])
-    allowed = [{"name": name} for name in ("deploy-*", "laptop-3", "administrator")]
-    result = account.run(allowed=allowed, action="revoke", grace="1h")
-    assert result["warnings"] == [OWN_KEY_UNKNOWN.format("Key 3 violates")]
-    assert reasons(result) == {
-        3: "The service does not show which key this task authenticates with, and this may be that key.",
-        5: GRACE_PERIOD,
-    }
-
-
 def test_service_that_records_no_uses(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in account.keys.values():
         key["last_used_at"] = None
     monkeypatch.setattr(Account, "use", lambda self, secret: None)
     result = account.run(**REVOKE, revoke_kinds=["never_used"])
-    assert (result["revoked"], len(account.keys)) == ([], 7)
-    assert result["summary"]["never_used"] == 7
-
-
-def test_clock_of_the_controller_is_not_used(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock of the controller that is ahead leads to no finding if the service sends no Date."""
-    client = account.client()
-    ahead = account.clock.clock.utcnow().replace(year=2126)
-    monkeypatch.setattr(type(client), "service_now", lambda self: ahead)
-    monkeypatch.setattr(type(client), "knows_service_time", lambda self: False)
-    assert account.run(max_age="101d", max_idle="101d")["findings"] == []
-
-
-def test_report_is_by_the_clock_of_a_service_that_lists_uses_late(account: Account) -> None:
-    """Nobody has used a key for 100 days, and the list does not show yet that this task has used its own."""
-    account.after = lambda: account.keys[ADMIN].update(last_used_at=account.keys[ADMIN]["created_at"])
-    result = account.run(max_age="99d", max_idle="99d")
-    assert result["summary"]["expired"] == result["summary"]["idle"] == 7
-
-
-@pytest.mark.parametrize("check_mode", [False, True])
-def test_date_that_is_ahead_revokes_no_key(account: Account, monkeypatch: pytest.MonkeyPatch, check_mode: bool) -> None:
-    """The clock that sets created_at says that no key is too old."""
-    ahead = account.clock.clock.utcnow().replace(year=2126)
-    monkeypatch.setattr(type(account.client()), "service_now", lambda self: ahead)
-    result = account.run(check_mode, action="revoke", max_age="101d", grace="0")
-    assert (result["summary"]["expired"], result["revoked"], len(account.keys)) == (7, [], 7)
+    assert (result["revoked"], len(account.keys), len(result["warnings"])) == ([], 7, 1)
+    assert set(outcomes(result).values()) == {"reported"}
 
 
 def test_use_in_the_future_makes_no_other_key_older(account: Account) -> None:
@@ -347,7 +288,7 @@ def test_prediction_of_a_key_that_is_used_in_the_meantime(account: Account) -> N
 
 
 def test_prediction_without_keys_to_revoke_takes_one_request(account: Account) -> None:
-    account.run(check_mode=True, allowed=[{"name": "*"}], action="revoke")
+    account.run(check_mode=True, allowed=[{"name": "*"}], action="revoke", own_key="1")
     assert account.requests == 1
 
 
@@ -386,7 +327,7 @@ def test_reasons_of_entries_are_in_the_findings(account: Account) -> None:
 
 def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Account) -> None:
     """Two runs at once do not revoke more keys than one."""
-    options = {"max_keys": 5, "action": "revoke", "revoke_kinds": ["over_limit"]}
+    options = {"max_keys": 5, "action": "revoke", "own_key": "1", "revoke_kinds": ["over_limit"]}
     account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(4) and None
     result = account.run(**options)
     assert [key["id"] for key in result["revoked"]] == [2]
@@ -476,8 +417,7 @@ def test_key_that_is_used_until_the_next_attempt_is_kept(account: Account, error
 def test_short_pauses_stay_short(account: Account) -> None:
     account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE", sent=False))
     account.run(**REVOKE)
-    # The first two are those between the lists that show which keys are in use.
-    [pause] = account.clock.pauses[2:]
+    [pause] = account.clock.pauses
     assert pause <= 0.5
 
 
@@ -540,7 +480,11 @@ def seed() -> dict[str, Any]:
     return {"api_keys": [{"name": name, "age": age} for name, age in ages.items()]}
 
 
-POLICY = {"allowed": [{"name": "new"}, {"name": "sandbox"}, {"name": "ci", "owner": "Ann"}], "action": "revoke"}
+POLICY = {
+    "allowed": [{"name": "new"}, {"name": "sandbox"}, {"name": "ci", "owner": "Ann"}],
+    "action": "revoke",
+    "own_key": "sandbox",
+}
 
 
 @pytest.mark.usefixtures("no_delays")
@@ -585,6 +529,7 @@ SURPLUS = {
     "allowed": [{"name": "ok-*"}, {"name": "administrator"}],
     "max_keys": 3,
     "action": "revoke",
+    "own_key": "administrator",
     "revoke_kinds": ["unknown", "over_limit"],
 }
 
