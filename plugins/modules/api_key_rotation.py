@@ -82,7 +82,7 @@ options:
     type: raw
     default: 30d
   keep:
-    description: Number of older keys that stay valid. Keys that were never used do not count and are revoked.
+    description: Number of older keys that stay valid.
     type: int
     default: 0
   grace_period:
@@ -189,8 +189,8 @@ revoked:
 left:
   description:
     - Ids of keys that are not revoked, and of which a warning says why.
-    - With O(step=plan), those that unknown consumers use, and older ones that can be revoked only with the next rotation. With O(step=revoke),
-      older ones that are in use.
+    - With O(step=plan), those that no record of the consumers names, and older ones that can be revoked only with the next rotation. With
+      O(step=revoke), the task's own key.
   returned: success
   type: list
   elements: int
@@ -216,7 +216,7 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
-from ..module_utils._keys.api import list_keys, time_of_list
+from ..module_utils._keys.api import list_keys
 from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_from
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign
@@ -248,7 +248,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         params["hosts"],
         params["former_consumers"],
         evidence,
-        time_of_list(listed, now),
+        now,
     )
     if step == "plan":
         planned = plan(client, rotation, max_age, keep, grace_period, params["tags"])

@@ -112,7 +112,11 @@ class VaultedVariable(Store):
 
     def diff(self) -> tuple[list[str], list[str]]:
         """The lines that the working tree removes and adds."""
-        lines = [line for line in self.git("diff", "--unified=0").splitlines() if line[:3] not in ("---", "+++")]
+        lines = [
+            line
+            for line in self.git("diff", "--unified=0", "group_vars").splitlines()
+            if line[:3] not in ("---", "+++")
+        ]
         return [line[1:] for line in lines if line[0] == "-"], [line[1:] for line in lines if line[0] == "+"]
 
     def key(self) -> str | None:

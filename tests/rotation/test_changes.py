@@ -47,7 +47,7 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
         after = observe(account)
         assert not lockouts(run, before, after, {"what": ""}), run.end()
         assert run.status == 0 and set(secrets(after.files)) == set(after.accepted), run.end()
-        assert f"Key {after.active[0]} of this name was used, but no record" in run.messages(), run.end()
+        assert f"Key {after.active[0]} of this name remains valid, because no record" in run.messages(), run.end()
     repair(account)
 
 

@@ -14,12 +14,14 @@ from .._http.client import Client
 from .api import Key, as_revoked, not_revoked, numbered, revoke_key, sentence
 from .ensure import Result, revoke_all
 from .evidence import Evidence, RotationRefused
-from .in_use import keys_in_use
 from .record import COMMITTED, checksum
 from .rotation import Rotation, remaining_grace_period, surplus
 
 # The Date header has a resolution of one second.
 CLOCK_TOLERANCE = timedelta(seconds=2)
+OWN_KEY_LEFT = (
+    "{} of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
+)
 
 
 class RotationFailed(ClouddbError):
@@ -33,24 +35,24 @@ def revoke(
 ) -> Result:
     """Revoke the keys older than C(key_id), which must be the newest, if the evidence shows that every consumer holds it.
 
-    C(key_id) None means that the key would be created, in check mode. The key that this task authenticates with and
-    others that are in use are not revoked; C(left) are their ids. Raises RotationRefused, with nothing revoked,
-    OrphanedKey and what a Client raises.
+    C(key_id) None means that the key would be created, in check mode. The key that this task authenticates with is not
+    revoked; C(left) has its id then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
     """
     keys = rotation.keys
     if key_id is not None:
         _require_newest(client, rotation, key_id, grace_period)
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
-    older = surplus(keys if key_id is None else keys[:-1], keep)
+    older, _unrecorded = surplus(rotation, keys if key_id is None else keys[:-1], keep)
+    # Of keys in the records, the checksums show which one is this task's own.
     own = rotation.recorded_with(client.connection.api_key)
-    in_use, is_own_key_known = keys_in_use(client, own) if older else (set(), True)
-    revocable = [key for key in older if is_own_key_known and key["id"] not in in_use]
+    revocable = [key for key in older if key["id"] not in own]
+    left = [key["id"] for key in older if key["id"] in own]
     result: Result = {
         "changed": bool(revocable),
         "api_key": keys[-1] if keys else None,
-        "left": [key["id"] for key in older if key not in revocable],
-        "warnings": _warnings(older, in_use, is_own_key_known),
+        "left": left,
+        "warnings": [OWN_KEY_LEFT.format(numbered(left))] if left else [],
     }
     if check_mode:
         return {**result, "revoked": [as_revoked(key) for key in revocable]}
@@ -143,22 +145,3 @@ def _cannot_hold(evidence: Evidence | None, key_id: int, secret: str) -> bool:
         and evidence.withdrawn == key_id
         and checksum(secret) not in (evidence.sha256, evidence.return_sha256)
     )
-
-
-def _warnings(older: Sequence[Key], in_use: set[int], is_own_key_known: bool) -> list[str]:
-    """Why older keys are not revoked."""
-    left = [key["id"] for key in older]
-    if older and not is_own_key_known:
-        return [
-            "No key was revoked, because the service does not show which key this task authenticates with. "
-            f"{numbered(left)} remain valid. Check that none of them is the key you authenticate with, then revoke them "
-            "by id with clouddb.control.api_key and state=absent."
-        ]
-    used = [key_id for key_id in left if key_id in in_use]
-    if not used:
-        return []
-    return [
-        f"{numbered(used)} of this name {'was' if len(used) == 1 else 'were'} used within the last seconds, and not "
-        "revoked. It is either the key that this task authenticates with, or still in use elsewhere. Switch to the "
-        "newest key, then run the role again."
-    ]

@@ -16,7 +16,6 @@ from .._timestamps import parse_timestamp
 from .api import Key, numbered, time_of
 from .ensure import Result
 from .evidence import Evidence, RotationRefused, recorded_keys, same_file, same_host
-from .in_use import keys_in_use
 from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
@@ -84,9 +83,10 @@ def managed_keys(listed: Sequence[Key], name: str) -> list[Key]:
 
 
 def split_foreign(keys: Sequence[Key], evidence: Mapping[str, Evidence]) -> tuple[list[Key], list[Key]]:
-    """The keys of these consumers, and those that were used although no record names them: others use these.
+    """The keys of these consumers, and those that were used although no record names them: others may use these.
 
-    A key that was never used was never deployed. Without records, the user has named all consumers.
+    A key that was never used may be that of an interrupted deployment, which is then repeated. Without records, the user has
+    named all consumers.
     """
     if evidence and not any(one.has_record for one in evidence.values()):
         return list(keys), []
@@ -121,10 +121,11 @@ def plan(
             "read. No key was created or revoked. Divide the consumers into groups with a play and a value of "
             "api_key_rotation_name each."
         )
-    older = surplus(keys[:-1], keep)
-    reason = _reason_for_new_key(client, rotation, older, max_age)
+    reason = _reason_for_new_key(rotation, max_age)
+    older, unrecorded = surplus(rotation, keys if reason else keys[:-1], keep)
     # Only a file shows which key a consumer holds, other than in the run that deploys it.
     waiting = [] if reason or rotation.show_files() else older
+    unknown = [*rotation.foreign_keys, *unrecorded]
     return {
         "changed": False,
         "reason": reason,
@@ -132,20 +133,27 @@ def plan(
         "api_key": keys[-1] if keys else None,
         "consumers": consumers,
         "older_keys": keys_as_json(rotation.recorded()),
-        "left": [key["id"] for key in [*rotation.foreign_keys, *waiting]],
-        "warnings": [*_foreign_warnings(rotation.foreign_keys), *_waiting_warnings(waiting)],
-        "revoke": bool(surplus(keys, keep)) if reason else bool(older) and not waiting,
+        "left": [key["id"] for key in [*unknown, *waiting]],
+        "warnings": [*_unknown_warnings(unknown), *_waiting_warnings(waiting)],
+        "revoke": bool(older) and not waiting,
         "grace_period": grace_period
         if reason
         else remaining_grace_period(grace_period, rotation, client.service_now()),
     }
 
 
-def surplus(older: Sequence[Key], keep: int) -> list[Key]:
-    """The older keys to revoke: all that were never used, and of the others all but the latest C(keep)."""
-    used = [key["id"] for key in older if key.get("last_used_at")]
-    kept = used[-keep:] if keep else []
-    return [key for key in older if key["id"] not in kept]
+def surplus(rotation: Rotation, older: Sequence[Key], keep: int) -> tuple[list[Key], list[Key]]:
+    """The older keys beyond the latest C(keep): those that the records name, which may be revoked, and the others.
+
+    Who holds one of the others is unknown. It may be the key that this task authenticates with.
+    """
+    recorded = rotation.recorded()
+    named = [key for key in older if key["id"] in recorded]
+    kept = (named or older)[-keep:] if keep else []
+    return (
+        [key for key in named if key not in kept],
+        [key for key in older if key not in named and key not in kept],
+    )
 
 
 def _tags_refused(rotation: Rotation, tags: Sequence[str]) -> RotationRefused:
@@ -203,7 +211,7 @@ def _recording_consumers(rotation: Rotation, missing: Sequence[str]) -> str:
     return f"The records of {', '.join(recording)} name them as consumers. " if recording else ""
 
 
-def _reason_for_new_key(client: Client, rotation: Rotation, older: Sequence[Key], max_age: timedelta) -> str:
+def _reason_for_new_key(rotation: Rotation, max_age: timedelta) -> str:
     """Why a new key is needed; empty if none is."""
     if not rotation.keys:
         return "there is no key of this name yet"
@@ -215,20 +223,14 @@ def _reason_for_new_key(client: Client, rotation: Rotation, older: Sequence[Key]
             "was created or revoked. Run the task again. If the error remains, revoke that key by its id with "
             "clouddb.control.api_key and state=absent, once nothing uses it."
         )
-    if rotation.now - created_at >= max_age:
+    # The time may be a second behind created_at.
+    if not max_age or rotation.now - created_at >= max_age:
         return f"key {newest['id']} has reached its maximum age"
     if rotation.is_recorded():
         without = rotation.unconfirmed(newest["id"])
         return f"key {newest['id']} is not confirmed on {', '.join(without)}" if without else ""
     if not newest.get("last_used_at"):
         return f"key {newest['id']} was never used, so its deployment was not completed"
-    # One of several places may have used the key before the others had it. If it is the key that this task authenticates
-    # with, and the only one in use, it is deployed.
-    if older:
-        in_use, is_own_key_known = keys_in_use(client, rotation.recorded_with(client.connection.api_key))
-        others = [key for key in older if key["id"] not in in_use]
-        if is_own_key_known and others and in_use != {newest["id"]}:
-            return f"older keys are still valid, so the deployment of key {newest['id']} may be incomplete"
     return ""
 
 
@@ -249,13 +251,13 @@ def _waiting_warnings(waiting: Sequence[Key]) -> list[str]:
     ]
 
 
-def _foreign_warnings(foreign_keys: Sequence[Key]) -> list[str]:
-    if not foreign_keys:
+def _unknown_warnings(unknown: Sequence[Key]) -> list[str]:
+    if not unknown:
         return []
-    ids = [key["id"] for key in foreign_keys]
+    ids = [key["id"] for key in unknown]
+    remain, them = ("remains", "it") if len(ids) == 1 else ("remain", "them")
     return [
-        f"{numbered(ids)} of this name {'was' if len(ids) == 1 else 'were'} used, but no record of these consumers names "
-        f"{'it' if len(ids) == 1 else 'them'}, so others may use {'it' if len(ids) == 1 else 'them'}. The rotation leaves "
-        f"{'it' if len(ids) == 1 else 'them'} alone. Give other hosts a name of their own. Revoke a key that nothing uses "
-        "by its id with clouddb.control.api_key and state=absent."
+        f"{numbered(ids)} of this name {remain} valid, because no record of these consumers names {them}: other hosts may use "
+        f"{them}, or this task itself. Give other hosts a name of their own. If there is no record, set api_key_rotation_record. "
+        "Revoke a key that nothing uses by its id with clouddb.control.api_key and state=absent."
     ]

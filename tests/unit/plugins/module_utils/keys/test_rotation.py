@@ -267,16 +267,16 @@ def test_key_of_the_maximum_age_is_replaced(keys: Keys, monkeypatch: pytest.Monk
     assert [plan["reason"] for plan in plans] == [f"key {ids[-1]} has reached its maximum age", ""]
 
 
-@in_one_test("number, were, them", [(1, "was", "it"), (2, "were", "them")])
-def test_message_about_keys_of_others(number: int, were: str, them: str) -> None:
+@in_one_test("number, remain, them", [(1, "remains", "it"), (2, "remain", "them")])
+def test_message_about_keys_of_others(number: int, remain: str, them: str) -> None:
     account = SimulatedAccount()
     ids = [add_key(account) for _number in range(3)]
     plan = run(account, "plan", *inspected(account, ids[-1], known_keys=known(account, ids[number:])))
     name = f"Key {ids[0]}" if number == 1 else f"Keys {ids[0]} and {ids[1]}"
     assert plan["warnings"] == [
-        f"{name} of this name {were} used, but no record of these consumers names {them}, so others may use {them}. The "
-        f"rotation leaves {them} alone. Give other hosts a name of their own. Revoke a key that nothing uses by its id with "
-        "clouddb.control.api_key and state=absent."
+        f"{name} of this name {remain} valid, because no record of these consumers names {them}: other hosts may use {them}, or "
+        "this task itself. Give other hosts a name of their own. If there is no record, set api_key_rotation_record. Revoke a "
+        "key that nothing uses by its id with clouddb.control.api_key and state=absent."
     ]
 
 
@@ -304,58 +304,14 @@ def test_whether_keys_are_left_to_revoke(keep: int, revoke: bool) -> None:
     assert run(account, "plan", *inspected(account, ids[-1]), keep=keep, max_age="0")["revoke"] is (keep < 3)
 
 
-# Without records
-
-
-def without_records(account: SimulatedAccount, **options: Any) -> Any:
+@in_one_test("keep, left", [(0, 2), (1, 1), (2, 0)])
+def test_without_records_no_key_is_revoked(keep: int, left: int) -> None:
+    account = SimulatedAccount()
+    ids = [add_key(account) for _number in range(3)]
     found = inspected(account, None, has_file=False, has_record=False, known_keys={})
-    return run(account, "plan", *found, consumers=["web1", "web2"], **options)
-
-
-def authenticate_with(account: SimulatedAccount, key_id: int) -> None:
-    account.secrets[1], account.secrets[key_id] = account.secrets[key_id], account.secrets[1]
-
-
-def test_own_key_is_known_by_its_checksum_in_the_only_record(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    account, ids = keys
-    authenticate_with(account, ids[0])
-    one, other = inspected(account, ids[-1])
-    # The service records uses late.
-    monkeypatch.setattr(account, "use", lambda secret: None)
-    result = run(account, "plan", one, other._replace(has_record=False, known_keys={}), consumers=["web1", "web2"])
-    assert result["reason"].startswith("older keys are still valid")
-    assert result["changed"] is False
-
-
-def test_without_records_older_keys_show_an_incomplete_deployment(keys: Keys) -> None:
-    account, ids = keys
-    assert without_records(account)["reason"] == (
-        f"older keys are still valid, so the deployment of key {ids[-1]} may be incomplete"
-    )
-    assert without_records(account, keep=2)["reason"] == ""
-
-
-def test_without_records_the_own_key_is_deployed_if_nothing_else_is_used(keys: Keys) -> None:
-    account, ids = keys
-    authenticate_with(account, ids[-1])
-    assert without_records(account)["reason"] == ""
-
-
-def test_without_records_the_own_key_may_be_one_of_the_older_ones(keys: Keys) -> None:
-    account, ids = keys
-    authenticate_with(account, ids[0])
-    assert "may be incomplete" in without_records(account)["reason"]
-    # The only older key is the own one, which is in use.
-    del account.keys[ids[1]]
-    assert without_records(account)["reason"] == ""
-
-
-def test_without_records_nothing_is_known_if_the_own_key_is_unknown(
-    keys: Keys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account, _ids = keys
-    monkeypatch.setattr(account, "use", lambda secret: None)
-    assert without_records(account)["reason"] == ""
+    for max_age, number in (("30d", left), ("0", left + 1)):
+        plan = run(account, "plan", *found, consumers=["web1", "web2"], keep=keep, max_age=max_age)
+        assert (plan["revoke"], plan["left"]) == (False, ids[:number])
 
 
 def test_grace_period_of_a_key_that_was_not_deployed(keys: Keys) -> None:
