@@ -65,9 +65,8 @@ options:
         request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
       - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
         The task fails before it creates a key.
-      - If a key of that O(name) exists, and the file is known to hold the secret of a key of another name, the task fails as well. The service does
-        not show which key a secret belongs to, but when each key was last used. If no key of that O(name) is used by the request with the secret,
-        the module lists the keys twice more, within two seconds, to find the key. If others are used at the same time, it may not find it.
+      - If a key of that O(name) exists, any key that the service accepts counts as its secret, because the service does not show which key a
+        secret belongs to. Use a path of its own for each key.
       - A user who may only read the file and its directory can use a key that exists and is valid.
       - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
         task fails when the lock is not free within 300 seconds.
@@ -89,8 +88,8 @@ options:
   allow_multiple:
     description:
       - Allows O(state=absent) to revoke several keys of the same O(name). If it is V(false), the task fails when there are several.
-      - The key that the task authenticates with is revoked last, because no other key could be revoked after it. The service does not show
-        which key that is, but when each key was last used. The module lists the keys three times within two seconds to find it.
+      - The key that was used last is revoked last, because it may be the task's own key, without which no other can be revoked. If the task
+        revokes its own key earlier, because the service lists uses late, it fails with the ids of the keys that remain.
     type: bool
     default: false
   mode:

@@ -86,11 +86,6 @@ def time_of(key: Key, field: str) -> datetime | None:
         return None
 
 
-def time_of_list(listed: Sequence[Key], now: datetime) -> datetime:
-    """The time by the clock that sets created_at: that of the latest use of a key, which was the list request itself."""
-    return max(filter(None, (time_of(key, "last_used_at") for key in listed)), default=now)
-
-
 def _creation_order(key: Key) -> tuple[datetime, int]:
     return time_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
@@ -190,12 +185,8 @@ def _require_name(key: Key, name: str) -> None:
         )
 
 
-def revoke_key(client: Client, key: Key, is_own: bool = False) -> Key | None:
-    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone.
-
-    C(is_own) says that it is surely the key that this client authenticates with: if the response is lost, the service shows
-    that it is revoked by rejecting it.
-    """
+def revoke_key(client: Client, key: Key) -> Key | None:
+    """Revoke a key (api.md, DELETE /api_keys/{key_id}); the revocation result, None when it was already gone."""
     try:
         response = client.delete("api_keys", key["id"])
         revocation = response.require(response.object(), id=int, revoked=bool)
@@ -208,7 +199,7 @@ def revoke_key(client: Client, key: Key, is_own: bool = False) -> Key | None:
         # An earlier attempt has acted, and its response was lost.
         return as_revoked(key) if error.may_have_acted else None
     except RequestFailed as error:
-        if error.may_have_acted and _is_gone(client, key, is_own, error):
+        if error.may_have_acted and _is_gone(client, key, error):
             return as_revoked(key)
         raise
 
@@ -218,16 +209,16 @@ def as_revoked(key: Key) -> Key:
     return {**{field: key[field] for field in REVOCATION_FIELDS if field in key}, "revoked": True}
 
 
-def _is_gone(client: Client, key: Key, is_own: bool, cause: RequestFailed) -> bool:
-    """Whether the service lists its keys, and this one is not among them, or rejects it.
+def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
+    """Whether the service lists its keys, and this one is not among them.
 
-    Raises Unauthorized if the service rejects the key of this client, which may be another one.
+    Raises Unauthorized if the service rejects the key of this client, which may be this one or another.
     """
     try:
         return all(other["id"] != key["id"] for other in _unless_rejected(client, partial(list_keys, client)))
     except Unauthorized as error:
-        if is_own or isinstance(cause, Unauthorized):
-            return is_own
+        if isinstance(cause, Unauthorized):
+            return False
         error.may_have_acted = True
         raise error from cause
     except RequestFailed:
@@ -273,16 +264,6 @@ def is_valid_secret(client: Client, rejections: int = REJECTIONS) -> bool:
     except Unauthorized:
         return False
     return True
-
-
-def list_keys_if_valid(client: Client) -> list[Key] | None:
-    """The account's active keys; None if the service does not accept the key of this client."""
-    if not is_sendable(client.connection.api_key):
-        return None
-    try:
-        return _unless_rejected(client, partial(list_keys, client))
-    except Unauthorized:
-        return None
 
 
 def _unless_rejected(client: Client, request: Callable[[], Result], rejections: int = REJECTIONS) -> Result:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
@@ -21,15 +21,14 @@ from .api import (
     earliest_new_key,
     is_valid_secret,
     list_keys,
-    list_keys_if_valid,
     not_revoked,
+    numbered,
     require_accepted,
     retry_advice,
     revoke_key,
     roll_back,
     time_of,
 )
-from .in_use import key_of_another_name, own_key_candidates
 from .secret_file import SECRET_SIZE, SecretFile
 
 Result = dict[str, Any]
@@ -71,7 +70,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
 def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     listed = list_keys(client)
     existing = [key for key in listed if key.get("name") == name]
-    if existing and not _needs_replacement(client, listed, existing, dest, regenerate):
+    if existing and not _needs_replacement(client, existing, dest, regenerate):
         return _unchanged(existing, dest, check_mode)
     if dest:
         dest.check_replaceable()
@@ -116,54 +115,30 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
-    revoked = [as_revoked(key) for key in keys] if check_mode else _revoke_own_last(client, listed, keys)
+    # The one used last may be the task's own key, without which no other could be revoked.
+    in_order = sorted(keys, key=lambda key: time_of(key, "last_used_at") or EARLIEST)
+    revoked = [as_revoked(key) for key in in_order] if check_mode else revoke_all(client, in_order, {})
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _revoke_own_last(client: Client, listed: Sequence[Key], keys: Sequence[Key]) -> list[Key]:
-    """The revocation results of the keys: without the key that this task authenticates with, no other could be revoked."""
-    candidates = own_key_candidates(client, listed, keys)
-    in_order = sorted(keys, key=lambda key: (key["id"] in candidates, time_of(key, "last_used_at") or EARLIEST))
-    return revoke_all(client, in_order, {}, own_id=min(candidates) if len(candidates) == 1 else None)
-
-
-def _needs_replacement(
-    client: Client, listed: Sequence[Key], existing: Sequence[Key], dest: SecretFile | None, regenerate: str
-) -> bool:
-    if dest is None:
+def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
+    if dest is None or regenerate == "always":
         return regenerate == "always"
-    if regenerate == "always":
-        # A file that can't be read is replaced as well.
-        with suppress(SecretFileError):
-            _reason_unavailable(client, listed, existing, dest)
-        return True
-    reason = _reason_unavailable(client, listed, existing, dest)
+    reason = _reason_unavailable(client, dest)
     if reason and regenerate == "never":
         raise SecretUnavailable(_secret_unavailable(existing, reason), {"key_ids": [key["id"] for key in existing]})
     return reason is not None
 
 
-def _reason_unavailable(client: Client, listed: Sequence[Key], existing: Sequence[Key], dest: SecretFile) -> str | None:
-    """The sentence that says why the secret in this file is of no use; None when the service accepts it.
-
-    Raises OtherKey when it is surely that of a key of another name.
-    """
+def _reason_unavailable(client: Client, dest: SecretFile) -> str | None:
+    """The sentence that says why the secret in this file is of no use; None when the service accepts it."""
     secret = dest.read()
     if secret is None:
         return f"{dest.path} does not exist."
     if not secret:
         return f"{dest.path} is empty."
-    own = client.with_api_key(secret)
-    listed_by_own = list_keys_if_valid(own)
-    if listed_by_own is None:
+    if not is_valid_secret(client.with_api_key(secret)):
         return f"The service rejects the key in {dest.path}."
-    other = key_of_another_name(client, own, listed, listed_by_own, [key["id"] for key in existing])
-    if other:
-        raise OtherKey(
-            f"{dest.option}: {dest.path} holds the secret of key {other['id']}, whose name is '{other.get('name')}', not "
-            f"'{existing[0]['name']}'. Nothing was changed. Set {dest.option} to another path, or remove the file first.",
-            {"key_ids": [other["id"]]},
-        )
     return None
 
 
@@ -257,28 +232,33 @@ def _roll_back_later_key(
     return {**_result(False, existing, existing, earlier, []), "warnings": [warning]}
 
 
-def revoke_all(
-    client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None, own_id: int | None = None
-) -> list[Key]:
-    """The revocation results. C(new_id) is the id of the key that replaces these, C(own_id) that of the client's own key.
+def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
+    """The revocation results. C(new_id) is the id of the key that replaces these.
 
     Raises OrphanedKey with the task's result so far, which may hold the secret of the new key.
     """
     revoked: list[Key] = []
     for position, key in enumerate(keys):
         try:
-            revocation = revoke_key(client, key, is_own=key["id"] == own_id)
+            revocation = revoke_key(client, key)
         except RequestFailed as error:
             remaining = [other["id"] for other in keys[position:]]
             result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
-            raise OrphanedKey(_revocation_failed(remaining, new_id, error), remaining, error, result) from error
+            raise OrphanedKey(
+                _revocation_failed(revoked, remaining, new_id, error), remaining, error, result
+            ) from error
         if revocation:
             revoked.append(revocation)
     return revoked
 
 
-def _revocation_failed(remaining: Sequence[int], new_id: int | None, error: RequestFailed) -> str:
+def _revocation_failed(
+    revoked: Sequence[Key], remaining: Sequence[int], new_id: int | None, error: RequestFailed
+) -> str:
     problem = not_revoked(remaining, error)
+    if revoked:
+        verb = "was" if len(revoked) == 1 else "were"
+        problem = f"{numbered([key['id'] for key in revoked])} {verb} revoked. {problem}"
     if new_id is None:
         return f"{problem} {retry_advice(error)}"
     which = "it" if len(remaining) == 1 else "them"

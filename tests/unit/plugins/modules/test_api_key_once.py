@@ -254,7 +254,7 @@ def test_failed_replacement_returns_the_new_secret(sandbox: Sandbox, client: Cli
     assert result["changed"] is True
     assert sandbox.accepts(result["key"])
     assert result["key"] not in result["msg"]
-    assert f"The new key {new} is in use. Key {later} may still be valid" in result["msg"]
+    assert f"The new key {new} is in use. Key {earlier} was revoked. Key {later} may still be valid" in result["msg"]
     assert "Revoke it with state=absent and id." in result["msg"]
     assert ids(result["revoked"]) == [earlier]
     assert result["failure"]["key_ids"] == [later]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -27,17 +26,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     is_valid_secret,
     keys_named,
     list_keys,
-    list_keys_if_valid,
     not_revoked,
     numbered,
     require_accepted,
     retry_advice,
     revoke_key,
     roll_back,
-    time_of_list,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
@@ -251,18 +246,6 @@ def test_a_new_key_that_cannot_be_revoked_again(serve: Serve, response: Reply, p
     assert error.value.details["key_ids"] == [7]
 
 
-@in_one_test(
-    "listed, time",
-    [
-        ([], EPOCH),
-        ([key(7)], EPOCH),
-        ([key(7) | {"last_used_at": SECOND}, key(8) | {"last_used_at": FIRST}], parse_timestamp(SECOND)),
-    ],
-)
-def test_the_time_of_a_list_is_its_own_use_of_a_key(listed: list[dict[str, Any]], time: datetime) -> None:
-    assert time_of_list(listed, EPOCH) == time
-
-
 @in_one_test("ids, text", [([12], "Key 12"), ([12, 13], "Keys 12 and 13"), ([12, 13, 14], "Keys 12, 13 and 14")])
 def test_keys_in_a_sentence(ids: list[int], text: str) -> None:
     assert numbered(ids) == text
@@ -330,13 +313,7 @@ REJECTED = [
 
 
 @in_one_test("api_retries, replies", REJECTED)
-def test_own_key_that_the_service_rejects_is_revoked(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
-    client = serve(*replies, api_retries=api_retries).client
-    assert revoke_key(client, key(7), is_own=True) == REVOKED
-
-
-@in_one_test("api_retries, replies", REJECTED)
-def test_rejected_client_says_nothing_about_another_key(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
+def test_rejected_client_says_nothing_about_a_key(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
     with pytest.raises(Unauthorized) as error:
         revoke_key(serve(*replies, api_retries=api_retries).client, key(7))
     assert (not_revoked([7], error.value), retry_advice(error.value)) == (UNCONFIRMED_TEXT, OTHER_KEY)
@@ -350,10 +327,10 @@ def test_rejected_client_says_nothing_about_another_key(serve: Serve, api_retrie
         [HANG_UP, reply({}, 401), reply({}, 403)],
     ],
 )
-def test_own_key_may_still_be_valid(serve: Serve, replies: list[Reply]) -> None:
+def test_key_may_still_be_valid(serve: Serve, replies: list[Reply]) -> None:
     """The request was not sent before, or the service still accepts the key."""
     with pytest.raises(Unauthorized, match="DELETE /api_keys/7 returned 401"):
-        revoke_key(serve(*replies).client, key(7), is_own=True)
+        revoke_key(serve(*replies).client, key(7))
 
 
 def test_a_refused_revocation_could_not_be_made(serve: Serve) -> None:
@@ -405,9 +382,7 @@ def test_secret_is_checked_with_requests_of_its_own(serve: Serve, replies: list[
     "check, result",
     [
         (is_valid_secret, True),
-        (list_keys_if_valid, []),
         (lambda client: require_accepted(client, ours(7)), None),
-        (lambda client: revoke_key(client, key(7), is_own=True), REVOKED),
     ],
 )
 def test_one_rejection_decides_nothing(serve: Serve, check: Callable[[Client], Any], result: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
     MultipleKeys,
@@ -97,6 +97,31 @@ def test_unavailable_secret_of_several_keys(tmp_path: Path, content: str, reason
         f"{reason.format(file.path)} {SHOWN_ONCE} Set regenerate: if_lost to replace all of them with one new key."
     )
     assert error.details == {"key_ids": ids}
+
+
+@in_one_test("regenerate", ["never", "if_lost"])
+def test_usual_run_sends_two_requests(tmp_path: Path, regenerate: str) -> None:
+    account, [key_id] = with_keys(1)
+    (tmp_path / "key").write_text(account.secrets[key_id], encoding="utf-8")
+    before = account.clock.elapsed
+    assert not present(account.client(), "deploy", SecretFile(str(tmp_path / "key"), set_nothing), regenerate, False)[
+        "changed"
+    ]
+    # Each request takes a millisecond.
+    assert round(account.clock.elapsed - before, 6) == 0.002
+
+
+def test_file_that_cannot_be_read_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    account, _ids = with_keys(1)
+    file = SecretFile(str(tmp_path / "key"), set_nothing)
+
+    def refuse(self: SecretFile, private: bool = False) -> None:
+        raise SecretFileError("not readable")
+
+    monkeypatch.setattr(SecretFile, "read", refuse)
+    assert present(account.client(), "deploy", file, "always", False)["changed"]
+    with pytest.raises(SecretFileError, match="not readable"):
+        present(account.client(), "deploy", file, "if_lost", False)
 
 
 def test_file_with_another_key(tmp_path: Path) -> None:
@@ -364,11 +389,13 @@ def test_absent_by_id_ignores_names(check_mode: bool) -> None:
 
 def test_failed_revocation_of_several_keys() -> None:
     account, ids = with_keys(3)
-    # Four lists, of which three show which key is in use, and one revocation succeed.
-    fail_from_request(account, 5, "refused")
+    # The list and one revocation succeed.
+    fail_from_request(account, 2, "refused")
     with pytest.raises(OrphanedKey) as error:
         absent(account.client(), None, "deploy", True, False)
-    assert str(error.value).startswith(f"Keys {ids[1]} and {ids[2]} could not be revoked. Run the task again.")
+    assert str(error.value).startswith(
+        f"Key {ids[0]} was revoked. Keys {ids[1]} and {ids[2]} could not be revoked. Run the task again."
+    )
     result = error.value.as_result()
     assert ([key["id"] for key in result["revoked"]], result["changed"]) == ([ids[0]], True)
 
@@ -382,9 +409,21 @@ def test_keys_are_revoked_in_the_order_of_their_last_use() -> None:
     assert [key["id"] for key in result["revoked"]] == [ids[1], ids[0], ids[3], ids[2]]
 
 
-def test_lost_response_to_the_revocation_of_the_own_key() -> None:
-    account, ids = with_keys(2)
-    client = account.client(account.secrets[ids[0]])
-    before_requests(account, *[succeed] * 5, lambda: "lost")
-    result = absent(client, None, "deploy", True, False)
-    assert ([key["id"] for key in result["revoked"]], list(account.keys)) == ([ids[1], ids[0]], [1])
+def test_own_key_that_is_not_listed_as_the_one_used_last() -> None:
+    """The service lists uses late."""
+    account, ids = with_keys(4)
+    client = account.client(account.secrets[ids[1]])
+    account.use = lambda secret: None if account.is_active(secret) else reject()  # type: ignore[method-assign]
+    with pytest.raises(OrphanedKey) as error:
+        absent(client, None, "deploy", True, False)
+    assert str(error.value).startswith(
+        f"Keys {ids[0]} and {ids[1]} were revoked. Keys {ids[2]} and {ids[3]} could not be revoked. The service no longer accepts"
+    )
+    result = error.value.as_result()
+    assert ([key["id"] for key in result["revoked"]], result["failure"]["key_ids"]) == (ids[:2], ids[2:])
+    assert (result["failure"]["kind"], result["failure"]["status"]) == ("orphaned_key", 401)
+    assert list(account.keys) == [1, *ids[2:]]
+
+
+def reject() -> None:
+    raise Unauthorized("unauthorized", "DELETE", "/api_keys", 1, "request", 401, {})
