@@ -28,6 +28,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.record impor
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_deployment,
+    api_key_policy,
     api_key_rotation,
     api_request,
     operation_info,
@@ -106,7 +107,10 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "deploy", "regenerate": "always"}, {"kind": "lost_answer", "method": "POST"}),
     (api_key, {"name": "deploy", "state": "absent", "second_key": True}, None),
     (api_key, {"name": "deploy", "second_key": True}, None),
-    (api_key, {"name": "deploy", "state": "absent", "own_key": True}, {"kind": "lost_answer", "method": "DELETE"}),
+    (api_key, {"name": "deploy", "state": "absent", "is_own": True}, {"kind": "lost_answer", "method": "DELETE"}),
+    (api_key, {"name": "deploy", "state": "absent", "is_own": True, "listed_late": True, "allow_multiple": True}, None),
+    (api_key_policy, {"action": "revoke"}, None),
+    (api_key_policy, {"action": "revoke", "own_key": "nobody"}, None),
     (api_key, {"name": "deploy", "dest": "no/folder/deploy.key"}, None),
     (api_key, {"name": "deploy", "dest": "link.key"}, None),
     (api_key, {"name": "other", "dest": "deploy's.key"}, None),
@@ -164,10 +168,15 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     """The message and the warnings of a module in this situation."""
     created = sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
     Path("deploy's.key").write_text(created["key"])
-    if options.pop("own_key", False):
+    if options.pop("is_own", False):
         options["api_key"] = created["key"]
     if options.pop("second_key", False):
         sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
+    if options.pop("listed_late", False):
+        # The list does not show the task's own use of its key.
+        assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": "deploy"})["key"])
+        keys = sandbox.api("GET", "/api_keys")
+        fault = {"kind": "status", "status": 200, "method": "GET", "path": "/api_keys", "body": keys}
     name = "deploy-20261121T080000Z"
     if options.pop("unused_key", False):
         options["key_id"] = sandbox.api("POST", "/api_keys", {"key_name": name})["id"]
