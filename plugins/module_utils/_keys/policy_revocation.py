@@ -22,7 +22,9 @@ from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, labe
 
 OWN_KEY = "It is the task's own key (own_key)."
 IN_USE = "It was used while the task ran."
-USES_NOT_LISTED = "No key was revoked as never_used, because the service lists no use of the task's own key (own_key) either: it may list uses late."
+USES_NOT_LISTED = (
+    "No key was revoked as never_used, because the service does not list the use of the task's own key either."
+)
 COMPLIES = "When the keys were listed again, it no longer violated the policy."
 NOT_FOUND = "The service lists the key, but returned 404 to its revocation."
 ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
@@ -59,25 +61,23 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
     Client raises.
     """
     keys = list_keys(client)
-    own = _own_key(keys, revocation.own_key) if revocation else None
-    warnings = []
-    if revocation and own and not own.get("last_used_at") and "never_used" in revocation.kinds:
-        revocation = revocation._replace(kinds=[kind for kind in revocation.kinds if kind != "never_used"])
-        warnings.append(USES_NOT_LISTED)
     now = client.service_now()
     found = review(keys, policy, now)
     progress = _Progress([], {}, set())
+    if revocation is None:
+        return {**_result(keys, policy, None, found, progress, now, check_mode), "warnings": []}
+    own = _own_key(keys, revocation.own_key)
+    revocation, warnings = _without_unlisted_uses(revocation, own)
+    reasons = {**found.protected, own["id"]: OWN_KEY}
+    due = found.due(revocation.kinds)
+    progress.kept.update({key["id"]: reasons[key["id"]] for key in due if key["id"] in reasons})
+    revocable = [key for key in due if key["id"] not in reasons]
     result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
-    if revocation and own:
-        reasons = {**found.protected, own["id"]: OWN_KEY}
-        due = found.due(revocation.kinds)
-        progress.kept.update({key["id"]: reasons[key["id"]] for key in due if key["id"] in reasons})
-        revocable = [key for key in due if key["id"] not in reasons]
-        if check_mode:
-            _predict(client, policy, revocation, revocable, progress)
-        else:
-            _revoke(client, policy, revocation, keys, revocable, progress, result)
-        warnings += _warning_of_limit(revocation, revocable, progress)
+    if check_mode:
+        _predict(client, policy, revocation, revocable, progress)
+    else:
+        _revoke(client, policy, revocation, keys, revocable, progress, result)
+    warnings += _warning_of_limit(revocation, revocable, progress)
     return {**result(), "warnings": warnings}
 
 
@@ -92,6 +92,13 @@ def _own_key(keys: Sequence[Key], own_key: str) -> Key:
             "own_key", f"{ids} have the id or the name '{own_key}'. Set it to the id of the task's own key."
         )
     return named[0]
+
+
+def _without_unlisted_uses(revocation: Revocation, own: Key) -> tuple[Revocation, list[str]]:
+    """What may be revoked, and warnings. This task has used its own key: if that is not listed, other uses may not be, either."""
+    if own.get("last_used_at") or "never_used" not in revocation.kinds:
+        return revocation, []
+    return revocation._replace(kinds=[kind for kind in revocation.kinds if kind != "never_used"]), [USES_NOT_LISTED]
 
 
 def _revoke(
