@@ -15,7 +15,6 @@ from typing import Any, Callable
 from ansible.module_utils.basic import (
     FILE_COMMON_ARGUMENTS,
     AnsibleModule,
-    _load_params,
     missing_required_lib,
 )
 from ansible.module_utils.common.parameters import remove_values
@@ -25,7 +24,7 @@ from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
-from ._options import NUMBERS, plain_number
+from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, NUMBERS, plain_number
 from ._regular_file import resolve_folder
 from ._secrets import masked, masked_text
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
@@ -34,6 +33,9 @@ from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 DEFAULT_MODE = "u=rw,o="
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
+
+# The options that select what an earlier task may have created, by its id.
+CREATED = frozenset({"id", "project_id", "branch_id", "endpoint_id", "operation_id", "operations"})
 
 
 def connection_argument_spec(**options: Any) -> dict[str, Any]:
@@ -63,6 +65,15 @@ class ControlModule(AnsibleModule):
     def __init__(self, **arguments: Any):
         self.attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(**arguments)
+
+    def _load_params(self) -> None:
+        """Read the options as Ansible has sent them. In check mode, an id without a value is that of what an earlier task would create."""
+        super()._load_params()
+        if self.params.get("_ansible_check_mode"):
+            for option in CREATED.intersection(self.params, self.argument_spec):
+                self.params[option] = _not_created(self.params[option], self.argument_spec[option]["type"])
+        # In params, Ansible will convert them, and omitted options are null.
+        self.given = dict(self.params)
 
     def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed; an option that is null or no plain number, which Ansible has its own words for, comes first.
@@ -166,12 +177,24 @@ def _redacted(value: Any, client: Client | None) -> Any:
     return [_redacted(inner, client) for inner in value] if isinstance(value, list) else value
 
 
+def _not_created(value: Any, type_name: str) -> Any:
+    """The id, or its placeholder if it has no value; the ids and operations of a list that have one."""
+    if isinstance(value, list):
+        return [item for item in value if not _lacks_id(item)]
+    return {"str": NOT_CREATED_ID, "int": NOT_CREATED_KEY_ID, "list": []}[type_name] if _lacks_id(value) else value
+
+
+def _lacks_id(value: Any) -> bool:
+    """Whether it is null, or empty as null becomes in templates before ansible-core 2.19, or an operation with such an id."""
+    if isinstance(value, dict):
+        return any(_lacks_id(value[field]) for field in ("id", "project_id") if field in value)
+    return value is None or value == ""
+
+
 def _check_given(module: ControlModule) -> None:
     """Raise InvalidOption for an option whose value Ansible would convert to another one."""
-    # The arguments as Ansible has sent them: in module.params, they are converted, and omitted options are null.
-    given = _load_params()
-    _refuse_null(given, module.argument_spec)
-    require_plain_numbers(given, module.argument_spec)
+    _refuse_null(module.given, module.argument_spec)
+    require_plain_numbers(module.given, module.argument_spec)
 
 
 def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:

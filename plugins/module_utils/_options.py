@@ -26,6 +26,9 @@ MAX_BARE_AGE = 9_999_999
 MAX_SIMILAR = 5
 # Comparing more candidates could take longer than the deadline allows.
 MAX_COMPARED = 2000
+# In check mode, the ids of what only an earlier task would create, see ControlModule._load_params(). No real id equals them.
+NOT_CREATED_ID = "(not created)"
+NOT_CREATED_KEY_ID = 0
 # Python and Ansible take more for numbers: booleans, digits of other scripts, and underscores between digits.
 NUMBERS = {
     "int": r"\s*[+-]?[0-9]{1,1000}\s*",
@@ -107,10 +110,10 @@ def not_blank(params: Mapping[str, Any], option: str) -> Any:
 
 
 def identifier(params: Mapping[str, Any], option: str) -> Any:
-    """The option's id or list of ids, which may be None."""
+    """The option's id or list of ids, which may be None; in check mode, an id may be NOT_CREATED_ID."""
     value = not_blank(params, option)
     for text in value if isinstance(value, list) else [value]:
-        if text is not None and not is_id(text):
+        if text not in (None, NOT_CREATED_ID) and not is_id(text):
             raise InvalidOption(option, f"'{text}' is not an id. Ids consist of letters, digits, '-', '_' and '.'.")
     return value
 

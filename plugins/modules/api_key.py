@@ -238,7 +238,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
-from ..module_utils._options import integer, not_blank
+from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
 
 
 def run(
@@ -247,7 +247,8 @@ def run(
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
     not_blank(params, "name")
     not_blank(params, "dest")
-    integer(params, "id", 1)
+    if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
+        integer(params, "id", 1)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
     if params["regenerate"] == "if_lost" and params["dest"] is None:
@@ -257,7 +258,9 @@ def run(
         )
     if params["dest"]:
         require_readable_mode(params.get("mode"))
-    return present(client, params["name"], dest_from(params, set_attributes), params["regenerate"], check_mode)
+    return present(
+        client, params["name"], dest_from(params, set_attributes, check_mode), params["regenerate"], check_mode
+    )
 
 
 def main() -> None:

@@ -301,8 +301,8 @@ def run(
     consumer = Consumer(
         params["consumer"],
         run_from(params, check_mode),
-        dest_from(params, set_attributes),
-        record_file(record) if record else None,
+        dest_from(params, set_attributes, check_mode),
+        record_file(record, check_mode) if record else None,
         check_mode,
     )
     if dest and not record:

@@ -220,7 +220,7 @@ from ..module_utils._operations.api import (
     summary,
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES
-from ..module_utils._options import identifier, integer, moment, not_blank, unknown_values
+from ..module_utils._options import NOT_CREATED_ID, identifier, integer, moment, not_blank, unknown_values
 from ..module_utils._projects import checked_query
 
 
@@ -243,6 +243,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         for option in ("fields", "max_results"):
             if params[option] is not None:
                 raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
+    if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
+        operation_ids = []
     operations: list[Operation] = []
     account_warnings: list[str] = []
     if operation_ids is not None:

@@ -180,7 +180,7 @@ from ..module_utils._module import ControlModule, connection_argument_spec, run_
 from ..module_utils._operations.wait import Wait
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
-from ..module_utils._options import duration, identifier, integer
+from ..module_utils._options import NOT_CREATED_ID, duration, identifier, integer
 from ..module_utils._untrusted import is_id
 
 
@@ -203,6 +203,8 @@ def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
         return WaitState(clock, timeout, refs)
     if project_id is None:
         raise InvalidOption("operations", "is missing. Set it to the operations of a response, or set project_id.")
+    if project_id == NOT_CREATED_ID:
+        return WaitState(clock, timeout, [])
     if operation_ids is not None:
         return WaitState(clock, timeout, [OperationRef(project_id, operation_id) for operation_id in operation_ids])
     return WaitState(clock, timeout, unlisted=UnfinishedOperations(project_id, lookback))

@@ -141,7 +141,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._fields import checked_fields
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import integer
+from ..module_utils._options import NOT_CREATED_ID, integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects
 
 
@@ -149,7 +149,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task, which is the same in check mode."""
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
-    if params["required"]:
+    if params["required"] and filters.project_id != NOT_CREATED_ID:
         require_projects(found, filters, params["query"] or {})
     return {
         "changed": False,

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
 from .._http.client import Client
+from .._options import NOT_CREATED_KEY_ID
 from .api import (
     EARLIEST,
     CreatedKey,
@@ -105,9 +106,13 @@ def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
+    In check mode, an earlier task would create the key with the id NOT_CREATED_KEY_ID.
     Returns the result of the module api_key. Raises MultipleKeys, OrphanedKey and what Client raises.
     """
     listed = list_keys(client)
+    if key_id == NOT_CREATED_KEY_ID:
+        planned = _planned_key(None)
+        return _result(True, [planned], [], None, [as_revoked(planned)])
     keys = [key for key in listed if (key["id"] == key_id if name is None else key.get("name") == name)]
     if len(keys) > 1 and not allow_multiple:
         raise MultipleKeys(
@@ -191,9 +196,13 @@ def _unchanged(existing: Sequence[Key], dest: SecretFile | None, check_mode: boo
 
 def _planned(name: str, existing: Sequence[Key], dest: SecretFile | None) -> Result:
     """What check mode says of a key that would be created."""
-    key = {"id": None, "name": name, "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
+    key = _planned_key(name)
     result = _result(True, existing, [key], key, [as_revoked(old) for old in existing])
     return result if dest else {**result, "key": None}
+
+
+def _planned_key(name: str | None) -> Key:
+    return {"id": None, "name": name, "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class Record(NamedTuple):
         return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
 
 
-def record_file(path: str) -> SecretFile:
+def record_file(path: str, check_mode: bool = False) -> SecretFile:
     """The file of a record. Another path would lose it."""
     return SecretFile(
         resolved("record", path),
@@ -89,6 +89,7 @@ def record_file(path: str) -> SecretFile:
         max_size=MAX_RECORD_SIZE,
         too_large="which no record of a deployment has. Check what has written it, and restore it from a backup or remove it.",
         other_path="move it and set record to its new path",
+        check_mode=check_mode,
     )
 
 

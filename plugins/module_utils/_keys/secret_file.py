@@ -54,7 +54,8 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read, and C(too_large) says what to do about it. C(other_path) says how to use another path.
+    not read, and C(too_large) says what to do about it. C(other_path) says how to use another path. In check mode, the
+    folder may be missing, because an earlier task would create it.
     """
 
     path: str
@@ -67,6 +68,7 @@ class SecretFile(NamedTuple):
     max_size: int = MAX_SIZE
     too_large: str = "so it holds no secret. Set dest to another path."
     other_path: str = "set another path"
+    check_mode: bool = False
 
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
@@ -75,7 +77,7 @@ class SecretFile(NamedTuple):
 
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, also one that is only read."""
-        if not os.path.isdir(self._folder()):
+        if not (os.path.isdir(self._folder()) or self._is_folder_planned()):
             problem = f"The directory {as_text(self._folder())} does not exist. Create it first."
             raise InvalidOption(self.option, problem)
         name = os.path.basename(self.path)
@@ -98,7 +100,7 @@ class SecretFile(NamedTuple):
 
     def may_create_files(self) -> bool:
         """Whether this user may create files in the folder, which replacing the file requires."""
-        return os.access(self._folder(), os.W_OK | os.X_OK)
+        return os.access(self._folder(), os.W_OK | os.X_OK) or self._is_folder_planned()
 
     def check_folder(self) -> None:
         """Raise InvalidOption when this user may not create files in the folder."""
@@ -110,6 +112,8 @@ class SecretFile(NamedTuple):
     def check_replaceable(self) -> None:
         """Raise InvalidOption or SecretFileError when it can be known in advance that no secret can be written."""
         self.check_folder()
+        if self._is_folder_planned():
+            return
         try:
             require_replaceable(self._target(), self.unsafe_writes)
             replaced = replaced_owner(self._target(), self.unsafe_writes)
@@ -287,8 +291,13 @@ class SecretFile(NamedTuple):
     def _folder(self) -> str:
         return os.path.dirname(self._target())
 
+    def _is_folder_planned(self) -> bool:
+        return self.check_mode and not os.path.lexists(self._folder())
 
-def dest_from(params: Mapping[str, Any], set_attributes: Callable[[str], bool]) -> SecretFile | None:
+
+def dest_from(
+    params: Mapping[str, Any], set_attributes: Callable[[str], bool], check_mode: bool = False
+) -> SecretFile | None:
     """The file of the option C(dest), with its owner, group and mode; None if the option is not set."""
     if not params["dest"]:
         return None
@@ -298,6 +307,7 @@ def dest_from(params: Mapping[str, Any], set_attributes: Callable[[str], bool]) 
         params.get("unsafe_writes", False),
         params.get("owner") is not None,
         params.get("group") is not None,
+        check_mode=check_mode,
     )
 
 

@@ -13,7 +13,7 @@ from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
 from .compare import contains, fields_of, has_values
-from .path import fill, has_placeholder, list_segments, parse_path
+from .path import fill, has_placeholder, is_complete, list_segments, parse_path
 
 Resource = dict[str, Any]
 
@@ -25,6 +25,11 @@ class Find(NamedTuple):
     field: str | None
     match: Mapping[str, Any]
     query: Mapping[str, Any]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everything has a value. In check mode, an earlier task would provide what has none."""
+        return is_complete(self.segments) and has_values([self.match, self.query])
 
 
 class Plan(NamedTuple):
@@ -48,6 +53,11 @@ class Plan(NamedTuple):
     def changes(self) -> bool:
         """Whether the request changes a resource that has to be there."""
         return self.method in ("PATCH", "PUT")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everything that a GET request sends has a value."""
+        return is_complete(self.segments) and has_values(self.query) and (self.find is None or self.find.is_known)
 
     def request(self, found: Resource | None) -> dict[str, Any]:
         """The request for the resource C(found), as the task's result shows it."""

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from .._http.client import Client
-from .compare import fields_of, has_values
+from .compare import fields_of
 from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
 from .lookup import name_of
 from .observe import Observation, observe, with_operations
 from .outcome import Result, result_of, unknown_field_warnings, will_fail
-from .path import is_complete
 from .plan import Plan
 from .state import BROKEN, GOING
 
@@ -20,7 +19,7 @@ def preview(client: Client, plan: Plan) -> Result:
     """What the task would return; sends GET requests only. A resource that would be created has the id null."""
     find = plan.find
     # Without its id, which an earlier task would have created, there is nothing to look up.
-    is_known = find is not None and is_complete(find.segments) and has_values([find.match, find.query])
+    is_known = find is not None and find.is_known
     seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
     seen = with_operations(client, plan, seen)
     step, found, warnings = STEPS[plan.method][seen.state], seen.resource, unknown_field_warnings(plan, seen)

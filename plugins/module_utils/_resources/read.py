@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from .._http.client import Client
 from .._http.response import Response
-from .compare import contains, has_values
+from .compare import contains
 from .lookup import find_resource, incomplete_list, is_incomplete, list_resources, shown_resource, single_resource
 from .outcome import Result, no_match, result_of, will_fail
-from .path import fill, has_placeholder, is_complete
+from .path import fill, has_placeholder
 from .plan import Plan
 
 
@@ -19,7 +19,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
 
     Raises what Client raises, AmbiguousMatch, IncompleteList, and NoMatch if the path needs a resource.
     """
-    if check_mode and not _is_known(plan):
+    if check_mode and not plan.is_known:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
@@ -30,13 +30,6 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     if check_mode:
         return result_of(warnings=[will_fail(plan)])
     raise no_match(plan)
-
-
-def _is_known(plan: Plan) -> bool:
-    """Whether every value is known that the requests need."""
-    paths = [plan.segments, *([plan.find.segments] if plan.find else [])]
-    values = [plan.query, *([plan.find.match, plan.find.query] if plan.find else [])]
-    return all(map(is_complete, paths)) and has_values(values)
 
 
 def _read_once(client: Client, plan: Plan) -> Result:

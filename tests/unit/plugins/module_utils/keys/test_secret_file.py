@@ -235,9 +235,11 @@ def test_shorter_secret_replaces_longer_one_completely(tmp_path: Path) -> None:
     assert (tmp_path / "key").read_bytes() == b"short"
 
 
-def test_check_refuses_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption, match=r"The directory .*nowhere does not exist. Create it first."):
-        SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes).check()
+def test_folder_may_be_missing_in_check_mode(tmp_path: Path) -> None:
+    file = SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes, check_mode=True)
+    file.check()
+    file.check_replaceable()
+    assert file.read() is None
 
 
 @special_files
