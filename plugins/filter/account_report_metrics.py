@@ -41,17 +41,19 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the JSON of an account report
-  ansible.builtin.slurp:
-    src: /srv/reports/account.json
-  register: report
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a report on the account
+  ansible.builtin.include_role:
+    name: clouddb.control.account_report
+  vars:
+    account_report_dest: /srv/reports/account.html
 
 - name: Show the number of API keys
   ansible.builtin.debug:
     msg: "{{ metrics | regex_findall('^clouddb_api_keys.*', multiline=true) }}"
   vars:
-    facts: "{{ report.content | b64decode | from_json }}"
-    metrics: "{{ facts | clouddb.control.account_report_metrics(account='production', now=facts.generated_at) }}"
+    metrics: "{{ account_report_facts | clouddb.control.account_report_metrics(account='production', now=account_report_facts.generated_at) }}"
 """
 
 RETURN = r"""

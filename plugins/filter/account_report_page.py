@@ -39,10 +39,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the JSON of an account report
-  ansible.builtin.slurp:
-    src: /srv/reports/account.json
-  register: report
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a report on the account
+  ansible.builtin.include_role:
+    name: clouddb.control.account_report
+  vars:
+    account_report_dest: /srv/reports/account.html
 
 - name: Create a page with a custom template
   ansible.builtin.template:
@@ -50,7 +53,7 @@ EXAMPLES = r"""
     dest: /srv/reports/mine.html
     mode: "0644"
   vars:
-    page: "{{ report.content | b64decode | from_json | clouddb.control.account_report_page(most_timelines=5) }}"
+    page: "{{ account_report_facts | clouddb.control.account_report_page(most_timelines=5) }}"
 """
 
 RETURN = r"""

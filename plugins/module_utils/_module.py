@@ -67,9 +67,12 @@ class ControlModule(AnsibleModule):
         super().__init__(**arguments)
 
     def _load_params(self) -> None:
-        """Read the options as Ansible has sent them. In check mode, an id without a value is that of what an earlier task would create."""
+        """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
         if self.params.get("_ansible_check_mode"):
+            # The key in the environment has the same access (api.md, Authentication).
+            if _lacks_value(self.params.get("api_key")):
+                self.params.pop("api_key", None)
             for option in CREATED.intersection(self.params, self.argument_spec):
                 self.params[option] = _not_created(self.params[option], self.argument_spec[option]["type"])
         # In params, Ansible will convert them, and omitted options are null.
@@ -180,14 +183,14 @@ def _redacted(value: Any, client: Client | None) -> Any:
 def _not_created(value: Any, type_name: str) -> Any:
     """The id, or its placeholder if it has no value; the ids and operations of a list that have one."""
     if isinstance(value, list):
-        return [item for item in value if not _lacks_id(item)]
-    return {"str": NOT_CREATED_ID, "int": NOT_CREATED_KEY_ID, "list": []}[type_name] if _lacks_id(value) else value
+        return [item for item in value if not _lacks_value(item)]
+    return {"str": NOT_CREATED_ID, "int": NOT_CREATED_KEY_ID, "list": []}[type_name] if _lacks_value(value) else value
 
 
-def _lacks_id(value: Any) -> bool:
+def _lacks_value(value: Any) -> bool:
     """Whether it is null, or empty as null becomes in templates before ansible-core 2.19, or an operation with such an id."""
     if isinstance(value, dict):
-        return any(_lacks_id(value[field]) for field in ("id", "project_id") if field in value)
+        return any(_lacks_value(value[field]) for field in ("id", "project_id") if field in value)
     return value is None or value == ""
 
 

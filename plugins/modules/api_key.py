@@ -28,6 +28,8 @@ attributes:
     details:
       - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null). Whether O(owner), O(group), O(attributes) and a
         symbolic O(mode) can be set is not checked.
+      - An O(id) that is V(null) is that of a key that an earlier task would create, and the directory of O(dest) may be missing because an earlier
+        task would create it.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full

@@ -28,6 +28,7 @@ attributes:
     support: full
     details:
       - In check mode, the evidence is not accepted by a task that is not in check mode.
+      - The directories of O(dest) and O(record) may be missing, because an earlier task would create them.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: none
@@ -135,7 +136,7 @@ EXAMPLES = r"""
   clouddb.control.api_key_deployment:
     step: inspect
     consumer: "{{ inventory_hostname }}"
-    run: "{{ run_id }}"
+    run: 20261121T080000Z
     dest: /etc/myapp/clouddb.key
     record: /etc/myapp/.clouddb.key.rotation
   register: inspected

@@ -113,11 +113,20 @@ seealso:
 """
 
 EXAMPLES = r"""
+- name: Inspect what each host holds
+  clouddb.control.api_key_deployment:
+    step: inspect
+    consumer: "{{ inventory_hostname }}"
+    run: 20261121T080000Z
+    dest: /etc/myapp/clouddb.key
+    record: /etc/myapp/.clouddb.key.rotation
+  register: inspected
+
 - name: Decide whether a new key is needed
   clouddb.control.api_key_rotation:
     step: plan
     name: deploy-{timestamp}
-    run: "{{ run_id }}"
+    run: 20261121T080000Z
     hosts: "{{ ansible_play_hosts_all }}"
     evidence: "{{ ansible_play_hosts | map('extract', hostvars, ['inspected', 'evidence']) }}"
   delegate_to: localhost

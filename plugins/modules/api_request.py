@@ -28,8 +28,8 @@ attributes:
     support: full
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
-      - A resource that would be created has the C(id) V(null). A later task whose O(path) needs this id reports that it would send its request.
-        If its method is GET, it returns V(null) and a warning.
+      - A resource that would be created has the C(id) V(null). A later task with this id in O(path), O(query) or O(find) reports that it would
+        send its request. If its method is GET, RV(json) is V(null), and there is a warning.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -210,6 +210,8 @@ EXAMPLES = r"""
     dest: /etc/myapp/database.password
     mode: "0600"
   no_log: true
+  # In check mode, it is null if the branch would only be created.
+  when: role.json is not none
 """
 
 RETURN = r"""

@@ -18,6 +18,10 @@ extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.attributes.info
+attributes:
+  check_mode:
+    details:
+      - If O(project_id), O(branch_id), O(endpoint_id) or an O(operation_id) is V(null), an earlier task would create it. It has no operations yet.
 options:
   project_id:
     description:

@@ -30,6 +30,7 @@ attributes:
     details:
       - In check mode the module polls once and does not wait. It then fails for failed operations, but not for unfinished ones.
       - The requests of this poll are retried up to O(api_retries) times, but not after O(timeout).
+      - Ids that are V(null) are those of what an earlier task would create. There is nothing to wait for.
 options:
   operations:
     description:

@@ -18,6 +18,10 @@ extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.attributes.info
+attributes:
+  check_mode:
+    details:
+      - A O(project_id) that is V(null) is that of a project that an earlier task would create. No project is returned, even if O(required=true).
 options:
   project_id:
     description:

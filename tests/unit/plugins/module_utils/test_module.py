@@ -163,6 +163,24 @@ def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[st
     assert outcome.result["msg"].startswith(f"{named}: must not ")
 
 
+@in_one_test("api_key", [None, ""])
+def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
+    monkeypatch: pytest.MonkeyPatch, api_key: str | None
+) -> None:
+    monkeypatch.setenv("CLOUDDB_API_KEY", "key-of-the-environment")
+    passed: list[str] = []
+
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+        passed.append(client.connection.api_key)
+        return {}
+
+    module = SimpleNamespace(
+        main=lambda: run_module(ControlModule(argument_spec=connection_argument_spec(), supports_check_mode=True), run)
+    )
+    assert not run_main(module, {**OPTIONS, "api_key": api_key}, check_mode=True).failed
+    assert passed == ["key-of-the-environment"]
+
+
 @in_one_test("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}])
 def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[str, Any]) -> None:
     module = module_with(lambda params, client, check_mode: {"changed": False})

@@ -109,6 +109,7 @@ def test_invalid_connection_option_is_named(
         (api_key, {"state": "absent", "id": -3}, "id", "must be 1 or more, not -3"),
         (api_key_info, {"name": " "}, "name", NOT_EMPTY),
         (project_info, {"name": ""}, "name", NOT_EMPTY),
+        (project_info, {"name": None}, "name", "must not be null"),
         (project_info, {"region_id": " "}, "region_id", NOT_EMPTY),
         (project_info, {"page_size": 0}, "page_size", "must be 1 or more, not 0"),
         (project_info, {"query": {"limit": 5}}, "query", "All pages are fetched anyway"),

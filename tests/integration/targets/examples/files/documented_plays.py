@@ -1,0 +1,44 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints a playbook of the examples of modules, filters and READMEs: ``documented_plays.py CHECKOUT``."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+EXAMPLE_BASE_URL = "https://control.example.com/api/v2"
+
+
+def plays_of(texts: list[str]) -> list[dict[str, Any]]:
+    """The plays in these texts. Tasks without a play continue the one before."""
+    plays: list[dict[str, Any]] = []
+    for text in texts:
+        content = yaml.safe_load(text.replace(EXAMPLE_BASE_URL, os.environ["CLOUDDB_BASE_URL"]))
+        if isinstance(content, list) and "hosts" in content[0]:
+            plays += content
+        elif isinstance(content, list):
+            plays = plays or [{"hosts": "localhost", "gather_facts": False, "tasks": []}]
+            plays[-1]["tasks"] += content
+    return plays
+
+
+def main() -> None:
+    checkout = Path(sys.argv[1])
+    plugins = [*checkout.glob("plugins/modules/*.py"), *checkout.glob("plugins/filter/*.py")]
+    blocks = [(path, r'^EXAMPLES = r"""\n(.*?)^"""') for path in sorted(plugins)]
+    blocks += [
+        (path, r"^```yaml\n(.*?)^```") for path in [checkout / "README.md", *sorted(checkout.glob("roles/*/README.md"))]
+    ]
+    texts = [re.findall(block, path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE) for path, block in blocks]
+    print(yaml.safe_dump([play for found in texts for play in plays_of(found)], sort_keys=False))
+
+
+if __name__ == "__main__":
+    main()
