@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from blocks import Block, blocks_of
-from replacements import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, REPLACED_COMMANDS, is_run
+from replacements import EXAMPLE_API_KEY, EXAMPLE_BASE_URL, NOT_CHECKED, REPLACED_COMMANDS, is_run
 from shell import Shell
 from transcript import Command, commands_of
 
@@ -64,6 +64,8 @@ class Reader:
             if command.text in REPLACED_COMMANDS
             else self._with_account(command.text)
         )
+        if not (command.must_fail or command.text in NOT_CHECKED):
+            self._check(block, text)
         status, printed = self.shell.run(text, typed=self.api_key)
         self._read_account()
         print(f"{block}: $ {command.text}\n{printed}")  # pytest shows it when a test fails
@@ -71,6 +73,13 @@ class Reader:
             pytest.fail(f"{block}: {command.text} exited with {status}.", pytrace=False)
         if not command.prints(printed):
             pytest.fail(f"{block}: {command.text} printed another output.", pytrace=False)
+
+    def _check(self, block: Block, text: str) -> None:
+        """Run the playbook of a command in check mode, before anything that it creates exists."""
+        playbook = text.replace("ansible-playbook ", "ansible-playbook --check ", 1)
+        status, printed = self.shell.run(playbook, typed=self.api_key) if playbook != text else (0, "")
+        if status:
+            pytest.fail(f"{block}: {playbook} exited with {status}.\n{printed}", pytrace=False)
 
     def _read_account(self) -> None:
         """Read the file with which a reader sets the environment."""

@@ -19,6 +19,11 @@ REPLACED_COMMANDS = {
     ),
 }
 
+# Commands that are not run in check mode first, and the reason.
+NOT_CHECKED = {
+    "ansible-playbook before.yml": "It shows what users do without this collection. Check mode skips ansible.builtin.uri.",
+}
+
 # A guide whose blocks are messages; test_troubleshooting.py compares them with the code.
 MESSAGES_GUIDE = "troubleshooting"
 
