@@ -39,6 +39,8 @@ options:
     description:
       - V(inspect) returns evidence of what the host holds, and changes nothing. It fails if O(dest) can't be written with O(owner), O(group) and
         O(mode), or if there is no space for a new secret and a new record.
+      - V(read_record) returns the keys that O(record) knows, with the names of their consumers, and changes nothing. Run it on one of the hosts
+        with the same RV(evidence.known_keys).
       - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
       - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
         deploy the key.
@@ -46,7 +48,7 @@ options:
       - V(verify) fails unless the host holds O(key_id) and the service accepts it. Run it after older keys were revoked.
       - V(roll_back) restores O(previous), if O(dest) still holds O(key), the key was not committed, and the service accepts O(previous).
     type: str
-    choices: [inspect, deploy, confirm, commit, verify, roll_back]
+    choices: [inspect, read_record, deploy, confirm, commit, verify, roll_back]
     required: true
   consumer:
     description: Name of the host, for the evidence.
@@ -80,7 +82,7 @@ options:
       - Required with O(step=deploy), O(step=confirm) and O(step=roll_back). With O(step=commit), set it in the run that deployed the key.
     type: str
   key_id:
-    description: Id of the key. Required with all steps except O(step=inspect).
+    description: Id of the key. Required with all steps except O(step=inspect) and O(step=read_record).
     type: int
   consumers:
     description: Names of all consumers of the key, for the record of O(step=deploy).
@@ -145,7 +147,7 @@ EXAMPLES = r"""
 RETURN = r"""
 evidence:
   description: Evidence of what the host holds, for M(clouddb.control.api_key_rotation).
-  returned: success, except with O(step=deploy)
+  returned: success, except with O(step=read_record) and O(step=deploy)
   type: dict
   contains:
     consumer:
@@ -157,7 +159,7 @@ evidence:
       type: str
       returned: success
     variables:
-      description: The value of O(variables).
+      description: The value of O(variables) as JSON, of a long one only its beginning and a checksum.
       type: dict
       returned: success
       version_added: 1.2.0
@@ -202,8 +204,8 @@ evidence:
       type: str
       returned: success
     known_keys:
-      description: Names of the consumers that may hold a key and the checksum of its secret, by key id, as recorded.
-      type: dict
+      description: Checksum of what O(step=read_record) returns as RV(known_keys). V(null) if the record knows no keys.
+      type: str
       returned: success
       version_added: 1.2.0
     fingerprint:
@@ -245,17 +247,28 @@ evidence:
     state: committed
     deployed_at: "2026-11-21T09:15:08.000000+00:00"
     return_sha256: null
-    known_keys:
-      "165432":
-        consumers: [web1, web2]
-        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
-    fingerprint: fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9
+    known_keys: 7d1a54127b222502f5b79b5fb0803061
+    fingerprint: fcde2b2edba56bf408601fb721fe9b5c
     withdrawn: null
     tasks_rolled_back: false
     record_of: null
     places:
-      - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e1c7a9e4f5d6c7b8a9f0e1d2c3b4a5968
-      - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a6c4e2f0d1b3a5c7e9f8d6b4a2c0e1f3d
+      - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e
+      - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a
+known_keys:
+  description:
+    - The keys that O(record) knows, by id, with the checksums of their secrets. RV(known_keys.lists) has the names of the consumers that may hold
+      a key, and C(list) is the index of those of this key.
+  returned: success with O(step=read_record)
+  type: dict
+  version_added: 1.2.0
+  sample:
+    keys:
+      "165432":
+        list: 0
+        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+    lists:
+      - [web1, web2]
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
   returned: success with O(step=deploy)
@@ -281,9 +294,9 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._keys.deployment import Consumer, NewKey, commit, confirm, deploy, inspect, roll_back, verify
+from ..module_utils._keys.deployment import Consumer, commit, confirm, deploy, inspect, new_key_from, roll_back, verify
 from ..module_utils._keys.evidence import Evidence, run_from
-from ..module_utils._keys.record import keys_from_json, record_file
+from ..module_utils._keys.record import keys_as_json, record_file
 from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
@@ -310,8 +323,10 @@ def run(
         raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")
     if step == "inspect":
         return _result(inspect(client, consumer))
-    key_id = params["key_id"]
-    key = _new_key(key_id, params) if params["key"] else None
+    if step == "read_record":
+        with consumer.held() as found:
+            return {"changed": False, "known_keys": keys_as_json(found.record.keys if found.record else {})}
+    key_id, key = params["key_id"], new_key_from(params)
     if step == "commit":
         return _result(commit(client, consumer, key_id, key))
     if step == "verify":
@@ -326,14 +341,6 @@ def run(
     return _result(evidence._replace(tasks_rolled_back=params["tasks_rolled_back"]), changed)
 
 
-def _new_key(key_id: int, params: Mapping[str, Any]) -> NewKey:
-    try:
-        older_keys = keys_from_json(params["older_keys"])
-    except (TypeError, ValueError, KeyError, AttributeError):
-        raise InvalidOption("older_keys", "must be what clouddb.control.api_key_rotation returned") from None
-    return NewKey(key_id, params["key"], params["consumers"], older_keys)
-
-
 def _result(evidence: Evidence, changed: bool = False) -> dict[str, Any]:
     return {"changed": changed, "evidence": evidence.as_dict()}
 
@@ -344,7 +351,7 @@ def main() -> None:
         argument_spec=connection_argument_spec(
             step={
                 "type": "str",
-                "choices": ["inspect", "deploy", "confirm", "commit", "verify", "roll_back"],
+                "choices": ["inspect", "read_record", "deploy", "confirm", "commit", "verify", "roll_back"],
                 "required": True,
             },
             consumer={"type": "str", "required": True},

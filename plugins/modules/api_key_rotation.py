@@ -60,6 +60,15 @@ options:
     type: list
     elements: dict
     required: true
+  known_keys:
+    description:
+      - The keys that the records of the consumers know, as O(clouddb.control.api_key_deployment#module:step=read_record) returns them, each different
+        content once.
+      - Evidence of other keys is not accepted.
+    type: list
+    elements: dict
+    default: []
+    version_added: 1.2.0
   hosts:
     description: Names of the hosts of the play, which are consumers of the key.
     type: list
@@ -101,8 +110,15 @@ options:
         O(clouddb.control.api_key_deployment#module:step=inspect).
     type: int
   key:
-    description: Secret of the new key. Required with O(step=withdraw).
+    description:
+      - Secret of the new key. Required with O(step=withdraw). With O(step=revoke), set it in the run that deployed the key.
+      - Evidence of consumers that O(key) was deployed to with O(consumers) and O(older_keys) is accepted as well.
     type: str
+  older_keys:
+    description: What O(step=plan) returned as RV(older_keys), with O(key).
+    type: dict
+    default: {}
+    version_added: 1.2.0
   errors:
     description: Error messages by consumer, for the message of O(step=withdraw).
     type: dict
@@ -162,13 +178,16 @@ consumers:
   elements: str
   sample: [web1, web2]
 older_keys:
-  description: Names of the consumers of each active key and the checksum of its secret, by key id, for M(clouddb.control.api_key_deployment).
+  description: What the records together know of the active keys, as O(known_keys), for M(clouddb.control.api_key_deployment).
   returned: success with O(step=plan)
   type: dict
   sample:
-    "165432":
-      consumers: [web1, web2]
-      sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+    keys:
+      "165432":
+        list: 0
+        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+    lists:
+      - [web1, web2]
 revoke:
   description: Whether older keys remain to be revoked once the newest key is deployed.
   returned: success with O(step=plan)
@@ -225,8 +244,11 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
+from ..module_utils._errors import InvalidOption
 from ..module_utils._keys.api import list_keys
-from ..module_utils._keys.evidence import evidence_by_consumer, require_same_variables, run_from
+from ..module_utils._keys.deployment import new_key_from
+from ..module_utils._keys.evidence import evidence_by_consumer, evidence_from, require_same_variables, run_from
+from ..module_utils._keys.record import KnownKey, keys_from_json
 from ..module_utils._keys.revocation import revoke, withdraw
 from ..module_utils._keys.rotation import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
@@ -247,9 +269,10 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     listed = list_keys(client)
     now = client.service_now()
     run = run_from(params, check_mode)
+    found = evidence_from(params["evidence"], _known_keys(params))
     if step == "plan":
-        require_same_variables(params["evidence"], run, evidence_step)
-    evidence = evidence_by_consumer(params["evidence"], run, evidence_step, now)
+        require_same_variables(found, run, evidence_step)
+    evidence = evidence_by_consumer(found, run, evidence_step, now)
     rotation = Rotation(
         params["name"],
         *split_foreign(managed_keys(listed, params["name"]), evidence),
@@ -267,6 +290,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
 
 
+def _known_keys(params: Mapping[str, Any]) -> list[dict[int, KnownKey]]:
+    """What the records of the consumers know: what was read there, or what this run has written. Raises InvalidOption."""
+    try:
+        known = [keys_from_json(keys) for keys in params["known_keys"]]
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise InvalidOption("known_keys", "must be what clouddb.control.api_key_deployment returned") from None
+    new_key = new_key_from(params)
+    return [*known, new_key.known_keys()] if new_key else known
+
+
 def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
@@ -275,6 +308,7 @@ def main() -> None:
             run={"type": "str", "required": True},
             variables={"type": "dict", "default": {}},
             evidence={"type": "list", "elements": "dict", "required": True},
+            known_keys={"type": "list", "elements": "dict", "default": [], "no_log": False},
             hosts={"type": "list", "elements": "str", "default": []},
             consumers={"type": "list", "elements": "str", "default": []},
             former_consumers={"type": "list", "elements": "str", "default": []},
@@ -284,6 +318,7 @@ def main() -> None:
             tags={"type": "list", "elements": "str", "default": []},
             key_id={"type": "int"},
             key={"type": "str", "no_log": True},
+            older_keys={"type": "dict", "default": {}, "no_log": False},
             errors={"type": "dict", "default": {}},
         ),
         required_if=[("step", "withdraw", ["key_id", "key"])],

@@ -65,6 +65,13 @@ def test_tasks_set_what_module_defaults_could_change(role: str) -> None:
     assert inherited == []
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_condition_of_the_play_does_not_decide_what_runs_once(role: str) -> None:
+    """With run_once, the first host of the play would decide, but in an included file, it is the first that includes it."""
+    main = (ROOT / "roles" / role / "tasks" / "main.yml").read_text(encoding="utf-8")
+    assert "run_once: true" not in main
+
+
 def test_rotation_replaces_the_defaults_of_its_modules() -> None:
-    blocks = yaml.safe_load((ROOT / "roles/api_key_rotation/tasks/main.yml").read_text(encoding="utf-8"))
+    blocks = yaml.safe_load((ROOT / "roles/api_key_rotation/tasks/rotate.yml").read_text(encoding="utf-8"))
     assert [block["module_defaults"].keys() for block in blocks if "module_defaults" in block] == [REPLACED]

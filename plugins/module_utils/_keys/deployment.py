@@ -10,7 +10,7 @@ be revoked. Until then the record names what a roll-back may restore, so that no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from .record import (
     Record,
     checksum,
     checksum_of,
+    keys_from_json,
     read_record,
     write_record,
 )
@@ -60,6 +61,17 @@ class NewKey(NamedTuple):
         return f"NewKey({self.id}, ...)"  # without the secret
 
 
+def new_key_from(params: Mapping[str, Any]) -> NewKey | None:
+    """The key that a module's options name, None if they name none. Raises InvalidOption."""
+    if not params["key"]:
+        return None
+    try:
+        older_keys = keys_from_json(params["older_keys"]) if params["older_keys"] else {}
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise InvalidOption("older_keys", "must be what clouddb.control.api_key_rotation returned") from None
+    return NewKey(params["key_id"], params["key"], params["consumers"], older_keys)
+
+
 class Found(NamedTuple):
     """What the consumer holds: the secret in its file, and its record."""
 
@@ -77,7 +89,7 @@ class Found(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """A checksum that differs whenever the secret or the record does."""
-        return checksum(f"{self.secret}\n{self.record and self.record.as_text()}")
+        return checksum(f"{self.secret}\n{self.record and self.record.as_text()}")[:32]
 
     def __repr__(self) -> str:
         return "Found(...)"  # without the secret

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._timestamps import parse_timestamp
-from .record import COMMITTED, DEPLOYED, KnownKey, keys_as_json, keys_from_json
+from .record import COMMITTED, DEPLOYED, KnownKey, checksum, keys_digest
 
 # Evidence is requested immediately before it is used. In a play with many hosts and few forks, that can take long.
 MAX_AGE = timedelta(hours=1)
@@ -25,10 +25,10 @@ class RotationRefused(ClouddbError):
 
 
 class Run(NamedTuple):
-    """A run of the role on all hosts of a play, and the variables that must be the same on all of them, by name."""
+    """A run of the role on all hosts of a play, and the variables that must be the same on all of them, as texts by name."""
 
     id: str
-    variables: Mapping[str, Any]
+    variables: Mapping[str, str]
 
 
 class Evidence(NamedTuple):
@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
 
     consumer: str
     run: str
-    variables: Mapping[str, Any]
+    variables: Mapping[str, str]
     step: str
     has_file: bool
     has_record: bool
@@ -64,7 +64,8 @@ class Evidence(NamedTuple):
     places: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "known_keys": keys_as_json(self.known_keys)}
+        """The evidence as JSON, with a digest in place of the known keys: these have the names of all consumers."""
+        return {**self._asdict(), "known_keys": keys_digest(self.known_keys)}
 
     def has_deployed(self, key_id: int) -> bool:
         """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
@@ -93,43 +94,60 @@ def same_file(consumers: Sequence[str]) -> str:
 
 def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
     """The run that a module's options name, such that evidence of check mode is not accepted out of check mode."""
-    return Run(f"{params['run']} (check mode)" if check_mode else params["run"], params["variables"])
+    run = f"{params['run']} (check mode)" if check_mode else params["run"]
+    return Run(run, {name: _shown(value) for name, value in params["variables"].items()})
 
 
-def _evidence_from(data: Any) -> Evidence:
-    """The evidence that a consumer's module returned. Raises InvalidOption."""
+def _shown(value: Any) -> str:
+    """The value as JSON. Of a long one, which can have the names of all hosts, the beginning and a checksum."""
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= 40 else f"{text[:12]}... ({checksum(text)[:8]})"
+
+
+def evidence_from(items: Iterable[Mapping[str, Any]], known_keys: Iterable[dict[int, KnownKey]]) -> list[Evidence]:
+    """The evidence that the modules of consumers returned, as far as the keys that it names are known. Raises InvalidOption.
+
+    C(known_keys) are those of the consumers' records, each different content once.
+    """
+    known = {None: {}, **{keys_digest(keys): keys for keys in known_keys}}
     try:
-        evidence = Evidence(**{**data, "known_keys": keys_from_json(data["known_keys"])})
-        for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
-            parse_timestamp(timestamp)
-        evidence = evidence._replace(variables=dict(evidence.variables))
+        return [
+            _parse({**item, "known_keys": known[item["known_keys"]]})
+            for item in items
+            if item and item["known_keys"] in known
+        ]
     except (TypeError, ValueError, KeyError, AttributeError):
         raise InvalidOption(
             "evidence", "this is not the evidence that clouddb.control.api_key_deployment returns"
         ) from None
-    return evidence
 
 
-def evidence_by_consumer(items: Iterable[Mapping[str, Any]], run: Run, step: str, now: datetime) -> dict[str, Evidence]:
-    """The evidence of this run and step that is not too old, by consumer. Raises InvalidOption."""
-    found = (_evidence_from(item) for item in items if item)
+def _parse(data: dict[str, Any]) -> Evidence:
+    evidence = Evidence(**data)
+    for timestamp in filter(None, (evidence.checked_at, evidence.deployed_at)):
+        parse_timestamp(timestamp)
+    return evidence._replace(variables=dict(evidence.variables))
+
+
+def evidence_by_consumer(items: Iterable[Evidence], run: Run, step: str, now: datetime) -> dict[str, Evidence]:
+    """The evidence of this run and step that is not too old, by consumer."""
     return {
         evidence.consumer: evidence
-        for evidence in found
+        for evidence in items
         if (evidence.run, evidence.variables, evidence.step) == (*run, step)
         and (evidence.checked_at is None or abs(now - parse_timestamp(evidence.checked_at)) <= MAX_AGE)
     }
 
 
-def require_same_variables(items: Iterable[Mapping[str, Any]], run: Run, step: str) -> None:
+def require_same_variables(items: Iterable[Evidence], run: Run, step: str) -> None:
     """Raise RotationRefused if hosts took part in this run with other values of its variables."""
     # By name and value: the hosts, or none if only this task has the value.
     hosts: dict[str, dict[str, list[str]]] = {}
-    for evidence in (_evidence_from(item) for item in items if item):
+    for evidence in items:
         if (evidence.run, evidence.step) == (run.id, step):
             for name in {**run.variables, **evidence.variables}:
-                by_value = hosts.setdefault(name, {_shown(run.variables.get(name)): []})
-                by_value.setdefault(_shown(evidence.variables.get(name)), []).append(evidence.consumer)
+                by_value = hosts.setdefault(name, {run.variables.get(name, "null"): []})
+                by_value.setdefault(evidence.variables.get(name, "null"), []).append(evidence.consumer)
     differing = {name: hosts_by_value for name, hosts_by_value in hosts.items() if len(hosts_by_value) > 1}
     if differing:
         # The values come last, because they can be many.
@@ -146,10 +164,6 @@ def require_same_variables(items: Iterable[Mapping[str, Any]], run: Run, step: s
         )
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
 def _on(hosts: Sequence[str]) -> str:
     return f"on {' and '.join(hosts)}" if hosts else "in this task"
 
@@ -157,8 +171,9 @@ def _on(hosts: Sequence[str]) -> str:
 def recorded_keys(evidence: Iterable[Evidence]) -> dict[int, KnownKey]:
     """The keys that all records together have, by id, each with all of its consumers."""
     merged: dict[int, KnownKey] = {}
-    for item in evidence:
-        for key_id, key in item.known_keys.items():
+    # Consumers with the same record share one object.
+    for known_keys in {id(item.known_keys): item.known_keys for item in evidence}.values():
+        for key_id, key in known_keys.items():
             known = merged.get(key_id, KnownKey([], key.sha256))
             merged[key_id] = known._replace(consumers=sorted({*known.consumers, *key.consumers}))
     return merged

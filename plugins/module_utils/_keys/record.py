@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._errors import SecretFileError
 from .secret_file import FileAttributes, SecretFile, resolved
 
-# In bytes. A record has the names of all consumers for each key.
+# In bytes. A record has the names of all consumers.
 MAX_RECORD_SIZE = 16 * 2**20
 # In bytes. Its other fields are shorter.
 FIELDS_SIZE = 4096
@@ -77,7 +77,7 @@ class Record(NamedTuple):
         previous = self.previous._asdict() if self.previous else None
         if previous and previous["attributes"]:
             previous["attributes"] = previous["attributes"]._asdict()
-        return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
+        return json.dumps({**self._asdict(), "previous": previous, **keys_as_json(self.keys)}, indent=2) + "\n"
 
 
 def record_file(path: str, check_mode: bool = False) -> SecretFile:
@@ -105,7 +105,7 @@ def read_record(file: SecretFile) -> Record | None:
         return None
     try:
         return _parse(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         # It may be a file with a secret.
         raise SecretFileError(
             f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
@@ -124,27 +124,43 @@ def write_record(file: SecretFile, record: Record) -> None:
         write(text)
 
 
-def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, dict[str, Any]]:
-    """The keys as a JSON object."""
-    return {str(key_id): key._asdict() for key_id, key in keys.items()}
+def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
+    """The keys as a JSON object. Keys of the same consumers share a list of their names."""
+    lists: list[list[str]] = []
+    items: dict[str, Any] = {}
+    for key_id, key in sorted(keys.items()):
+        if key.consumers not in lists:
+            lists.append(key.consumers)
+        items[str(key_id)] = {"list": lists.index(key.consumers), "sha256": key.sha256}
+    return {"keys": items, "lists": lists}
 
 
 def keys_from_json(data: Any) -> dict[int, KnownKey]:
-    """The inverse of keys_as_json(). Raises ValueError, TypeError, KeyError or AttributeError for anything else."""
-    return {
-        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
-        for key_id, key in data.items()
-    }
+    """The inverse of keys_as_json(). Raises ValueError, TypeError, LookupError or AttributeError for anything else."""
+    lists = [[str(name) for name in names] for names in data["lists"]]
+    return {int(key_id): KnownKey(lists[key["list"]], str(key["sha256"])) for key_id, key in data["keys"].items()}
+
+
+def keys_digest(keys: Mapping[int, KnownKey]) -> str | None:
+    """A checksum of the keys and the names of their consumers; None if there are no keys."""
+    return checksum(json.dumps(keys_as_json(keys)))[:32] if keys else None
 
 
 def _parse(data: Any) -> Record:
+    if "lists" not in data:
+        # By version 1.1.0 or earlier, with a list of consumers for each key.
+        keys = {
+            int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
+            for key_id, key in data["keys"].items()
+        }
+        data = {**data, **keys_as_json(keys)}
     record = Record(
         int(data["key_id"]),
         data["sha256"],
         str(data["state"]),
         data["deployed_at"],
         _previous(data["previous"]) if data["previous"] else None,
-        keys_from_json(data["keys"]),
+        keys_from_json(data),
         data["withdrawn"],
         data.get("consumer"),
     )

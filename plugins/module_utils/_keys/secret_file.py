@@ -167,7 +167,7 @@ class SecretFile(NamedTuple):
         except (OSError, ValueError):
             return None
         place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
-        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     @contextmanager
     def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:

@@ -31,6 +31,7 @@ class Run:
         self.name = f"run-{number}"
         self.hosts = sorted(of_hosts)
         self.plan: dict[str, Any] = {}
+        self.known_keys: list[dict[str, Any]] = []
         self.created: tuple[int, str] | None = None
         self.previous: dict[str, str | None] = {}
         # The hosts on which the deployment has ended with an error, and is not repeated.
@@ -89,6 +90,7 @@ class Rotations(RuleBasedStateMachine):
             "run": run.name,
             "variables": {},
             "evidence": list(evidence.values()),
+            "known_keys": run.known_keys,
             "hosts": run.hosts,
             "consumers": [],
             "former_consumers": [],
@@ -97,12 +99,20 @@ class Rotations(RuleBasedStateMachine):
             "grace_period": 0.0,
             "tags": [],
             "errors": {},
+            "key": None,
+            "older_keys": {},
             **options,
         }
         try:
             return api_key_rotation.run(params, self.account.client(), False)
         except ClouddbError:
             return {}
+
+    def new_key(self, run: Run) -> dict[str, Any]:
+        """The options about the key that the run has created."""
+        if not run.created:
+            return {}
+        return {name: run.plan[name] for name in ("consumers", "older_keys")} | {"key": run.created[1]}
 
     def pick(self, number: int) -> Run:
         return self.runs[number % len(self.runs)]
@@ -149,6 +159,8 @@ class Rotations(RuleBasedStateMachine):
     @rule(number=st.integers(0, 2))
     def plan(self, number: int) -> None:
         run = self.pick(number)
+        read = [self.deployment(run, host, "read_record") for host in run.evidence["inspect"]]
+        run.known_keys = [result["known_keys"] for result in read if result]
         run.plan = self.rotation(run, "plan") or run.plan
 
     @precondition(lambda self: self.runs)
@@ -197,7 +209,7 @@ class Rotations(RuleBasedStateMachine):
         if key_id is not None:
             # Key 1 is the administrator's; ids are in the order of creation.
             used = [other for other, key in self.account.keys.items() if 1 < other < key_id and key["last_used_at"]]
-            self.rotation(run, "revoke", key_id=key_id, keep=keep)
+            self.rotation(run, "revoke", **self.new_key(run), key_id=key_id, keep=keep)
             assert set(sorted(used, reverse=True)[:keep]) <= self.account.keys.keys()
 
     @precondition(lambda self: self.runs)
@@ -215,7 +227,7 @@ class Rotations(RuleBasedStateMachine):
     def withdraw(self, number: int) -> None:
         run = self.pick(number)
         if run.created:
-            self.rotation(run, "withdraw", key_id=run.created[0], key=run.created[1])
+            self.rotation(run, "withdraw", **self.new_key(run), key_id=run.created[0])
 
     # What else happens
 

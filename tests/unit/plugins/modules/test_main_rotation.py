@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import checksum
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
@@ -45,6 +46,7 @@ class Rotation:
 
     def rotation(self, step: str, evidence: list[dict[str, Any]], **options: Any) -> Outcome:
         common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, **self.run, "step": step}
+        common["known_keys"] = [self.deployment(host, "read_record").success["known_keys"] for host in HOSTS]
         outcome = run_main(
             api_key_rotation,
             {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},
@@ -68,7 +70,8 @@ class Rotation:
             options = {name: plan[name] for name in ("consumers", "older_keys")}
             assert self.deployment(host, "deploy", fingerprint=found["fingerprint"], **options).success["changed"]
         self.evidence("confirm")
-        return self.rotation("revoke", self.evidence("commit"), key_id=self.key["key_id"]).success
+        options = {**options, **self.key, "known_keys": []}
+        return self.rotation("revoke", self.evidence("commit"), **options).success
 
 
 @pytest.fixture(autouse=True)
@@ -176,9 +179,9 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
         written = first if check_mode else second
         assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
     confirmed = second.deployment("web1", "confirm").success
-    new = {"consumers": list(HOSTS), "sha256": confirmed["evidence"]["sha256"]}
-    assert list(plan["older_keys"]) == [str(first.key["key_id"])]
-    assert confirmed["evidence"]["known_keys"] == {**plan["older_keys"], str(second.key["key_id"]): new}
+    keys = {str(run.key["key_id"]): {"list": 0, "sha256": checksum(run.key["key"])} for run in (first, second)}
+    assert plan["older_keys"] == {"keys": {key_id: keys[key_id] for key_id in list(keys)[:1]}, "lists": [list(HOSTS)]}
+    assert second.deployment("web1", "read_record").success["known_keys"] == {"keys": keys, "lists": [list(HOSTS)]}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
     assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
     assert rolled_back["evidence"]["withdrawn"] == second.key["key_id"]

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import KnownKey, checksum, checksum_of
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, RotationRefused, run_from
+from ansible_collections.clouddb.control.plugins.module_utils._keys.record import (
+    KnownKey,
+    checksum,
+    checksum_of,
+    keys_as_json,
+)
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
@@ -37,11 +42,12 @@ def known(account: SimulatedAccount, ids: list[int], *consumers: str) -> dict[in
 def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fields: Any) -> Evidence:
     """Evidence that the consumer is committed to this key."""
     secret = account.secrets.get(key_id or 0)
+    run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
     return Evidence(
         **{
             "consumer": consumer,
-            "run": "run",
-            "variables": {},
+            "run": run.id,
+            "variables": run.variables,
             "step": "commit",
             "has_file": True,
             "has_record": True,
@@ -67,6 +73,7 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
         "run": "run",
         "variables": {},
         "evidence": [one.as_dict() for one in found],
+        "known_keys": [keys_as_json(one.known_keys) for one in found],
         "hosts": ["web1", "web2"],
         "consumers": [],
         "former_consumers": [],
@@ -76,6 +83,7 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
         "tags": [],
         "key_id": None,
         "key": None,
+        "older_keys": {},
         "errors": {},
         **options,
     }

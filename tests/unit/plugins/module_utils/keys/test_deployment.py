@@ -542,7 +542,8 @@ def test_records_of_each_step(rotated: tuple[Host, NewKey]) -> None:
             "state": COMMITTED,
             "deployed_at": before["deployed_at"],
         },
-        "keys": {str(new.id): {"consumers": ["web1"], "sha256": checksum(new.secret)}},
+        "keys": {str(new.id): {"list": 0, "sha256": checksum(new.secret)}},
+        "lists": [["web1"]],
         "withdrawn": None,
         "consumer": "web1",
     }
@@ -563,6 +564,7 @@ def test_record_of_a_rollback_without_a_deployment(host: Host) -> None:
         "deployed_at": None,
         "previous": None,
         "keys": {},
+        "lists": [],
         "withdrawn": key.id,
         "consumer": "web1",
     }

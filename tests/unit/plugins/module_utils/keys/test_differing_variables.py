@@ -81,6 +81,6 @@ def test_evidence_with_other_variables_does_not_allow_a_revocation(keys: Keys) -
 
 def test_variables_of_evidence_that_are_not_a_dictionary(keys: Keys) -> None:
     account, ids = keys
-    found = evidence(account, "web1", ids[-1]).as_dict()
+    found = evidence(account, "web1", ids[-1], known_keys={}).as_dict()
     with pytest.raises(InvalidOption, match=r"^evidence: this is not the evidence"):
         run(account, "plan", evidence=[{**found, "variables": "keep"}])

@@ -25,9 +25,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file 
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 PREVIOUS = Previous("a" * 64, FileAttributes(1000, 1001, 0o640), 6, "committed", "2026-11-20T08:00:00Z")
-RECORD = Record(
-    7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, {7: KnownKey(["web1", "web2"], "b" * 64)}, 5, "web1"
-)
+KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64)}
+RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1")
 TEXT = """{
   "key_id": 7,
   "sha256": "CHECKSUM_B",
@@ -45,16 +44,23 @@ TEXT = """{
     "deployed_at": "2026-11-20T08:00:00Z"
   },
   "keys": {
+    "6": {
+      "list": 0,
+      "sha256": "CHECKSUM_A"
+    },
     "7": {
-      "consumers": [
-        "web1",
-        "web2"
-      ],
+      "list": 0,
       "sha256": "CHECKSUM_B"
     }
   },
   "withdrawn": 5,
-  "consumer": "web1"
+  "consumer": "web1",
+  "lists": [
+    [
+      "web1",
+      "web2"
+    ]
+  ]
 }
 """.replace("CHECKSUM_A", "a" * 64).replace("CHECKSUM_B", "b" * 64)
 
@@ -78,10 +84,10 @@ def test_record_without_what_is_optional(file: SecretFile) -> None:
     assert (record.withdrawn, record.consumer) == (None, None)
 
 
-def test_record_of_version_1_0_0(file: SecretFile) -> None:
-    """It does not name its consumer."""
-    written = json.loads(TEXT)
-    del written["consumer"]
+def test_record_of_version_1_1_0(file: SecretFile) -> None:
+    """It has a list of consumers for each key, and does not name its consumer."""
+    written = {**json.loads(TEXT), "keys": {str(key_id): key._asdict() for key_id, key in KEYS.items()}}
+    del written["consumer"], written["lists"]
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
     assert read_record(file) == RECORD._replace(consumer=None)
 
@@ -104,9 +110,11 @@ def test_states_of_a_deployment(file: SecretFile, state: str, is_record: bool) -
     [
         *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "withdrawn")),
         {"key_id": "seven"},
-        {"keys": {"seven": {"consumers": [], "sha256": ""}}},
-        {"keys": {"7": {"consumers": []}}},
+        {"keys": {"seven": {"list": 0, "sha256": ""}}},
+        {"keys": {"7": {"list": 1, "sha256": ""}}},
+        {"keys": {"7": {"list": 0}}},
         {"keys": {"7": {"sha256": ""}}},
+        {"lists": ...},
         {"keys": []},
         {"previous": {"sha256": None}},
         {"previous": {**PREVIOUS._asdict(), "attributes": {"uid": 0}}},
@@ -120,7 +128,7 @@ def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None
 
 
 def test_numbers_and_names_have_their_types(file: SecretFile) -> None:
-    written = {**json.loads(TEXT), "key_id": "7", "keys": {"7": {"consumers": [1], "sha256": 2}}}
+    written = {**json.loads(TEXT), "key_id": "7", "keys": {"7": {"list": 0, "sha256": 2}}, "lists": [[1]]}
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
     assert read_record(file) == RECORD._replace(keys={7: KnownKey(["1"], "2")})
 

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, Run
+from ansible_collections.clouddb.control.plugins.module_utils._keys.evidence import Evidence, evidence_from
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._keys.revocation import RotationFailed
-from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
     Keys,
     add_key,
@@ -25,7 +25,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.ro
     refusal,
     run,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
@@ -94,9 +93,42 @@ def test_a_key_id_is_required(keys: Keys) -> None:
         run(account, "revoke", *both(account, ids[-1]))
 
 
-def test_what_is_not_evidence_is_refused(account: SimulatedAccount) -> None:
+@pytest.mark.parametrize("item", [{"consumer": "web1"}, {"consumer": "web1", "known_keys": []}])
+def test_what_is_not_evidence_is_refused(item: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="evidence: this is not the evidence"):
-        api_key_rotation.evidence_by_consumer([{"consumer": "web1"}], Run("run", {}), "commit", EPOCH)
+        evidence_from([item], [])
+
+
+def test_evidence_of_unknown_keys_counts_as_none(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1])
+    error = refusal(account, "revoke", *found, key_id=ids[-1], known_keys=[])
+    assert error.details["consumers"] == ["web1", "web2"]
+    with pytest.raises(InvalidOption, match=r"^known_keys: "):
+        run(
+            account,
+            "revoke",
+            *found,
+            key_id=ids[-1],
+            known_keys=[{"keys": {"1": {"list": 0, "sha256": ""}}, "lists": []}],
+        )
+
+
+def test_evidence_of_a_host_has_at_most_1_kb(account: SimulatedAccount) -> None:
+    """Whatever the number of hosts and keys."""
+    hosts = [f"web{number:04}.region.example.com" for number in range(1000)]
+    names = ("name", "max_age", "keep", "grace_period", "consumers", "former_consumers")
+    ids = [add_key(account) for _key in range(10)]
+    found = evidence(
+        account,
+        hosts[0],
+        ids[-1],
+        variables={f"api_key_rotation_{name}": hosts for name in names},
+        known_keys=known(account, ids, *hosts),
+        fingerprint="0" * 32,
+        places=["0" * 32] * 2,
+    )
+    assert len(json.dumps(found.as_dict())) <= 1024
 
 
 @pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2)])
