@@ -9,9 +9,22 @@ from typing import Any
 
 from ..plugin_utils._guarded_action import GuardedAction
 
+RENAMED = {
+    "api_key_rotation_hand_over_tasks": "api_key_rotation_deploy_tasks",
+    "api_key_rotation_take_back_tasks": "api_key_rotation_rollback_tasks",
+}
+
 
 class ActionModule(GuardedAction):
     """Runs the module, with a strategy for which the evidence of all hosts belongs to one run."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result. Names the variables of the role that have another name now."""
+        for name in RENAMED.keys() & (task_vars or {}).keys():
+            self._display.deprecated(
+                f"The variable {name} is now {RENAMED[name]}.", version="1.3.0", collection_name="clouddb.control"
+            )
+        return super().run(tmp, task_vars)
 
     def refusal(self, task_vars: dict[str, Any]) -> dict[str, Any] | None:
         """The failure in a play with another strategy."""

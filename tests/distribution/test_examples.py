@@ -31,7 +31,7 @@ FAIL = """\
 def with_failure(user: User, store: Store) -> dict[str, list[str]]:
     """The setting by which another consumer fails once the store has the key."""
     (user.folder / "tasks" / "fail.yml").write_text(FAIL, encoding="utf-8")
-    return {"api_key_rotation_hand_over_tasks": [store.update_tasks, "tasks/fail.yml"]}
+    return {"api_key_rotation_deploy_tasks": [store.update_tasks, "tasks/fail.yml"]}
 
 
 def prepared(user: User, store: Store) -> str:
@@ -217,7 +217,7 @@ def test_changed_secret_is_not_overwritten(user: User, stores: Stores) -> None:
   ansible.builtin.fail:
 """
     (user.folder / "tasks" / "change.yml").write_text(change, encoding="utf-8")
-    run = user.rotate(kv, api_key_rotation_hand_over_tasks=[kv.update_tasks, "tasks/change.yml"])
+    run = user.rotate(kv, api_key_rotation_deploy_tasks=[kv.update_tasks, "tasks/change.yml"])
     assert run.status == 2
     assert kv.others() == {"password": "changed"}
     assert stored(user, kv) != previous
@@ -243,7 +243,7 @@ def test_conflict_in_kubernetes_is_rolled_back(user: User, stores: Stores) -> No
 def test_key_stays_valid_without_a_rollback(user: User, stores: Stores) -> None:
     store = stores(GithubSecret)
     prepared(user, store)
-    run = user.rotate(store, api_key_rotation_take_back_tasks=[], **with_failure(user, store))
+    run = user.rotate(store, api_key_rotation_rollback_tasks=[], **with_failure(user, store))
     assert run.status == 2
     stored(user, store)
     [kept] = user.keys(store)
