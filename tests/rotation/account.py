@@ -161,8 +161,8 @@ class Account:
         }
         if tasks:
             variables |= {
-                "api_key_rotation_hand_over_tasks": [str(FOLDER / "hooks" / "hand_over.yml")],
-                "api_key_rotation_take_back_tasks": [str(FOLDER / "hooks" / "take_back.yml")],
+                "api_key_rotation_deploy_tasks": [str(FOLDER / "hooks" / "deploy.yml")],
+                "api_key_rotation_rollback_tasks": [str(FOLDER / "hooks" / "roll_back.yml")],
                 "vault_program": str(FOLDER / "hooks" / "vault.py"),
                 "vault": f"{self.consumers}/{{{{ inventory_hostname }}}}.vault",
             }

@@ -18,7 +18,6 @@ from scenarios import SCENARIOS, Scenario
 # Each with the hosts that it happens to, if the step uses their connection.
 CONNECTION_EVENTS = ("unreachable", "unreachable_once", "fails", "response_lost")
 RUN_EVENTS = ("killed", "killed_after", "second_rotation")
-STARTED = "--start-at-task"
 EDITS = ("garbage", "older secret", "empty", "removed")
 AFFECTED_HOSTS = ("web1", "web2", "localhost")
 
@@ -48,7 +47,7 @@ def cells_of(scenario: Scenario, tasks: bool, steps: list[dict[str, Any]]) -> It
             for host in AFFECTED_HOSTS:
                 if host in step["hosts"]:
                     yield Cell(scenario.name, tasks, event, host, place)
-        for event in (*RUN_EVENTS, *((STARTED,) if scenario.role == "import_role" else ())):
+        for event in RUN_EVENTS:
             yield Cell(scenario.name, tasks, event, "", place)
         # A host that is not on the play is no consumer.
         for content in EDITS if "web2" in scenario.hosts else ():

@@ -51,8 +51,6 @@ second rotation
 file edited
   The file with the secret is overwritten with other text, with the older secret, or with nothing, or is removed. If the older secret
   is written to a file at the last moment, when its revocation has already been decided, the run fails and names the host.
-``--start-at-task``
-  The run begins at the step, which is possible only with ``import_role``.
 
 .. list-table::
    :header-rows: 1
@@ -66,7 +64,6 @@ COLUMNS = {
     "killed": ("killed", "killed_after"),
     "second rotation": ("second_rotation",),
     "file edited": ("edited",),
-    "``--start-at-task``": ("--start-at-task",),
 }
 
 

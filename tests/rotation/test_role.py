@@ -20,6 +20,29 @@ CHECK = Scenario("--check", arguments=("--check",))
 CHECK_BY_PLAY = Scenario("check_mode on the play", play={"check_mode": True})
 NO_CHECK_BY_PLAY = Scenario("--check, check_mode: false", play={"check_mode": False}, arguments=("--check",))
 REJECT = str(FOLDER / "hooks" / "reject.yml")
+# The application reads its key when it is reloaded.
+RELOAD = [
+    {
+        "name": "Check that the application's key is accepted",
+        "ansible.builtin.uri": {
+            "url": "{{ lookup('ansible.builtin.env', 'CLOUDDB_BASE_URL') }}/projects",
+            "headers": {"Authorization": "Bearer {{ lookup('ansible.builtin.file', application) }}"},
+        },
+        "no_log": True,
+        "listen": "Reload the application",
+    },
+    {
+        "name": "Read the key",
+        "ansible.builtin.copy": {"src": "{{ api_key_rotation_dest }}", "dest": "{{ application }}", "mode": "0600"},
+        "listen": "Reload the application",
+    },
+    {
+        "name": "Start the application",
+        "ansible.builtin.fail": {"msg": "it does not start"},
+        "when": "inventory_hostname in failing and (fails_always or lookup('ansible.builtin.file', application) != previous)",
+        "listen": "Reload the application",
+    },
+]
 
 
 def ids(account: Account) -> list[int]:
@@ -160,14 +183,60 @@ def test_lost_response_to_the_creation(account: Account) -> None:
 def test_failed_deployment_on_one_host(account: Account) -> None:
     account.restore("rotated", tasks=True)
     before = observe(account)
-    tasks = [*account.variables(tasks=True)["api_key_rotation_hand_over_tasks"], REJECT]
+    tasks = [*account.variables(tasks=True)["api_key_rotation_deploy_tasks"], REJECT]
 
-    run = account.run(PLAIN, "-vvv", tasks=True, api_key_rotation_hand_over_tasks=tasks)
+    run = account.run(PLAIN, "-vvv", tasks=True, api_key_rotation_deploy_tasks=tasks)
 
     failed(run, "web2: ", "'Reject the key on one host' failed", "was revoked")
     after = observe(account)
     assert (after.active, after.accepted) == (before.active, before.accepted)
     assert secret_files(after.files) == secret_files(before.files)
+
+
+def reloading(account: Account, play: dict[str, Any], **variables: Any) -> tuple[Run, list[str]]:
+    """A run whose deployment and rollback tasks notify a handler, and the secrets that the applications use in the end."""
+    account.restore("rotated", tasks=False)
+    [previous] = {(account.consumers / f"{host}.key").read_text() for host in CONSUMERS}
+    applications = [account.consumers / f"{host}.application" for host in CONSUMERS]
+    for application in applications:
+        application.write_text(previous)
+    files = [str(FOLDER / "hooks" / "notify.yml")]
+    run = account.run(
+        Scenario("handlers", play={**play, "handlers": RELOAD}),
+        **{"failing": [], "fails_always": False, **variables},
+        api_key_rotation_deploy_tasks=files,
+        api_key_rotation_rollback_tasks=files,
+        application=f"{account.consumers}/{{{{ inventory_hostname }}}}.application",
+        previous=previous,
+    )
+    return run, [application.read_text() for application in applications]
+
+
+def test_handlers_run_while_the_older_key_is_valid(account: Account) -> None:
+    run, used = reloading(account, {})
+
+    assert (
+        [account.key_id(secret) for secret in used]
+        == [succeeded(run).result()["api_key"]["id"]] * 3
+        == ids(account) * 3
+    )
+
+
+@pytest.mark.parametrize("play", [{}, {"any_errors_fatal": True}], ids=["rescue", "any_errors_fatal"])
+def test_failed_handler_is_rolled_back(account: Account, play: dict[str, Any]) -> None:
+    run, used = reloading(account, play, failing=["web2"])
+
+    failed(run, "web2: ", "'Start the application' failed", "was revoked")
+    files = [(account.consumers / f"{host}.key").read_text() for host in CONSUMERS]
+    assert [account.key_id(secret) for secret in [*used, *files]] == ids(account) * 6
+
+
+def test_failed_handler_of_the_rollback_keeps_the_new_key(account: Account) -> None:
+    run, used = reloading(account, {}, failing=["web2"], fails_always=True)
+
+    _older, newest = ids(account)
+    failed(run, f"Key {newest} is still valid, because it may be in use on web2.")
+    assert all(map(account.key_id, used))
 
 
 def test_new_key_that_the_service_rejects(account: Account) -> None:
@@ -266,7 +335,7 @@ def test_task_files_that_hide_errors(account: Account, tmp_path: Path, meta: str
     tasks = tmp_path / "tasks.yml"
     tasks.write_text(f"- name: Fail\n  ansible.builtin.fail:\n- name: Go on\n  ansible.builtin.meta: {meta}\n")
 
-    run = account.run(api_key_rotation_hand_over_tasks=[str(tasks)])
+    run = account.run(api_key_rotation_deploy_tasks=[str(tasks)])
 
     failed(run, f"Remove it from {tasks}.")
     assert observe(account) == before
@@ -355,10 +424,10 @@ def test_variables_that_differ_between_hosts(account: Account, variable: str, va
 def test_tags_with_deployment_tasks_of_one_host(account: Account) -> None:
     account.restore("rotated", tasks=True)
     before = observe(account)
-    tasks = account.variables(tasks=True)["api_key_rotation_hand_over_tasks"]
+    tasks = account.variables(tasks=True)["api_key_rotation_deploy_tasks"]
     of_web2 = f"{{{{ {tasks} if inventory_hostname == 'web2' else [] }}}}"
 
-    run = account.run(PLAIN, "--skip-tags", "vault", tasks=True, api_key_rotation_hand_over_tasks=of_web2)
+    run = account.run(PLAIN, "--skip-tags", "vault", tasks=True, api_key_rotation_deploy_tasks=of_web2)
 
     failed(run, 'tags of the run with deployment tasks is [] on web1 and web3, ["vault"] on web2.')
     assert observe(account) == before
@@ -369,23 +438,36 @@ def test_variables_are_checked_on_each_host(account: Account) -> None:
     before = observe(account)
     missing = "{{ ['missing.yml'] if inventory_hostname == 'web2' else [] }}"
 
-    run = account.run(api_key_rotation_hand_over_tasks=missing)
+    run = account.run(api_key_rotation_deploy_tasks=missing)
 
     failed(run, "missing.yml not found on the controller", "There is no evidence of this run from web2.")
     assert observe(account) == before
 
 
-@pytest.mark.parametrize(
-    "task", ["Inspect what this consumer holds", "Show whether a new key is needed", "Replace the key"]
-)
-def test_start_in_the_middle(account: Account, task: str) -> None:
+def test_condition_that_excludes_the_first_host(account: Account) -> None:
     account.restore("rotated", tasks=False)
     before = observe(account)
 
-    run = account.run(Scenario("start", role="import_role", arguments=("--start-at-task", f"*{task}")))
+    run = account.run(Scenario("when", role="import_role", task={"when": "inventory_hostname != 'web1'"}))
 
-    failed(run, "Run the play without --start-at-task.")
+    failed(run, "There is no evidence of this run from web1.")
     assert observe(account) == before
+
+
+def test_former_names_of_variables(account: Account) -> None:
+    account.restore("rotated", tasks=True)
+    variables = account.variables(tasks=True)
+    former = {
+        "hand_over": variables.pop("api_key_rotation_deploy_tasks"),
+        "take_back": variables.pop("api_key_rotation_rollback_tasks"),
+    }
+    variables |= {f"api_key_rotation_{name}_tasks": files for name, files in former.items()}
+
+    run = succeeded(account.play(PLAIN.playbook(variables)))
+
+    vaults = [(account.consumers / f"{host}.vault").read_text().split()[0] for host in CONSUMERS]
+    assert list(map(int, vaults)) == ids(account) * 3
+    assert all(f"api_key_rotation_{name}_tasks is now" in run.output for name in former)
 
 
 def test_rollback_where_nothing_was_deployed_writes_nothing(account: Account) -> None:
@@ -415,6 +497,6 @@ def test_failed_task_without_a_name(account: Account, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.yml"
     tasks.write_text("- ansible.builtin.fail:\n  when: inventory_hostname == 'web2'\n")
 
-    run = account.run(api_key_rotation_hand_over_tasks=[str(tasks)])
+    run = account.run(api_key_rotation_deploy_tasks=[str(tasks)])
 
     failed(run, "The task 'ansible.builtin.fail' failed.")
