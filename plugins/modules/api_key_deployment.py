@@ -257,7 +257,7 @@ evidence:
       - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a
 known_keys:
   description:
-    - The keys that O(record) knows, by id, with the checksums of their secrets. RV(known_keys.lists) has the names of the consumers that may hold
+    - The keys that O(record) knows, by id, with the checksums of their secrets. C(lists) has the names of the consumers that may hold
       a key, and C(list) is the index of those of this key.
   returned: success with O(step=read_record)
   type: dict
