@@ -11,8 +11,9 @@ import sqlite3
 from fastapi import HTTPException
 
 from . import databases, identifiers, lifecycle, operations, projects, roles
-from .clock import format_timestamp
+from .clock import format_timestamp, to_microseconds
 from .pagination import encode_cursor, select_page
+from .request_models import BranchChanges, NewBranch
 from .response_models import Branch, BranchListResponse, NextPagination, Operation
 from .store import Transaction
 
@@ -32,10 +33,11 @@ def insert_default(
     return branch
 
 
-def insert(tx: Transaction, parent: Branch, name: str | None) -> Branch:
+def insert(tx: Transaction, parent: Branch, fields: NewBranch) -> Branch:
     """Insert a branch with the roles and the databases of its parent. Raises a 409 error if the name exists."""
     branch_id, created_at = identifiers.branch_id(), tx.unique_time()
-    branch = insert_row(tx, parent.project_id, branch_id, name or branch_id, parent.id, created_at)
+    branch = insert_row(tx, parent.project_id, branch_id, fields.name or branch_id, parent.id, created_at)
+    branch = update(tx, branch, fields)
     roles.copy(tx, parent.id, branch.id, created_at)
     databases.copy(tx, parent.id, branch.id, created_at)
     return branch
@@ -104,17 +106,26 @@ def start_creation(tx: Transaction, branch: Branch, action: str) -> Operation:
     return operation
 
 
-def rename(tx: Transaction, branch: Branch, name: str) -> Branch:
-    """Rename a branch. Raises a 409 error if the project has another one of this name."""
+def update(tx: Transaction, branch: Branch, changes: BranchChanges) -> Branch:
+    """Change the fields that are given. Raises a 409 error if the project has another branch of this name."""
+    name = changes.name or branch.name
     try:
-        tx.db.execute("UPDATE branches SET name = ?, updated_at = ? WHERE id = ?", (name, tx.unique_time(), branch.id))
+        tx.db.execute(
+            "UPDATE branches SET name = ?, protected = coalesce(?, protected), updated_at = ? WHERE id = ?",
+            (name, changes.protected, tx.unique_time(), branch.id),
+        )
     except sqlite3.IntegrityError as error:
         raise name_exists(branch.project_id, name) from error
+    if "expires_at" in changes.model_fields_set:
+        expires_at = to_microseconds(changes.expires_at) if changes.expires_at else None
+        tx.db.execute("UPDATE branches SET expires_at = ? WHERE id = ?", (expires_at, branch.id))
     return get(tx, branch.project_id, branch.id)
 
 
 def require_deletable(tx: Transaction, branch: Branch) -> None:
-    """Raise a 422 error if the branch is the default branch or has children."""
+    """Raise a 422 error if the branch is protected, is the default branch or has children."""
+    if branch.protected:
+        raise HTTPException(422, f"cannot delete branch {branch.id}: it is protected")
     if branch.default:
         raise HTTPException(422, f"cannot delete branch {branch.id}: it is the project's default branch")
     children = [row["id"] for row in tx.db.execute("SELECT id FROM branches WHERE parent_id = ?", (branch.id,))]
@@ -146,6 +157,8 @@ def from_row(row: sqlite3.Row, now: int) -> Branch:
         parent_id=row["parent_id"],
         name=row["name"],
         default=row["parent_id"] is None,
+        protected=bool(row["protected"]),
+        expires_at=format_timestamp(row["expires_at"]) if row["expires_at"] else None,
         current_state=state_of(row, now),
         state_changed_at=format_timestamp(row["created_at"]),
         created_at=format_timestamp(row["created_at"]),

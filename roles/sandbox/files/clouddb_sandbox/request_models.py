@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 # The range of an SQLite integer.
 MAX_INTEGER = 2**63 - 1
@@ -17,6 +17,7 @@ MAX_HISTORY_RETENTION = 30 * 86400
 HeaderValue = Annotated[str, Field(pattern=r"^([\x21-\x7e\x80-\xff]+([ \t]+[\x21-\x7e\x80-\xff]+)*)?$")]
 HistoryRetention = Annotated[int, Field(ge=0, le=MAX_HISTORY_RETENTION)]
 NonEmptyString = Annotated[str, Field(min_length=1)]
+Date = Annotated[AwareDatetime, Field(strict=False)]
 
 
 class RequestModel(BaseModel):
@@ -69,8 +70,15 @@ class ProjectUpdateRequest(RequestModel):
     project: ProjectChanges
 
 
-class NewBranch(RequestModel):
+class BranchChanges(RequestModel):
+    """Fields that are missing stay as they are, as do those that are null, except `expires_at`: such a branch does not expire."""
+
     name: NonEmptyString | None = None
+    protected: bool | None = None
+    expires_at: Date | None = None
+
+
+class NewBranch(BranchChanges):
     parent_id: str | None = None
 
 
@@ -79,10 +87,6 @@ class BranchCreateRequest(RequestModel):
     endpoints: list[dict[str, Any]] = Field(
         default=[{}], max_length=1, description="computes of the branch: one, or none with an empty list"
     )
-
-
-class BranchChanges(RequestModel):
-    name: NonEmptyString
 
 
 class BranchUpdateRequest(RequestModel):

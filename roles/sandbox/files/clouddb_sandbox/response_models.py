@@ -135,6 +135,7 @@ class Branch(BaseModel):
     name: str
     default: bool
     protected: bool = False
+    expires_at: str | None = None
     current_state: str
     state_changed_at: str
     creation_source: str = "console"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from .clock import SECOND, Clock, system_time
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 # Times are integers: microseconds of sandbox time. `seq` orders rows with the same time.
 SCHEMA = (
@@ -39,7 +39,7 @@ SCHEMA = (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         project_id TEXT NOT NULL REFERENCES projects (id), parent_id TEXT REFERENCES branches (id),
         name TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
-        creation_id TEXT, UNIQUE (project_id, name))""",
+        creation_id TEXT, protected INTEGER NOT NULL DEFAULT 0, expires_at INTEGER, UNIQUE (project_id, name))""",
     """CREATE TABLE endpoints (
         id TEXT PRIMARY KEY, project_id TEXT NOT NULL REFERENCES projects (id),
         branch_id TEXT NOT NULL UNIQUE REFERENCES branches (id) ON DELETE CASCADE,
@@ -108,7 +108,12 @@ class Transaction:
             self.db.execute("INSERT INTO deletions VALUES (?, ?, ?, ?)", row)
 
     def complete_deletions(self) -> None:
-        """Delete the lingering objects that are due."""
+        """Delete the lingering objects that are due, and the branches that have expired."""
+        self.db.execute(
+            "DELETE FROM branches WHERE expires_at <= ?"
+            " AND NOT EXISTS (SELECT 1 FROM branches AS children WHERE children.parent_id = branches.id)",
+            (self.now,),
+        )
         for row in self.db.execute("SELECT * FROM deletions WHERE due_at <= ? ORDER BY due_at", (self.now,)).fetchall():
             self.db.execute(row["statement"], json.loads(row["parameters"]))
         self.db.execute("DELETE FROM deletions WHERE due_at <= ?", (self.now,))

@@ -46,7 +46,7 @@ def create_branch(
     body = body or BranchCreateRequest()
     with sandbox.store.transaction() as tx:
         parent = branches.get_unlocked(tx, project_id, body.branch.parent_id)
-        branch = branches.insert(tx, parent, body.branch.name)
+        branch = branches.insert(tx, parent, body.branch)
         started = [branches.start_creation(tx, branch, "create_branch")]
         endpoints = [computes.insert(tx, branch) for _endpoint in body.endpoints]
         started += [
@@ -75,10 +75,10 @@ def get_branch(sandbox: SandboxDependency, project_id: str, branch_id: str) -> B
 def update_branch(
     sandbox: SandboxDependency, project_id: str, branch_id: str, body: BranchUpdateRequest
 ) -> BranchOperationsResponse:
-    """Renames a branch. This starts no operations."""
+    """Changes the name, the protection and the expiration of a branch. This starts no operations."""
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
-        return BranchOperationsResponse(branch=branches.rename(tx, branch, body.branch.name), operations=[])
+        return BranchOperationsResponse(branch=branches.update(tx, branch, body.branch), operations=[])
 
 
 @router.delete(

@@ -1,0 +1,189 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Brings a resource with a module of its own to the state that its options declare. Keeps P2, P3, P9 and P11.
+
+The paths and fields are those of the published API document, because api.md names these resources without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .._errors import ClouddbError, InvalidOption
+from .._http.client import SUCCESS, Client
+from .._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
+from .._options import duration, not_blank
+from .compare import contains
+from .engine import Engine
+from .outcome import Result, result_of
+from .parents import ParentNotFound, find_branch, find_project
+from .plan import Find, Plan
+from .preview import preview
+from .secrets import masked
+
+Fields = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """A kind of resource, whose list C(plural) is below that of its C(parents), each named by the option of that name.
+
+    Bodies and responses have it in the field C(wrapper), and its result is C(result). Paths name it by the field C(key).
+    C(changeable) and C(fixed) are the fields that requests may change, and that only its creation sets, by option.
+    C(rest) are the further fields of the request that creates it.
+    """
+
+    plural: str
+    wrapper: str
+    result: str
+    key: str
+    parents: tuple[str, ...]
+    changeable: Mapping[str, str] = {}
+    fixed: Mapping[str, str] = {}
+    rest: Mapping[str, Any] = {}
+
+
+PROJECT = Kind(
+    "projects",
+    "project",
+    "project",
+    "id",
+    (),
+    {"history_retention": "history_retention_seconds"},
+    {"region_id": "region_id", "pg_version": "pg_version"},
+)
+BRANCH = Kind(
+    "branches",
+    "branch",
+    "branch",
+    "id",
+    ("project",),
+    {"expires_at": "expires_at", "protected": "protected"},
+    {"parent": "parent_id"},
+    # The service creates no compute unless it is asked to.
+    {"endpoints": [{"type": "read_write"}]},
+)
+DATABASE = Kind("databases", "database", "database", "name", ("project", "branch"), {"owner": "owner_name"})
+DATABASE_USER = Kind("roles", "role", "database_user", "name", ("project", "branch"))
+
+STATE_OPTIONS: dict[str, dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "wait": {"type": "bool", "default": True},
+    **WAIT_OPTIONS,
+}
+
+
+class Task(NamedTuple):
+    """What a task asks for: the resource with the fields C(match) in the list C(segments), and its further C(fields)."""
+
+    kind: Kind
+    segments: tuple[str, ...]
+    match: Fields
+    fields: Fields
+    wait: bool
+
+    def plan(self, method: str) -> Plan:
+        kind = self.kind
+        body: dict[str, Any] | None = None
+        if method == "POST":
+            body = {kind.wrapper: {**self.match, **self.fields}, **kind.rest}
+        elif method == "PATCH":
+            body = {kind.wrapper: self.changeable()}
+        segments = self.segments if method == "POST" else (*self.segments, f"{{{kind.key}}}")
+        find = Find(self.segments, kind.plural, self.match, {})
+        return Plan(method, segments, {}, body, find, SUCCESS, False, self.wait)
+
+    def changeable(self) -> Fields:
+        return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
+
+
+def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ParentNotFound."""
+    not_blank(params, "name")
+    saved, is_present = params.get("_state") or {}, params["state"] == "present"
+    try:
+        if saved:
+            task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], params["wait"])
+        else:
+            task = _task_from(kind, params, client, check_mode and is_present)
+        method = saved.get("method") or ("POST" if is_present else "DELETE")
+        result = _send(task, method, params, client, check_mode, duration(params, "timeout"), saved or None)
+        found = result["object"]
+        if method == "POST" and found and not result["changed"] and "_state" not in result:
+            _require_fixed(task, params, found)
+            if not contains(found, task.changeable()):
+                seconds_left = max(0.0, duration(params, "timeout") - result["elapsed"])
+                result = _send(task, "PATCH", params, client, check_mode, seconds_left)
+    except ParentNotFound as error:
+        if is_present:
+            raise
+        result = result_of(warnings=[f"{error} So there is nothing to delete."])
+    except ClouddbError as error:
+        if "object" in error.result:
+            error.result = {**_named(kind, error.result), **unfinished_of(error)}
+        raise
+    return _named(kind, result)
+
+
+def _send(
+    task: Task,
+    method: str,
+    params: Mapping[str, Any],
+    client: Client,
+    check_mode: bool,
+    seconds: float,
+    saved: Mapping[str, Any] | None = None,
+) -> Result:
+    """The engine's result, or in check mode what it would be."""
+    plan = task.plan(method)
+    if check_mode:
+        return preview(client, plan)
+    engine = Engine(client, plan, limits_from(params, workers=1), seconds, seconds, stop_when_from(params))
+    result = engine.run(saved)
+    if "_state" in result:
+        result["_state"].update(segments=task.segments, match=task.match, fields=task.fields, method=method)
+    return result
+
+
+def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Task:
+    """The task that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
+    options = {**kind.changeable, **kind.fixed}
+    fields = {field: params[option] for option, field in options.items() if params.get(option) is not None}
+    match = {"id": params["id"]} if params.get("id") else {"name": params["name"]}
+    project_id = branch_id = ""
+    try:
+        if "project" in kind.parents and params["project"]:
+            project_id = find_project(client, params["project"])
+        if "branch" in kind.parents and project_id and params["branch"] != "":
+            branch_id = find_branch(client, project_id, params["branch"])["id"]
+        if "parent_id" in fields and project_id:
+            fields["parent_id"] = find_branch(client, project_id, fields["parent_id"])["id"]
+    except ParentNotFound:
+        if not may_be_missing:
+            raise
+    above = {"project": ("projects", project_id), "branch": ("branches", branch_id)}
+    segments = tuple(segment for parent in kind.parents for segment in above[parent])
+    return Task(kind, (*segments, kind.plural), match, fields, params["wait"])
+
+
+def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
+    for option, field in task.kind.fixed.items():
+        if field in task.fields and field in found and not contains(found[field], task.fields[field]):
+            problem = f"{task.kind.wrapper} '{params['name']}' has {field} {found[field]}, which cannot be changed"
+            raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
+
+
+def _named(kind: Kind, result: Result) -> Result:
+    """The result of the module for one of the engine, without secrets."""
+    shown = {kind.result: result["object"]}
+    kept = ("changed", "operations", "elapsed", "diff", "warnings")
+    internal = {name: value for name, value in result.items() if name.startswith("_")}
+    hidden: Result = masked({**shown, **{name: result[name] for name in kept}}, ())
+    return {**hidden, **internal}
+
+
+def unfinished_of(error: ClouddbError) -> Result:
+    """The ids of operations in the error of a wait."""
+    return {name: error.result[name] for name in ("failed_ids", "pending_ids") if name in error.result}

@@ -1,0 +1,72 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the project and the branch that a resource belongs to, by id or by name. Keeps P1 and P11."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .._errors import ClouddbError, InvalidOption, NotFound
+from .._http.client import Client
+from .._options import similar
+from .._projects import project_pages
+from .lookup import list_resources, name_of
+from .plan import Resource
+
+# As the published API document bounds it.
+PROJECTS_PAGE_SIZE = 400
+# What ids of projects look like, such as C(wispy-lake-12345678).
+_PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
+
+
+class ParentNotFound(ClouddbError):
+    """There is no such project or branch."""
+
+    kind = "not_found"
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option}: {problem}", {"option": option})
+
+
+def find_project(client: Client, project: str) -> str:
+    """The id of the project with this id or name. Raises ParentNotFound, InvalidOption and what Client raises."""
+    if _PROJECT_ID.fullmatch(project):
+        # An account may have more projects than a page, or list them for an organization only.
+        try:
+            return str(client.get("projects", project).object("project")["id"])
+        except NotFound:
+            pass
+    listed = [each for page in project_pages(client, page_size=PROJECTS_PAGE_SIZE) for each in page.projects]
+    return str(_selected("project", listed, project)["id"])
+
+
+def find_branch(client: Client, project_id: str, branch: str | None) -> Resource:
+    """The branch with this id or name; None: the default branch. Raises ParentNotFound, InvalidOption and what Client raises."""
+    listed = list_resources(client, ("projects", project_id, "branches"), "branches", {}).items
+    if branch is not None:
+        return _selected("branch", listed, branch)
+    default = next((each for each in listed if each.get("default")), None)
+    if default is None:
+        raise ParentNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
+    return default
+
+
+def _selected(option: str, listed: Sequence[Resource], text: str) -> Resource:
+    """The only resource with this id or name."""
+    found = [each for each in listed if text in (each["id"], each.get("name"))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(map(name_of, found))
+        raise InvalidOption(
+            option, f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
+        )
+    near = similar(text, _texts(listed))
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
+    raise ParentNotFound(option, f"there is no {option} '{text}'. {hint}")
+
+
+def _texts(listed: Iterable[Resource]) -> set[str]:
+    return {str(each.get("name", each["id"])) for each in listed}

@@ -1,0 +1,118 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deletes the branches that a pattern names, which nobody needs any more. Keeps P3, P4 and P9."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .._clock import Deadline
+from .._errors import ClouddbError
+from .._http.client import Client
+from .._operations.api import time_of_creation
+from .._operations.wait_options import limits_from
+from .._options import duration, integer
+from .compare import changed_fields
+from .declared import BRANCH, Task, unfinished_of
+from .engine import Engine
+from .lookup import list_resources, name_of
+from .outcome import Result
+from .parents import ParentNotFound, find_project
+from .plan import Resource
+from .secrets import masked
+from .state import GOING, own_state
+
+WILDCARDS = frozenset("*?[")
+
+
+def is_pattern(name: str) -> bool:
+    """Whether the option C(name) is a pattern. Names of branches have none of these characters."""
+    return bool(WILDCARDS & set(name))
+
+
+def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
+    """Delete the matching branches, the oldest up to C(max_deletions). Returns the result of the module branch.
+
+    Raises what the engine of api_request raises, with the branches that were deleted before, and ParentNotFound.
+    """
+    limit, timeout = integer(params, "max_deletions", 1), duration(params, "timeout")
+    deadline = Deadline.after(client.clock, timeout)
+    segments = ("projects", _project_id(params, client, check_mode), "branches")
+    listed = list_resources(client, segments, "branches", {}).items if segments[1] else []
+    due, warnings = _due(params, listed, client.service_now())
+    if len(due) > limit:
+        warnings.append(
+            f"{len(due)} branches match, but the task deletes at most {limit}. Run the task again, or increase max_deletions."
+        )
+    deleted: list[Resource] = []
+    operations: list[Resource] = []
+    # A parent can be deleted after its children, which are newer.
+    for branch in reversed(due[:limit]):
+        plan = Task(BRANCH, segments, {"id": branch["id"]}, {}, params["wait"]).plan("DELETE")
+        if not check_mode:
+            seconds = deadline.remaining()
+            try:
+                result = Engine(client, plan, limits_from(params, workers=1), seconds, seconds).run()
+            except ClouddbError as error:
+                so_far = _result(deleted, operations, timeout - deadline.remaining(), warnings)
+                error.result = {**so_far, **unfinished_of(error)}
+                raise
+            operations += result["operations"]
+        deleted.append(branch)
+    return _result(deleted, operations, timeout - deadline.remaining(), warnings)
+
+
+def _project_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> str:
+    try:
+        return find_project(client, params["project"]) if params["project"] else ""
+    except ParentNotFound:
+        if not check_mode:
+            raise
+        return ""
+
+
+def _due(params: Mapping[str, Any], listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
+    """The branches to delete, the oldest first, and warnings about those that have children which stay."""
+    age = timedelta(seconds=duration(params, "older_than")) if params["older_than"] is not None else timedelta()
+    matching = [
+        branch
+        for branch in listed
+        if fnmatchcase(str(branch.get("name")), params["name"])
+        and now - time_of_creation(branch, now) >= age
+        and not branch.get("default")
+        and not branch.get("protected")
+        and own_state(branch) != GOING
+    ]
+    due = sorted(matching, key=time_of_creation)
+    warnings = []
+    while parents := _parents_of_others(due, listed):
+        due = [branch for branch in due if branch["id"] not in parents]
+        names = ", ".join(name_of(branch) for branch in matching if branch["id"] in parents)
+        warnings.append(f"Not deleted, because other branches were created from: {names}.")
+    return due, warnings
+
+
+def _parents_of_others(due: Sequence[Resource], listed: Sequence[Resource]) -> set[str]:
+    """The ids of due branches with a child that is not due."""
+    ids = {branch["id"] for branch in due}
+    others = (branch for branch in listed if branch["id"] not in ids and own_state(branch) != GOING)
+    return ids.intersection(branch.get("parent_id") for branch in others)
+
+
+def _result(deleted: list[Resource], operations: list[Resource], elapsed: float, warnings: list[str]) -> Result:
+    before: dict[str, Any] = {branch["name"]: {"id": branch["id"]} for branch in deleted}
+    result: Result = masked(
+        {
+            "changed": bool(deleted),
+            "branch": None,
+            "branches": deleted,
+            "operations": operations,
+            "diff": changed_fields(before, {}),
+        },
+        (),
+    )
+    return {**result, "elapsed": round(elapsed, 3), "warnings": warnings}

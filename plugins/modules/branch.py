@@ -1,0 +1,197 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Creates, changes or deletes a branch."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: branch
+short_description: Create, change or delete a branch
+version_added: 1.2.0
+description:
+  - Creates a branch with a compute, changes it, or deletes it with its data.
+  - Waits until the branch is ready and its compute has started.
+  - A branch of the same name that is being deleted is waited for, then the new one is created. If the creation of a branch has failed, the task
+    fails with the error of that operation. Delete the branch first.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - clouddb.control.resource
+  - clouddb.control.resource.project
+  - clouddb.control.wait
+options:
+  name:
+    description:
+      - Name of the branch.
+      - With O(state=absent), it can be a pattern such as V(pr-*). All branches that match are deleted, except for the default branch and protected
+        branches, and those that other branches were created from.
+    type: str
+    required: true
+  parent:
+    description:
+      - Id or name of the branch that a new branch is created from. If not set, the project's default branch.
+      - It cannot be changed. The task fails if the branch has another parent.
+    type: str
+  expires_at:
+    description:
+      - Time at which the service deletes the branch, for example V(2026-12-24T00:00:00Z). If not set, it stays as it is.
+    type: str
+  protected:
+    description:
+      - Whether the branch is protected from deletion. If not set, it stays as it is.
+    type: bool
+  older_than:
+    description:
+      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(7d).
+    type: raw
+  max_deletions:
+    description:
+      - Maximum number of branches that a pattern in O(name) deletes, the oldest first. There is a warning if more match.
+    type: int
+    default: 10
+seealso:
+  - module: clouddb.control.database
+  - module: clouddb.control.database_user
+  - module: clouddb.control.connection_info
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a branch for a pull request
+  clouddb.control.branch:
+    project: shop
+    name: pr-42
+  register: preview
+
+- name: Protect the branch that staging uses
+  clouddb.control.branch:
+    project: shop
+    name: staging
+    parent: main
+    protected: true
+
+- name: Delete the branch of a closed pull request
+  clouddb.control.branch:
+    project: shop
+    name: pr-42
+    state: absent
+
+- name: Delete the branches of pull requests that were forgotten
+  clouddb.control.branch:
+    project: shop
+    name: pr-*
+    state: absent
+    older_than: 7d
+"""
+
+RETURN = r"""
+branch:
+  description:
+    - The branch as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
+  returned: success, and when the wait failed
+  type: dict
+  sample:
+    id: br-small-term-683261
+    project_id: wispy-lake-12345678
+    parent_id: br-autumn-art-204118
+    name: pr-42
+    default: false
+    protected: false
+    current_state: ready
+branches:
+  description: The branches that were deleted, or would be in check mode.
+  returned: when O(name) is a pattern
+  type: list
+  elements: dict
+  sample:
+    - id: br-small-term-683261
+      name: pr-42
+operations:
+  description:
+    - Last known state of each operation that was waited for, with all fields that the service sent. Empty if there are none.
+  returned: success, and when the wait failed
+  type: list
+  elements: dict
+  sample:
+    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
+      project_id: wispy-lake-12345678
+      branch_id: br-small-term-683261
+      action: create_branch
+      status: finished
+      failures_count: 0
+      created_at: "2026-11-21T09:15:07.123456Z"
+      updated_at: "2026-11-21T09:15:08.654321Z"
+elapsed:
+  description: Time that the task has waited, in seconds.
+  returned: success, and when the wait failed
+  type: float
+  sample: 1.914
+failed_ids:
+  description: Ids of the failed operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+pending_ids:
+  description: Ids of the unfinished operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+failure:
+  description:
+    - Machine-readable cause of the failure, as with M(clouddb.control.api_request). C(kind) is also V(not_found) if there is no such project or branch.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+  returned: failure
+  type: dict
+  sample:
+    kind: wait_failed
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._errors import InvalidOption
+from ..module_utils._http.client import Client
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
+from ..module_utils._resources.sweep import is_pattern, sweep
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """Returns the result of the task."""
+    if is_pattern(params["name"]):
+        if params["state"] == "present":
+            raise InvalidOption("name", "must be no pattern with state: present. Leave out the characters *, ? and [.")
+        return sweep(params, client, check_mode)
+    if params["older_than"] is not None:
+        raise InvalidOption("older_than", "requires a pattern in name, such as pr-*, and state: absent.")
+    return declare(BRANCH, params, client, check_mode)
+
+
+def main() -> None:
+    module = ControlModule(
+        argument_spec=connection_argument_spec(
+            name={"type": "str", "required": True},
+            project={"type": "str", "required": True},
+            parent={"type": "str"},
+            expires_at={"type": "str"},
+            protected={"type": "bool"},
+            older_than={"type": "raw"},
+            max_deletions={"type": "int", "default": 10},
+            **STATE_OPTIONS,
+        ),
+        supports_check_mode=True,
+    )
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()

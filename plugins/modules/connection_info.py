@@ -1,0 +1,226 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Returns what an application needs to connect to a database, or writes it to a file."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: connection_info
+short_description: Get the connection string of a database
+version_added: 1.2.0
+description:
+  - Returns host, port, database, user, password and connection string of a database.
+  - The password and the connection string are kept out of the result unless O(expose_secrets=true). With O(dest), the connection string is
+    written to a file.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - clouddb.control.resource.branch
+  - ansible.builtin.files
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would change.
+    support: full
+    details:
+      - If an earlier task would create the database, its values are V(null).
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: none
+    details:
+      - The difference would be a secret.
+options:
+  database:
+    description:
+      - Name of the database.
+    type: str
+    required: true
+  user:
+    description:
+      - Name of the user to connect as. If not set, the owner of the database.
+    type: str
+  expose_secrets:
+    description:
+      - Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then.
+    type: bool
+    default: false
+  dest:
+    description:
+      - Path of the file on the target to write the connection string to. The directory must exist.
+      - The file is replaced atomically, and only if its content differs. Its mode is V(0600) unless O(mode) is set.
+    type: path
+  mode:
+    description:
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
+  owner:
+    description:
+      - Name of the user that owns O(dest). If not set, an existing file keeps its owner.
+  group:
+    description:
+      - Name of the group that owns O(dest). If not set, an existing file keeps its group.
+  unsafe_writes:
+    description:
+      - Allows writing in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
+notes:
+  - The contract of the service names databases without their paths. The module follows the service's published API document.
+seealso:
+  - module: clouddb.control.branch
+  - module: clouddb.control.database
+  - module: clouddb.control.database_user
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Write the connection string to a file of the application
+  clouddb.control.connection_info:
+    project: shop
+    branch: pr-42
+    database: orders
+    user: orders_app
+    dest: /etc/myapp/database.url
+
+- name: Get the connection string
+  clouddb.control.connection_info:
+    project: shop
+    branch: pr-42
+    database: orders
+    expose_secrets: true
+  no_log: true
+  register: orders
+"""
+
+RETURN = r"""
+host:
+  description: Host to connect to. V(null) in check mode if the database does not exist yet, as are the other values.
+  returned: success
+  type: str
+  sample: ep-cool-darkness-123456.eu-central-1.aws.db.example.com
+port:
+  description: Port to connect to.
+  returned: success
+  type: int
+  sample: 5432
+database:
+  description: Name of the database.
+  returned: success
+  type: str
+  sample: orders
+user:
+  description: Name of the user.
+  returned: success
+  type: str
+  sample: orders_app
+password:
+  description: Password of the user, if O(expose_secrets=true).
+  returned: success
+  type: str
+  sample: VALUE_SPECIFIED_IN_NO_LOG_PARAMETER
+uri:
+  description: Connection string with the password, if O(expose_secrets=true).
+  returned: success
+  type: str
+  sample: VALUE_SPECIFIED_IN_NO_LOG_PARAMETER
+failure:
+  description:
+    - Machine-readable description of the error. C(kind) is always set.
+    - C(kind) is V(not_found) if there is no such project, branch, database or user, and V(secret_file) if O(dest) can't be read or written.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+  returned: failure
+  type: dict
+  sample:
+    kind: not_found
+    option: branch
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Callable
+from urllib.parse import unquote, urlsplit
+
+from ..module_utils._errors import NotFound
+from ..module_utils._http.client import Client
+from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._options import not_blank
+from ..module_utils._resources.parents import ParentNotFound, find_branch, find_project
+from ..module_utils._resources.secrets import MASK
+
+
+def run(
+    params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
+) -> dict[str, Any]:
+    """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
+    for option in ("database", "user", "dest"):
+        not_blank(params, option)
+    require_readable_mode(params.get("mode"))
+    dest = dest_from(params, set_attributes)
+    if dest:
+        dest.check()
+    try:
+        uri = _connection_uri(params, client)
+    except (NotFound, ParentNotFound):
+        if not check_mode:
+            raise
+        # An earlier task would create it.
+        values = dict.fromkeys(("host", "port", "password", "uri"))
+        return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
+    changed = bool(dest) and _write(dest, uri, check_mode)
+    parts = urlsplit(uri)
+    secrets = {"password": unquote(parts.password or ""), "uri": uri}
+    return {
+        "changed": changed,
+        "host": parts.hostname,
+        "port": parts.port or 5432,
+        "database": unquote(parts.path.removeprefix("/")),
+        "user": unquote(parts.username or ""),
+        **(secrets if params["expose_secrets"] else dict.fromkeys(secrets, MASK)),
+    }
+
+
+def _connection_uri(params: Mapping[str, Any], client: Client) -> str:
+    project_id = find_project(client, params["project"])
+    branch_id = find_branch(client, project_id, params["branch"])["id"]
+    path = ("projects", project_id, "branches", branch_id, "databases", params["database"])
+    user = params["user"] or client.get(*path).object("database")["owner_name"]
+    query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
+    response = client.get("projects", project_id, "connection_uri", query=query)
+    return str(response.require(response.object(), uri=str)["uri"])
+
+
+def _write(dest: SecretFile | None, uri: str, check_mode: bool) -> bool:
+    """Write the connection string unless the file holds it; whether that changed the file."""
+    if dest is None:
+        return False
+    if dest.read() == uri:
+        return dest.set_attributes(dest.path) if check_mode else dest.update_attributes()
+    dest.check_replaceable()
+    if not check_mode:
+        with dest.held(), dest.replacement() as write:
+            write(uri)
+    return True
+
+
+def main() -> None:
+    module = ControlModule(
+        argument_spec=connection_argument_spec(
+            project={"type": "str", "required": True},
+            branch={"type": "str"},
+            database={"type": "str", "required": True},
+            user={"type": "str"},
+            expose_secrets={"type": "bool", "default": False, "no_log": False},
+            dest={"type": "path"},
+        ),
+        add_file_common_args=True,
+        supports_check_mode=True,
+    )
+    run_module(module, partial(run, set_attributes=partial(set_file_attributes, module)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Creates or deletes a user of the databases of a branch."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: database_user
+short_description: Create or delete a database user of a branch
+version_added: 1.2.0
+description:
+  - Creates a user (PostgreSQL role) on a branch, for which the service generates a password, or deletes it.
+  - Waits until the change has taken effect.
+  - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - clouddb.control.resource
+  - clouddb.control.resource.branch
+  - clouddb.control.wait
+options:
+  name:
+    description:
+      - Name of the user.
+    type: str
+    required: true
+seealso:
+  - module: clouddb.control.database
+  - module: clouddb.control.connection_info
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a user
+  clouddb.control.database_user:
+    project: shop
+    branch: pr-42
+    name: orders_app
+
+- name: Delete a user
+  clouddb.control.database_user:
+    project: shop
+    branch: pr-42
+    name: orders_app
+    state: absent
+"""
+
+RETURN = r"""
+database_user:
+  description:
+    - The user as it is when the task ends, with all fields that the service sent, without its password. V(null) after it was deleted.
+  returned: success, and when the wait failed
+  type: dict
+  sample:
+    branch_id: br-small-term-683261
+    name: orders_app
+    protected: false
+operations:
+  description:
+    - Last known state of each operation that was waited for, with all fields that the service sent. Empty if there are none.
+  returned: success, and when the wait failed
+  type: list
+  elements: dict
+  sample:
+    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
+      project_id: wispy-lake-12345678
+      branch_id: br-small-term-683261
+      action: apply_config
+      status: finished
+      failures_count: 0
+      created_at: "2026-11-21T09:15:07.123456Z"
+      updated_at: "2026-11-21T09:15:08.654321Z"
+elapsed:
+  description: Time that the task has waited, in seconds.
+  returned: success, and when the wait failed
+  type: float
+  sample: 1.914
+failed_ids:
+  description: Ids of the failed operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+pending_ids:
+  description: Ids of the unfinished operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+failure:
+  description:
+    - Machine-readable cause of the failure, as with M(clouddb.control.api_request). C(kind) is also V(not_found) if there is no such project or branch.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+  returned: failure
+  type: dict
+  sample:
+    kind: wait_failed
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._http.client import Client
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._resources.declared import DATABASE_USER, STATE_OPTIONS, declare
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """Returns the result of the task."""
+    return declare(DATABASE_USER, params, client, check_mode)
+
+
+def main() -> None:
+    module = ControlModule(
+        argument_spec=connection_argument_spec(
+            name={"type": "str", "required": True},
+            project={"type": "str", "required": True},
+            branch={"type": "str"},
+            **STATE_OPTIONS,
+        ),
+        supports_check_mode=True,
+    )
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()

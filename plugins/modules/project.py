@@ -1,0 +1,160 @@
+#!/usr/bin/python
+
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Creates, changes or deletes a project."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: project
+short_description: Create, change or delete a project
+version_added: 1.2.0
+description:
+  - Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
+  - Waits until the operations that this starts have succeeded.
+author:
+  - clouddb.control contributors (@clouddb)
+extends_documentation_fragment:
+  - clouddb.control.connection
+  - clouddb.control.attributes
+  - clouddb.control.resource
+  - clouddb.control.wait
+options:
+  name:
+    description:
+      - Name of the project. The task fails if several projects have it.
+      - Required with O(state=present).
+    type: str
+  id:
+    description:
+      - Id of the project to delete, instead of O(name).
+    type: str
+  region_id:
+    description:
+      - Region of a new project, for example V(aws-eu-central-1). If not set, the service decides.
+      - It cannot be changed. The task fails if the project is in another region.
+    type: str
+  pg_version:
+    description:
+      - Major version of PostgreSQL of a new project. If not set, the service decides.
+      - It cannot be changed. The task fails if the project has another version.
+    type: int
+  history_retention:
+    description:
+      - How far back branches can be created, in seconds or such as V(7d). If not set, it stays as it is.
+    type: raw
+seealso:
+  - module: clouddb.control.project_info
+  - module: clouddb.control.branch
+"""
+
+EXAMPLES = r"""
+# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+
+- name: Create a project that keeps a week of history
+  clouddb.control.project:
+    name: shop
+    region_id: aws-eu-central-1
+    pg_version: 17
+    history_retention: 7d
+  register: shop
+
+- name: Delete a project with all its data
+  clouddb.control.project:
+    name: old-shop
+    state: absent
+"""
+
+RETURN = r"""
+project:
+  description:
+    - The project as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
+  returned: success, and when the wait failed
+  type: dict
+  sample:
+    id: wispy-lake-12345678
+    name: shop
+    region_id: aws-eu-central-1
+    pg_version: 17
+    history_retention_seconds: 604800
+operations:
+  description:
+    - Last known state of each operation that was waited for, with all fields that the service sent. Empty if there are none.
+  returned: success, and when the wait failed
+  type: list
+  elements: dict
+  sample:
+    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
+      project_id: wispy-lake-12345678
+      branch_id: br-small-term-683261
+      action: create_timeline
+      status: finished
+      failures_count: 0
+      created_at: "2026-11-21T09:15:07.123456Z"
+      updated_at: "2026-11-21T09:15:08.654321Z"
+elapsed:
+  description: Time that the task has waited, in seconds.
+  returned: success, and when the wait failed
+  type: float
+  sample: 1.914
+failed_ids:
+  description: Ids of the failed operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+pending_ids:
+  description: Ids of the unfinished operations.
+  returned: when the wait failed
+  type: list
+  elements: str
+  sample: []
+failure:
+  description:
+    - Machine-readable cause of the failure, as with M(clouddb.control.api_request). C(kind) is also V(not_found) if there is no such project.
+    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+  returned: failure
+  type: dict
+  sample:
+    kind: wait_failed
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._http.client import Client
+from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._options import duration, identifier
+from ..module_utils._resources.declared import PROJECT, STATE_OPTIONS, declare
+
+
+def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    """Returns the result of the task."""
+    identifier(params, "id")
+    retention = params["history_retention"]
+    seconds = None if retention is None else int(duration(params, "history_retention"))
+    return declare(PROJECT, {**params, "history_retention": seconds}, client, check_mode)
+
+
+def main() -> None:
+    module = ControlModule(
+        argument_spec=connection_argument_spec(
+            name={"type": "str"},
+            id={"type": "str"},
+            region_id={"type": "str"},
+            pg_version={"type": "int"},
+            history_retention={"type": "raw"},
+            **STATE_OPTIONS,
+        ),
+        required_if=[("state", "present", ["name"]), ("state", "absent", ["name", "id"], True)],
+        mutually_exclusive=[("name", "id")],
+        supports_check_mode=True,
+    )
+    run_module(module, run)
+
+
+if __name__ == "__main__":
+    main()

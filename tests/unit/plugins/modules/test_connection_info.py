@@ -1,0 +1,67 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""connection_info, against a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.modules import connection_info
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP = "wispy-lake-12345678"
+OPTIONS: dict[str, Any] = {
+    "project": "shop",
+    "branch": None,
+    "database": "clouddb",
+    "user": None,
+    "dest": None,
+    "expose_secrets": False,
+}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}]}
+
+
+def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    return connection_info.run({**OPTIONS, **options}, client, check_mode, lambda path: False)
+
+
+@pytest.fixture
+def uri(sandbox: Sandbox) -> str:
+    query = "database_name=clouddb&role_name=clouddb_owner"
+    return str(sandbox.api("GET", f"/projects/{SHOP}/connection_uri?{query}")["uri"])
+
+
+def test_secrets_are_returned_only_on_request(client: Client, uri: str) -> None:
+    hidden, exposed = task(client), task(client, expose_secrets=True)
+    assert (exposed["uri"], exposed["password"] in uri, exposed["port"]) == (uri, True, 5432)
+    assert (exposed["user"], exposed["database"], exposed["host"] in uri) == ("clouddb_owner", "clouddb", True)
+    assert exposed["password"] not in str(hidden)
+    assert {**exposed, "uri": None, "password": None} == {**hidden, "uri": None, "password": None}
+
+
+def test_the_file_is_written_when_it_differs(client: Client, uri: str, tmp_path: Path) -> None:
+    dest = tmp_path / "database.url"
+    assert (task(client, True, dest=str(dest))["changed"], dest.exists()) == (True, False)
+    assert (task(client, dest=str(dest))["changed"], dest.read_text()) == (True, uri)
+    assert task(client, dest=str(dest))["changed"] is False
+
+
+@pytest.mark.parametrize("missing", ["project", "branch", "database", "user"])
+def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, tmp_path: Path, missing: str) -> None:
+    dest = str(tmp_path / "database.url")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **{missing: "missing"}, dest=dest)
+    assert error.value.kind == "not_found"
+    planned = task(client, True, **{missing: "missing"}, dest=dest)
+    assert (planned["changed"], planned["uri"]) == (True, None)
+    assert planned.keys() == task(client).keys()

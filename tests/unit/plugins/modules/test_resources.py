@@ -1,0 +1,243 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules of projects, branches, databases and database users, against a sandbox."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+
+SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
+MODULES = "ansible_collections.clouddb.control.plugins.modules."
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("id", "branch", "parent", "expires_at", "protected", "owner", "older_than")),
+    **dict.fromkeys(("region_id", "pg_version", "history_retention")),
+    "project": "shop",
+    "state": "present",
+    "wait": True,
+    "timeout": 300,
+    "interval": 5,
+    "failed_grace": 0,
+    "max_deletions": 10,
+}
+PREVIEW = {"module": "branch", "name": "preview"}
+ORDERS = {"module": "database", "name": "orders", "owner": "clouddb_owner"}
+APP = {"module": "database_user", "name": "app"}
+STORE = {"module": "project", "name": "store"}
+
+
+@pytest.fixture
+def seed() -> dict[str, Any]:
+    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
+
+
+def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+    result: dict[str, Any] = importlib.import_module(MODULES + module).run({**DEFAULTS, **options}, client, check_mode)
+    return result
+
+
+def failing(client: Client, **options: Any) -> dict[str, Any]:
+    with pytest.raises(ClouddbError) as error:
+        task(client, **options)
+    failure: dict[str, Any] = error.value.as_result()["failure"]
+    return failure
+
+
+def listed(sandbox: Sandbox, module: str) -> list[str]:
+    """The names of the resources that the service lists."""
+    branches = f"/projects/{SHOP}/branches"
+    if module in ("database", "database_user"):
+        default = next(each for each in sandbox.api("GET", branches)["branches"] if each["default"])
+        branches += f"/{default['id']}"
+    path, field = {
+        "project": ("/projects", "projects"),
+        "branch": (branches, "branches"),
+        "database": (f"{branches}/databases", "databases"),
+        "database_user": (f"{branches}/roles", "roles"),
+    }[module]
+    return [each["name"] for each in sandbox.api("GET", path)[field]]
+
+
+def writes(sandbox: Sandbox) -> list[str]:
+    return [line for line in sandbox.sent() if not line.startswith("GET")]
+
+
+@pytest.mark.parametrize("resource", [STORE, PREVIEW, ORDERS, APP], ids=lambda resource: resource["module"])
+class TestStates:
+    def test_present_creates_once_and_absent_deletes_once(
+        self, sandbox: Sandbox, client: Client, resource: dict[str, Any]
+    ) -> None:
+        module, name = resource["module"], resource["name"]
+        planned = task(client, check_mode=True, **resource)
+        assert (planned["changed"], planned[module]["id"], planned[module]["name"]) == (True, None, name)
+        assert writes(sandbox) == []
+        created = task(client, **resource)
+        assert (created["changed"], created[module]["name"], name in listed(sandbox, module)) == (True, name, True)
+        assert {each["status"] for each in created["operations"]} == {"finished"}
+        again = task(client, **resource)
+        assert (again["changed"], again[module]["name"]) == (False, name)
+        assert len(writes(sandbox)) == 1
+        gone = {**resource, "state": "absent"}
+        assert (task(client, check_mode=True, **gone)["changed"], name in listed(sandbox, module)) == (True, True)
+        deleted = task(client, **gone)
+        assert (deleted["changed"], deleted[module], name in listed(sandbox, module)) == (True, None, False)
+        assert task(client, **gone)["changed"] is False
+        assert len(writes(sandbox)) == 2
+
+    def test_results_have_the_same_fields_in_check_mode(self, client: Client, resource: dict[str, Any]) -> None:
+        assert task(client, check_mode=True, **resource).keys() == task(client, **resource).keys()
+
+
+@pytest.mark.parametrize(
+    ("resource", "change", "field", "value"),
+    [
+        (STORE, {"history_retention": "7d"}, "history_retention_seconds", 604800),
+        (PREVIEW, {"protected": True}, "protected", True),
+        (PREVIEW, {"expires_at": "2099-01-01T00:00:00Z"}, "expires_at", "2099-01-01T00:00:00.000000Z"),
+        (ORDERS, {"owner": "app"}, "owner_name", "app"),
+    ],
+)
+def test_a_field_that_differs_is_changed(
+    sandbox: Sandbox, client: Client, resource: dict[str, Any], change: dict[str, Any], field: str, value: Any
+) -> None:
+    before, wanted = task(client, **resource)[resource["module"]], {**resource, **change}
+    assert task(client, check_mode=True, **wanted)["changed"] is True
+    changed = task(client, **wanted)
+    assert (changed["changed"], changed["diff"]["after"][field]) == (True, value)
+    assert changed[resource["module"]]["id"] == before["id"]
+    assert task(client, **wanted)["changed"] is False
+    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "PATCH"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "change"),
+    [(STORE, {"pg_version": 16}), (STORE, {"region_id": "aws-us-east-2"}), (PREVIEW, {"parent": "other"})],
+)
+def test_a_field_that_cannot_be_changed_is_an_error(
+    sandbox: Sandbox, client: Client, resource: dict[str, Any], change: dict[str, Any]
+) -> None:
+    task(client, "branch", name="other")
+    task(client, **resource)
+    (option,) = change
+    assert failing(client, **resource, **change) == {"kind": "invalid_option", "option": option}
+    assert [line.split()[0] for line in writes(sandbox)] == ["POST", "POST"]
+
+
+class TestParents:
+    @pytest.mark.parametrize("project", ["shop", SHOP])
+    def test_they_are_named_by_id_or_name(self, sandbox: Sandbox, client: Client, project: str) -> None:
+        branch = task(client, project=project, **PREVIEW)["branch"]
+        for named in ("preview", branch["id"]):
+            database = task(client, project=project, branch=named, **ORDERS)["database"]
+            assert database["branch_id"] == branch["id"]
+
+    @pytest.mark.parametrize("option", ["project", "branch", "parent"])
+    def test_one_that_does_not_exist_is_an_error(self, client: Client, option: str) -> None:
+        resource = PREVIEW if option == "parent" else ORDERS
+        failure = {"kind": "not_found", "option": "branch" if option == "parent" else option}
+        assert failing(client, **{**resource, option: "shopp"}) == failure
+        assert task(client, check_mode=True, **{**resource, option: "shopp"})["changed"] is True
+
+    def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
+        result = task(client, branch="preview", state="absent", **ORDERS)
+        assert (result["changed"], len(result["warnings"])) == (False, 1)
+
+    def test_one_that_fits_several_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.api("POST", "/projects", {"project": {"name": BLOG}})
+        sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
+        assert failing(client, **PREVIEW) == {"kind": "invalid_option", "option": "project"}
+
+    def test_several_projects_of_a_name_are_an_error(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
+        assert failing(client, module="project", name="shop", state="absent")["kind"] == "ambiguous_match"
+        assert task(client, "project", name=None, id=SHOP, state="absent")["changed"] is True
+        assert writes(sandbox) == [f"DELETE /projects/{SHOP}"]
+
+
+def test_passwords_are_not_in_results(client: Client) -> None:
+    user = task(client, **APP)["database_user"]
+    assert user["password"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+
+
+def test_a_failed_wait_names_its_operations(sandbox: Sandbox, client: Client) -> None:
+    sandbox.plan((0, "running"), (5, "failed"), action="create_branch")
+    with pytest.raises(ClouddbError) as error:
+        task(client, **PREVIEW)
+    result = error.value.as_result()
+    assert (result["changed"], result["branch"]["name"], len(result["failed_ids"])) == (True, "preview", 1)
+    assert "object" not in result
+
+
+class TestSweep:
+    OLD = {"module": "branch", "name": "pr-*", "state": "absent", "older_than": "7d"}
+
+    @pytest.fixture
+    def branches(self, sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+        """Branches that are 10 days old, except for the one of today, and a child of one of them."""
+        created = {}
+        bodies: dict[str, dict[str, Any]] = {
+            "pr-1": {},
+            "pr-2": {"protected": True},
+            "pr-3": {},
+            "staging": {},
+            "pr-4": {},
+        }
+        for name, fields in bodies.items():
+            body = {"branch": {"name": name, **fields}, "endpoints": []}
+            created[name] = sandbox.api("POST", f"/projects/{SHOP}/branches", body)["branch"]
+            sandbox.advance(60)
+        body = {"branch": {"name": "child", "parent_id": created["pr-4"]["id"]}, "endpoints": []}
+        sandbox.api("POST", f"/projects/{SHOP}/branches", body)
+        sandbox.advance(10 * 86400)
+        sandbox.api("POST", f"/projects/{SHOP}/branches", {"branch": {"name": "pr-5"}, "endpoints": []})
+        sandbox.advance(60)
+        return created
+
+    def test_old_branches_that_match_are_deleted(
+        self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
+    ) -> None:
+        planned = task(client, check_mode=True, **self.OLD)
+        assert writes(sandbox) == []
+        result = task(client, **self.OLD)
+        assert sorted(each["name"] for each in result["branches"]) == ["pr-1", "pr-3"]
+        assert (result["changed"], len(result["warnings"])) == (True, 1)
+        assert (planned["branches"], planned["warnings"], planned["diff"]) == (
+            result["branches"],
+            result["warnings"],
+            result["diff"],
+        )
+        assert listed(sandbox, "branch") == ["main", "pr-2", "staging", "pr-4", "child", "pr-5"]
+        assert task(client, **self.OLD)["changed"] is False
+
+    def test_not_more_than_max_deletions_are_deleted(
+        self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
+    ) -> None:
+        result = task(client, **self.OLD, max_deletions=1)
+        assert [each["id"] for each in result["branches"]] == [branches["pr-1"]["id"]]
+        assert len(result["warnings"]) == 2
+
+    def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
+        result = task(client, "branch", name="*", state="absent")
+        assert {"child", "pr-4"} <= {each["name"] for each in result["branches"]}
+        assert listed(sandbox, "branch") == ["main", "pr-2"]
+
+    def test_an_error_says_what_was_deleted_before(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
+        path = f"/projects/{SHOP}/branches/{branches['pr-1']['id']}"
+        sandbox.fault("status", status=422, method="DELETE", path=path, body={"message": "it is in use"})
+        with pytest.raises(ClouddbError) as error:
+            task(client, **self.OLD)
+        assert [each["name"] for each in error.value.as_result()["branches"]] == ["pr-3"]
+
+    @pytest.mark.parametrize(
+        ("options", "option"),
+        [({"name": "pr-*"}, "name"), ({"name": "pr-1", "older_than": "7d", "state": "absent"}, "older_than")],
+    )
+    def test_only_a_pattern_deletes_several(self, client: Client, options: dict[str, Any], option: str) -> None:
+        assert failing(client, module="branch", **options) == {"kind": "invalid_option", "option": option}
