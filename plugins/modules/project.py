@@ -25,11 +25,12 @@ options:
   name:
     description:
       - Name of the project. The task fails if several projects have it.
-      - Required with O(state=present).
+      - With O(id), the name that the project is to have.
+      - One of O(name) and O(id) is required.
     type: str
   id:
     description:
-      - Id of the project to delete, instead of O(name).
+      - Id of an existing project to change or delete.
     type: str
   region_id:
     description:
@@ -60,6 +61,11 @@ EXAMPLES = r"""
     pg_version: 17
     history_retention: 7d
   register: shop
+
+- name: Rename a project
+  clouddb.control.project:
+    id: "{{ shop.project.id }}"
+    name: web-shop
 
 - name: Delete a project with all its data
   clouddb.control.project:
@@ -149,8 +155,7 @@ def main() -> None:
             history_retention={"type": "raw"},
             **STATE_OPTIONS,
         ),
-        required_if=[("state", "present", ["name"]), ("state", "absent", ["name", "id"], True)],
-        mutually_exclusive=[("name", "id")],
+        required_one_of=[("name", "id")],
         supports_check_mode=True,
     )
     run_module(module, run)

@@ -17,6 +17,7 @@ from .._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from .._options import duration, not_blank
 from .compare import contains
 from .engine import Engine
+from .lookup import name_of
 from .outcome import Result, result_of
 from .parents import ParentNotFound, find_branch, find_project
 from .plan import Find, Plan
@@ -50,7 +51,7 @@ PROJECT = Kind(
     "project",
     "id",
     (),
-    {"history_retention": "history_retention_seconds"},
+    {"name": "name", "history_retention": "history_retention_seconds"},
     {"region_id": "region_id", "pg_version": "pg_version"},
 )
 BRANCH = Kind(
@@ -107,12 +108,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], params["wait"])
         else:
             task = _task_from(kind, params, client, check_mode and is_present)
-        method = saved.get("method") or ("POST" if is_present else "DELETE")
+        method = saved.get("method") or ("DELETE" if not is_present else "PATCH" if "id" in task.match else "POST")
         result = _send(task, method, params, client, check_mode, duration(params, "timeout"), saved or None)
         found = result["object"]
-        if method == "POST" and found and not result["changed"] and "_state" not in result:
+        if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(task, params, found)
-            if not contains(found, task.changeable()):
+            if method == "POST" and not contains(found, task.changeable()):
                 seconds_left = max(0.0, duration(params, "timeout") - result["elapsed"])
                 result = _send(task, "PATCH", params, client, check_mode, seconds_left)
     except ParentNotFound as error:
@@ -171,7 +172,7 @@ def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, An
     """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
     for option, field in task.kind.fixed.items():
         if field in task.fields and field in found and not contains(found[field], task.fields[field]):
-            problem = f"{task.kind.wrapper} '{params['name']}' has {field} {found[field]}, which cannot be changed"
+            problem = f"{task.kind.wrapper} {name_of(found)} has {field} {found[field]}, which cannot be changed"
             raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
 
 

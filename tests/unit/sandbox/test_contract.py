@@ -548,7 +548,7 @@ class TestDependentRequests:
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": False}}),
             ("PATCH", f"projects/{PROJECT}", {"project": {"history_retention_seconds": "60"}}),
             ("POST", f"projects/{PROJECT}/branches", {"branch": "x"}),
-            ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {}}),
+            ("PATCH", f"projects/{PROJECT}/branches/br-x", {}),
             ("PATCH", f"projects/{PROJECT}/branches/br-x", {"branch": {"name": ""}}),
             ("POST", f"projects/{PROJECT}/branches/br-x/databases", {"database": {"name": "x"}}),
             ("PATCH", f"projects/{PROJECT}/branches/br-x/databases/x", {"database": {"name": 7}}),

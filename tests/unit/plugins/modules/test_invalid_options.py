@@ -24,21 +24,12 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
+from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
-MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"name": "deploy"}),
-    (api_key_info, {}),
-    (api_key_policy, {}),
-    (api_request, {"path": "projects"}),
-    (project_info, {}),
-    (operation_info, {}),
-    (operation_wait, {"project_id": "p"}),
-]
 INFO_MODULES = (api_key_info, project_info, operation_info)
-of_every_module = in_one_test("module, options", MODULES)
 
 FINITE = "must be a number of seconds from 0 to 31536000"
 ABOVE_0 = "must be a number of seconds greater than 0 and up to 31536000"
@@ -237,7 +228,7 @@ def assert_named(module: ModuleType, options: dict[str, Any], option: str, part:
 OMITTED = object()
 # What a task needs so that all other options, set to null one by one, reach the module.
 REQUIRED_OPTIONS: list[tuple[ModuleType, dict[str, Any]]] = [
-    *MODULES,
+    *EACH_MODULE,
     (api_key_deployment, {"step": "inspect", "run": "r", "consumer": "web1"}),
     (api_key_rotation, {"step": "plan", "name": "deploy-{timestamp}", "run": "r", "evidence": []}),
 ]

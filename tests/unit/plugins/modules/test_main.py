@@ -17,29 +17,21 @@ from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
-    api_key_policy,
-    api_request,
     operation_info,
     operation_wait,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+from ansible_collections.clouddb.control.tests.unit.support.each_module import (
+    CHANGES,
+    EACH_MODULE,
+    SHOP,
+    name_of,
+    of_every_module,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
-
-SHOP = "wispy-lake-12345678"
-MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"name": "deploy"}),
-    (api_key_info, {}),
-    (api_key_policy, {}),
-    (api_request, {"path": "projects"}),
-    (project_info, {}),
-    (operation_info, {"project_id": SHOP}),
-    (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
-]
-of_every_module = in_one_test("module, options", MODULES)
 
 pytestmark = pytest.mark.usefixtures("no_delays")
 
@@ -51,7 +43,7 @@ def seed() -> dict[str, Any]:
         {"id": "failed", "action": "apply_config", "age": "2h", "status": "failed", "error": "no capacity"},
         {"id": "unfinished", "action": "start_compute", "age": "1m", "status": "running"},
     ]
-    return {"projects": [{"id": SHOP, "compute": False, "operations": operations}]}
+    return {"projects": [{"id": SHOP, "operations": operations}]}
 
 
 def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
@@ -64,15 +56,16 @@ def assert_documented(module: ModuleType, outcome: Outcome, when: str) -> None:
     assert undocumented_fields(module, outcome.result) == []
 
 
-@pytest.mark.parametrize(("module", "options"), MODULES)
+@pytest.mark.parametrize(("module", "options"), EACH_MODULE)
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_success_returns_the_documented_fields(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], check_mode: bool
 ) -> None:
     outcome = run_main(module, connected(sandbox, **options), check_mode)
-    assert outcome.success["changed"] is (module is api_key)
+    changes = name_of(module) in CHANGES
+    assert outcome.success["changed"] is changes
     assert_documented(module, outcome, "success")
-    assert bool(writes(sandbox)) is (module is api_key and not check_mode)
+    assert bool(writes(sandbox)) is (changes and not check_mode)
     assert sandbox.api_key not in outcome.printed
 
 

@@ -14,31 +14,20 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
-    api_key_info,
-    api_key_policy,
-    api_request,
-    operation_info,
     operation_wait,
-    project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+from ansible_collections.clouddb.control.tests.unit.support.each_module import (
+    EACH_MODULE,
+    SHOP,
+    name_of,
+    of_every_module,
+)
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 from clouddb_sandbox import faults  # isort: skip  # the import above extends sys.path
 
-SHOP = "wispy-lake-12345678"
-MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"name": "deploy"}),
-    (api_key_info, {}),
-    (api_key_policy, {}),
-    (project_info, {}),
-    (operation_info, {"project_id": SHOP}),
-    (api_request, {"path": "projects", "all_pages": True}),
-    (operation_wait, {"project_id": SHOP, "timeout": 0}),
-]
-of_every_module = in_one_test("module, options", MODULES)
 
 # The fault of the sandbox, the kind of the failure, and a part of its message.
 FAILING: list[tuple[dict[str, Any], str, str]] = [
@@ -66,8 +55,8 @@ pytestmark = pytest.mark.usefixtures("no_delays")
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
-    operations = [{"id": name, "action": "create_branch", "age": "1h"} for name in ("a", "b", "c")]
-    return {"projects": [{"id": SHOP, "compute": False, "operations": operations}, {"compute": False}]}
+    operations = [{"id": name, "action": "create_branch", "age": "1h"} for name in ("a", "b", "done")]
+    return {"projects": [{"id": SHOP, "operations": operations}, {}]}
 
 
 def connected(sandbox: Sandbox, **options: Any) -> dict[str, Any]:
@@ -116,9 +105,7 @@ def test_permanent_errors_fail_readably(
     assert part in outcome.result["msg"]
 
 
-@pytest.mark.parametrize(
-    ("module", "options"), MODULES[:-1], ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES[:-1]]
-)
+@pytest.mark.parametrize(("module", "options"), EACH_MODULE, ids=[name_of(module) for module, _options in EACH_MODULE])
 @pytest.mark.parametrize(
     "fault",
     [fault for fault, _kind, _part in FAILING if fault["kind"] in ("status", "reset", "lost_answer", "truncate")],
@@ -141,8 +128,9 @@ def test_faults_with_a_usable_response_do_not_fail(
     sandbox.fault(**fault, times=None)
     outcome = run_main(module, connected(sandbox, **options))
     assert not outcome.failed, outcome.printed
-    assert len(outcome.result.get("projects", "ab")) == 2
-    assert len(outcome.result.get("operations", [])) == (3 if module is operation_info else 0)
+    assert len(outcome.result.get("projects", "ab")) >= 2
+    if name_of(module) == "operation_info":
+        assert len(outcome.result["operations"]) >= 3
 
 
 @of_every_module

@@ -130,6 +130,14 @@ def test_a_field_that_cannot_be_changed_is_an_error(
     assert [line.split()[0] for line in writes(sandbox)] == ["POST", "POST"]
 
 
+def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> None:
+    renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
+    assert [task(client, **renamed)["changed"] for _run in range(2)] == [True, False]
+    assert sorted(listed(sandbox, "project")) == ["blog", "web-shop"]
+    assert failing(client, module="project", id="gone-lake-12345678", name=None)["kind"] == "no_match"
+    assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
+
+
 class TestParents:
     @pytest.mark.parametrize("project", ["shop", SHOP])
     def test_they_are_named_by_id_or_name(self, sandbox: Sandbox, client: Client, project: str) -> None:

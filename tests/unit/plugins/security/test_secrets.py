@@ -17,30 +17,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Ser
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, OrphanedKey, create_key
-from ansible_collections.clouddb.control.plugins.modules import (
-    api_key,
-    api_key_info,
-    api_key_policy,
-    api_request,
-    operation_info,
-    operation_wait,
-    project_info,
-)
+from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, reply
 
 SPECIAL_KEY = """odd"key\\with%all+kinds/of='signs'-0123456789"""
-MODULES: list[tuple[ModuleType, dict[str, Any]]] = [
-    (api_key, {"name": "deploy"}),
-    (api_key_info, {}),
-    (api_key_policy, {}),
-    (api_request, {"method": "POST", "path": "projects", "body": {"project": {"name": "shop"}}}),
-    (project_info, {}),
-    (operation_info, {"project_id": "shop"}),
-    (operation_wait, {"project_id": "shop", "operation_id": ["done"]}),
-]
 
 
 def assert_no_key(text: str) -> None:
@@ -123,9 +106,7 @@ def test_repr_of_a_created_key_has_no_secret() -> None:
     assert_no_key(f"{created} {[created]}")
 
 
-@pytest.mark.parametrize(
-    ("module", "options"), MODULES, ids=[module.__name__.rpartition(".")[2] for module, _options in MODULES]
-)
+@pytest.mark.parametrize(("module", "options"), EACH_MODULE, ids=[name_of(module) for module, _options in EACH_MODULE])
 @pytest.mark.parametrize("journal", [False, True], ids=["syslog", "journal"])
 def test_syslog_has_options_but_not_the_key(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], journal: bool

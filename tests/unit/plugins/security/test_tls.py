@@ -16,13 +16,11 @@ import pytest
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
-    api_key_policy,
-    api_request,
-    operation_info,
     operation_wait,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, OTHER_HOST, Authority
+from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
@@ -137,18 +135,7 @@ def test_a_wait_ends_at_an_untrusted_certificate(serve: Serve, authority: Author
     assert (outcome.failure["kind"], outcome.result["polls"]) == ("unreachable", 1)
 
 
-@in_one_test(
-    "module, options",
-    [
-        (api_key, {"name": "x"}),
-        (api_key_info, {}),
-        (api_key_policy, {}),
-        (api_request, {"path": "projects"}),
-        (project_info, {}),
-        (operation_info, {}),
-        (operation_wait, {"project_id": "shop"}),
-    ],
-)
+@of_every_module
 def test_http_is_refused_before_the_name_lookup(
     monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any]
 ) -> None:

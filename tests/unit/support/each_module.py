@@ -1,0 +1,49 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every module that users call, with the smallest valid options, for tests of what all modules have in common."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from ansible_collections.clouddb.control.plugins.modules import (
+    api_key,
+    api_key_info,
+    api_key_policy,
+    api_request,
+    branch,
+    connection_info,
+    database,
+    database_user,
+    operation_info,
+    operation_wait,
+    project,
+    project_info,
+)
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+
+SHOP = "wispy-lake-12345678"
+EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
+    (api_key, {"name": "deploy"}),
+    (api_key_info, {}),
+    (api_key_policy, {}),
+    (api_request, {"path": "projects"}),
+    (branch, {"project": SHOP, "name": "preview", "wait": False}),
+    (connection_info, {"project": SHOP, "database": "clouddb"}),
+    (database, {"project": SHOP, "name": "orders", "owner": "clouddb_owner", "wait": False}),
+    (database_user, {"project": SHOP, "name": "app", "state": "absent"}),
+    (operation_info, {"project_id": SHOP}),
+    (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
+    (project, {"name": "store", "wait": False}),
+    (project_info, {}),
+]
+# Those that change something then.
+CHANGES = {"api_key", "branch", "database", "project"}
+of_every_module = in_one_test("module, options", EACH_MODULE)
+
+
+def name_of(module: ModuleType) -> str:
+    """The name of the module, as tasks call it."""
+    return module.__name__.rpartition(".")[2]
