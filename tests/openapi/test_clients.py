@@ -25,8 +25,13 @@ from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
     api_request,
+    branch,
+    connection_info,
+    database,
+    database_user,
     operation_info,
     operation_wait,
+    project,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
@@ -123,17 +128,31 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         return send(adapter, request, **options)
 
     monkeypatch.setattr(HTTPAdapter, "send", record)
+    account.sandbox.control("PUT", "/clock", {"speed": 1000})
     branches = f"projects/{PROJECT}/branches"
-    project = {"project_id": PROJECT}
+    operations_of, below = {"project_id": PROJECT}, {"project": PROJECT, "interval": 0.1}
+    expires_at = "2099-01-01T00:00:00Z"
     for module, options in (
         (api_key, {"name": "new"}),
         (api_key, {"name": "ci", "state": "absent"}),
         (api_key_info, {}),
         (project_info, {"page_size": 400, "query": {"search": "shop", "org_id": "org-1"}}),
-        (operation_info, {**project, "page_size": 1000}),
-        (operation_wait, {**project, "operation_id": [account.parameters["operation_id"]]}),
+        (operation_info, {**operations_of, "page_size": 1000}),
+        (operation_wait, {**operations_of, "operation_id": [account.parameters["operation_id"]]}),
         (api_request, {"method": "GET", "path": branches}),
         (api_request, {"method": "POST", "path": branches, "body": {"branch": {"name": "x"}}, "wait": False}),
+        (branch, {**below, "name": "b", "parent": "main", "protected": True, "expires_at": expires_at}),
+        (branch, {**below, "name": "b", "protected": False}),
+        (database_user, {**below, "branch": "b", "name": "app"}),
+        (database, {**below, "branch": "b", "name": "orders", "owner": "app"}),
+        (connection_info, {"project": PROJECT, "branch": "b", "database": "orders"}),
+        (database, {**below, "branch": "b", "name": "orders", "owner": ROLE}),
+        (database, {**below, "branch": "b", "name": "orders", "state": "absent"}),
+        (database_user, {**below, "branch": "b", "name": "app", "state": "absent"}),
+        (branch, {**below, "name": "b", "state": "absent"}),
+        (project, {"name": "store", "region_id": "aws-us-east-2", "pg_version": 17, "interval": 0.1}),
+        (project, {"name": "store", "history_retention": "1h", "interval": 0.1}),
+        (project, {"name": "store", "state": "absent", "interval": 0.1}),
     ):
         assert run_main(module, {"base_url": account.sandbox.base_url, "api_key": API_KEY, **options}).success
     for request in sent:
@@ -141,4 +160,4 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         parts = {"method": request.method, "query_string": query, "data": request.body or b""}
         received = Request(EnvironBuilder(path, headers=dict(request.headers), **parts).get_environ())
         assert contract.request_errors(received) == []
-    assert {request.method for request in sent} == {"GET", "POST", "DELETE"}
+    assert {request.method for request in sent} == {"GET", "POST", "PATCH", "DELETE"}
