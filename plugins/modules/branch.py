@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Creates, changes or deletes a branch."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: branch
 short_description: Create, change or delete a branch
@@ -158,8 +156,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._errors import InvalidOption
-from ..module_utils._http.client import Client
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
 from ..module_utils._resources.sweep import is_pattern, sweep

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Returns what an application needs to connect to a database, or writes it to a file."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: connection_info
 short_description: Get the connection string of a database
@@ -119,12 +117,12 @@ password:
   description: Password of the user, if O(expose_secrets=true).
   returned: success
   type: str
-  sample: VALUE_SPECIFIED_IN_NO_LOG_PARAMETER
+  sample: "********"
 uri:
   description: Connection string with the password, if O(expose_secrets=true).
   returned: success
   type: str
-  sample: VALUE_SPECIFIED_IN_NO_LOG_PARAMETER
+  sample: "********"
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
@@ -140,16 +138,17 @@ failure:
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 from urllib.parse import unquote, urlsplit
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._errors import NotFound
-from ..module_utils._http.client import Client
 from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
 from ..module_utils._resources.parents import ParentNotFound, find_branch, find_project
-from ..module_utils._resources.secrets import MASK
+from ..module_utils._secrets import MASK
 
 
 def run(
@@ -163,7 +162,7 @@ def run(
     if dest:
         dest.check()
     try:
-        uri = _connection_uri(params, client)
+        uri = _connection_uri(params, client.with_secrets())
     except (NotFound, ParentNotFound):
         if not check_mode:
             raise
@@ -193,7 +192,7 @@ def _connection_uri(params: Mapping[str, Any], client: Client) -> str:
     return str(response.require(response.object(), uri=str)["uri"])
 
 
-def _write(dest: SecretFile | None, uri: str, check_mode: bool) -> bool:
+def _write(dest: Optional[SecretFile], uri: str, check_mode: bool) -> bool:
     """Write the connection string unless the file holds it; whether that changed the file."""
     if dest is None:
         return False

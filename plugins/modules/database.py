@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Creates, changes or deletes a database."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: database
 short_description: Create, change or delete a database of a branch
@@ -112,7 +110,8 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._resources.declared import DATABASE, STATE_OPTIONS, declare
 

@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Creates or deletes a user of the databases of a branch."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: database_user
 short_description: Create or delete a database user of a branch
@@ -107,7 +105,8 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._resources.declared import DATABASE_USER, STATE_OPTIONS, declare
 

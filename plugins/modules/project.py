@@ -5,8 +5,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Creates, changes or deletes a project."""
 
-from __future__ import annotations
-
 DOCUMENTATION = r"""
 module: project
 short_description: Create, change or delete a project
@@ -131,7 +129,8 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import duration, identifier
 from ..module_utils._resources.declared import PROJECT, STATE_OPTIONS, declare

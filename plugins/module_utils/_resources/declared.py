@@ -22,7 +22,6 @@ from .outcome import Result, result_of
 from .parents import ParentNotFound, find_branch, find_project
 from .plan import Find, Plan
 from .preview import preview
-from .secrets import masked
 
 Fields = dict[str, Any]
 

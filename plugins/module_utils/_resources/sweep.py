@@ -23,7 +23,6 @@ from .lookup import list_resources, name_of
 from .outcome import Result
 from .parents import ParentNotFound, find_project
 from .plan import Resource
-from .secrets import masked
 from .state import GOING, own_state
 
 WILDCARDS = frozenset("*?[")
