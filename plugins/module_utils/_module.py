@@ -35,7 +35,9 @@ DEFAULT_MODE = "u=rw,o="
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
 # The options that select what an earlier task may have created, by its id.
-CREATED = frozenset({"id", "project_id", "branch_id", "endpoint_id", "operation_id", "operations"})
+CREATED = frozenset(
+    {"id", "project", "project_id", "branch", "branch_id", "parent", "endpoint_id", "operation_id", "operations"}
+)
 
 
 def connection_argument_spec(**options: Any) -> dict[str, Any]:

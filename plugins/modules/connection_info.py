@@ -146,7 +146,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ..module_utils._errors import NotFound
 from ..module_utils._keys.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
-from ..module_utils._options import not_blank
+from ..module_utils._options import NOT_CREATED_ID, not_blank
 from ..module_utils._resources.parents import ParentNotFound, find_branch, find_project
 from ..module_utils._secrets import MASK
 
@@ -158,15 +158,15 @@ def run(
     for option in ("database", "user", "dest"):
         not_blank(params, option)
     require_readable_mode(params.get("mode"))
-    dest = dest_from(params, set_attributes)
+    dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()
     try:
         uri = _connection_uri(params, client.with_secrets())
     except (NotFound, ParentNotFound):
+        # In check mode, an earlier task would create it.
         if not check_mode:
             raise
-        # An earlier task would create it.
         values = dict.fromkeys(("host", "port", "password", "uri"))
         return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
     changed = bool(dest) and _write(dest, uri, check_mode)
@@ -183,6 +183,8 @@ def run(
 
 
 def _connection_uri(params: Mapping[str, Any], client: Client) -> str:
+    if NOT_CREATED_ID in (params["project"], params["branch"]):
+        raise ParentNotFound("branch", "an earlier task would create it.")
     project_id = find_project(client, params["project"])
     branch_id = find_branch(client, project_id, params["branch"])["id"]
     path = ("projects", project_id, "branches", branch_id, "databases", params["database"])

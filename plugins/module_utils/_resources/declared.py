@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
+from .._operations.wait import Limits, StopWhen
 from .._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
-from .._options import duration, not_blank
+from .._options import NOT_CREATED_ID, duration, not_blank
 from .compare import contains
 from .engine import Engine
 from .lookup import name_of
@@ -91,16 +92,37 @@ class Task(NamedTuple):
         elif method == "PATCH":
             body = {kind.wrapper: self.changeable()}
         segments = self.segments if method == "POST" else (*self.segments, f"{{{kind.key}}}")
-        find = Find(self.segments, kind.plural, self.match, {})
+        find = Find(self.segments, kind.plural, self.match, {}, is_given=False)
         return Plan(method, segments, {}, body, find, SUCCESS, False, self.wait)
 
     def changeable(self) -> Fields:
         return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
 
 
+class _Sender(NamedTuple):
+    """Sends the requests of a task with the engine of api_request; none in check mode."""
+
+    client: Client
+    check_mode: bool
+    limits: Limits
+    stop_when: StopWhen | None
+
+    def send(self, task: Task, method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
+        """The engine's result, or in check mode what it would be. C(saved) is the C(_state) of an earlier run."""
+        plan = task.plan(method)
+        if self.check_mode:
+            return preview(self.client, plan)
+        result = Engine(self.client, plan, self.limits, seconds, seconds, self.stop_when).run(saved)
+        if "_state" in result:
+            result["_state"].update(segments=task.segments, match=task.match, fields=task.fields, method=method)
+        return result
+
+
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ParentNotFound."""
     not_blank(params, "name")
+    timeout = duration(params, "timeout")
+    sender = _Sender(client, check_mode, limits_from(params, workers=1), stop_when_from(params))
     saved, is_present = params.get("_state") or {}, params["state"] == "present"
     try:
         if saved:
@@ -108,13 +130,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         else:
             task = _task_from(kind, params, client, check_mode and is_present)
         method = saved.get("method") or ("DELETE" if not is_present else "PATCH" if "id" in task.match else "POST")
-        result = _send(task, method, params, client, check_mode, duration(params, "timeout"), saved or None)
+        result = sender.send(task, method, timeout, saved or None)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(task, params, found)
             if method == "POST" and not contains(found, task.changeable()):
-                seconds_left = max(0.0, duration(params, "timeout") - result["elapsed"])
-                result = _send(task, "PATCH", params, client, check_mode, seconds_left)
+                result = sender.send(task, "PATCH", max(0.0, timeout - result["elapsed"]))
     except ParentNotFound as error:
         if is_present:
             raise
@@ -126,38 +147,20 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     return _named(kind, result)
 
 
-def _send(
-    task: Task,
-    method: str,
-    params: Mapping[str, Any],
-    client: Client,
-    check_mode: bool,
-    seconds: float,
-    saved: Mapping[str, Any] | None = None,
-) -> Result:
-    """The engine's result, or in check mode what it would be."""
-    plan = task.plan(method)
-    if check_mode:
-        return preview(client, plan)
-    engine = Engine(client, plan, limits_from(params, workers=1), seconds, seconds, stop_when_from(params))
-    result = engine.run(saved)
-    if "_state" in result:
-        result["_state"].update(segments=task.segments, match=task.match, fields=task.fields, method=method)
-    return result
-
-
 def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Task:
     """The task that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
     options = {**kind.changeable, **kind.fixed}
     fields = {field: params[option] for option, field in options.items() if params.get(option) is not None}
-    match = {"id": params["id"]} if params.get("id") else {"name": params["name"]}
+    match = {"name": params["name"]}
+    if params.get("id"):
+        match = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}
     project_id = branch_id = ""
     try:
-        if "project" in kind.parents and params["project"]:
+        if "project" in kind.parents and params["project"] != NOT_CREATED_ID:
             project_id = find_project(client, params["project"])
-        if "branch" in kind.parents and project_id and params["branch"] != "":
+        if "branch" in kind.parents and project_id and params["branch"] != NOT_CREATED_ID:
             branch_id = find_branch(client, project_id, params["branch"])["id"]
-        if "parent_id" in fields and project_id:
+        if project_id and fields.get("parent_id") not in (None, NOT_CREATED_ID):
             fields["parent_id"] = find_branch(client, project_id, fields["parent_id"])["id"]
     except ParentNotFound:
         if not may_be_missing:
@@ -176,12 +179,10 @@ def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, An
 
 
 def _named(kind: Kind, result: Result) -> Result:
-    """The result of the module for one of the engine, without secrets."""
-    shown = {kind.result: result["object"]}
+    """The result of the module for one of the engine."""
     kept = ("changed", "operations", "elapsed", "diff", "warnings")
-    internal = {name: value for name, value in result.items() if name.startswith("_")}
-    hidden: Result = masked({**shown, **{name: result[name] for name in kept}}, ())
-    return {**hidden, **internal}
+    internal = [name for name in result if name.startswith("_")]
+    return {kind.result: result["object"], **{name: result[name] for name in (*kept, *internal)}}
 
 
 def unfinished_of(error: ClouddbError) -> Result:

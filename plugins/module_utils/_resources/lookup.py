@@ -52,11 +52,9 @@ def list_resources(
 ) -> Listed:
     """Fetch all pages of a list; the resources that have the fields of any of C(matches), or all without C(matches).
 
-    C(first) is the response with the first page, if it has been fetched already. Raises what Client raises, and
-    InvalidOption if the list has no array C(field).
+    C(first) is the response with the first page, if it has been fetched already. Raises what Client raises.
     """
     first = first or client.get(*segments, query=query)
-    _require_array(first, field)
     items: list[Resource] = []
     fields: set[str] = set()
     unavailable: set[str] = set()
@@ -70,7 +68,7 @@ def list_resources(
     return Listed(items, fields, sorted(unavailable - listed), first)
 
 
-def _require_array(response: Response, field: str | None) -> None:
+def require_array(response: Response, field: str | None) -> None:
     """Raise InvalidOption for a list whose array has another name than C(find.list)."""
     json = response.json
     if isinstance(json, list) and field is not None:
@@ -114,7 +112,10 @@ def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None
     elif plan.changes:
         fields = fields_of(plan.body, {})
         wanted.append({field: fields.get(field, value) for field, value in find.match.items()})
-    listed = list_resources(client, find.segments, find.field, find.query, *wanted)
+    first = client.get(*find.segments, query=find.query)
+    if find.is_given:
+        require_array(first, find.field)
+    listed = list_resources(client, find.segments, find.field, find.query, *wanted, first=first)
     matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
     found = single_resource(next(filter(None, matching), []), plan)
     if found is None and listed.unavailable:

@@ -19,12 +19,16 @@ Resource = dict[str, Any]
 
 
 class Find(NamedTuple):
-    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
+    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match).
+
+    C(is_given) says that the task has named the list.
+    """
 
     segments: tuple[str, ...]
     field: str | None
     match: Mapping[str, Any]
     query: Mapping[str, Any]
+    is_given: bool = True
 
     @property
     def is_known(self) -> bool:

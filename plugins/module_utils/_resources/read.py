@@ -8,7 +8,15 @@ from __future__ import annotations
 from .._http.client import Client
 from .._http.response import Response
 from .compare import contains
-from .lookup import find_resource, incomplete_list, is_incomplete, list_resources, shown_resource, single_resource
+from .lookup import (
+    find_resource,
+    incomplete_list,
+    is_incomplete,
+    list_resources,
+    require_array,
+    shown_resource,
+    single_resource,
+)
 from .outcome import Result, no_match, result_of, will_fail
 from .path import fill, has_placeholder
 from .plan import Plan
@@ -43,6 +51,7 @@ def _read_list(client: Client, plan: Plan) -> Result:
     segments, query = (find.segments, {**plan.query, **find.query}) if find else (plan.segments, plan.query)
     first = client.get(*segments, query=query)
     field = find.field if find else _array_in(first, segments[-1])
+    require_array(first, field)
     listed = list_resources(client, segments, field, query, first=first)
     rest = {name: value for name, value in listed.first.json.items() if name != "pagination"} if field else {}
     if listed.unavailable or "unavailable_project_ids" in rest:

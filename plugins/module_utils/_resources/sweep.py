@@ -15,7 +15,7 @@ from .._errors import ClouddbError
 from .._http.client import Client
 from .._operations.api import time_of_creation
 from .._operations.wait_options import limits_from
-from .._options import duration, integer
+from .._options import NOT_CREATED_ID, duration, integer
 from .compare import changed_fields
 from .declared import BRANCH, Task, unfinished_of
 from .engine import Engine
@@ -38,11 +38,16 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
 
     Raises what the engine of api_request raises, with the branches that were deleted before, and ParentNotFound.
     """
-    limit, timeout = integer(params, "max_deletions", 1), duration(params, "timeout")
+    limit, timeout, limits = (
+        integer(params, "max_deletions", 1),
+        duration(params, "timeout"),
+        limits_from(params, workers=1),
+    )
+    age = timedelta(seconds=0 if params["older_than"] is None else duration(params, "older_than"))
     deadline = Deadline.after(client.clock, timeout)
     segments = ("projects", _project_id(params, client, check_mode), "branches")
     listed = list_resources(client, segments, "branches", {}).items if segments[1] else []
-    due, warnings = _due(params, listed, client.service_now())
+    due, warnings = _due(params["name"], age, listed, client.service_now())
     if len(due) > limit:
         warnings.append(
             f"{len(due)} branches match, but the task deletes at most {limit}. Run the task again, or increase max_deletions."
@@ -55,7 +60,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         if not check_mode:
             seconds = deadline.remaining()
             try:
-                result = Engine(client, plan, limits_from(params, workers=1), seconds, seconds).run()
+                result = Engine(client, plan, limits, seconds, seconds).run()
             except ClouddbError as error:
                 so_far = _result(deleted, operations, timeout - deadline.remaining(), warnings)
                 error.result = {**so_far, **unfinished_of(error)}
@@ -67,20 +72,19 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
 
 def _project_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> str:
     try:
-        return find_project(client, params["project"]) if params["project"] else ""
+        return "" if params["project"] == NOT_CREATED_ID else find_project(client, params["project"])
     except ParentNotFound:
         if not check_mode:
             raise
         return ""
 
 
-def _due(params: Mapping[str, Any], listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
+def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
     """The branches to delete, the oldest first, and warnings about those that have children which stay."""
-    age = timedelta(seconds=duration(params, "older_than")) if params["older_than"] is not None else timedelta()
     matching = [
         branch
         for branch in listed
-        if fnmatchcase(str(branch.get("name")), params["name"])
+        if fnmatchcase(str(branch.get("name")), pattern)
         and now - time_of_creation(branch, now) >= age
         and not branch.get("default")
         and not branch.get("protected")
@@ -104,14 +108,12 @@ def _parents_of_others(due: Sequence[Resource], listed: Sequence[Resource]) -> s
 
 def _result(deleted: list[Resource], operations: list[Resource], elapsed: float, warnings: list[str]) -> Result:
     before: dict[str, Any] = {branch["name"]: {"id": branch["id"]} for branch in deleted}
-    result: Result = masked(
-        {
-            "changed": bool(deleted),
-            "branch": None,
-            "branches": deleted,
-            "operations": operations,
-            "diff": changed_fields(before, {}),
-        },
-        (),
-    )
-    return {**result, "elapsed": round(elapsed, 3), "warnings": warnings}
+    return {
+        "changed": bool(deleted),
+        "branch": None,
+        "branches": deleted,
+        "operations": operations,
+        "elapsed": round(elapsed, 3),
+        "diff": changed_fields(before, {}),
+        "warnings": warnings,
+    }

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every module that users call, with the smallest valid options, for tests of what all modules have in common."""
+"""Every module that users call, with few valid options, for tests of what all modules have in common."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
     (api_key, {"name": "deploy"}),
     (api_key_info, {}),
     (api_key_policy, {}),
-    (api_request, {"path": "projects"}),
-    (branch, {"project": SHOP, "name": "preview", "wait": False}),
+    (api_request, {"path": "projects", "all_pages": True}),
+    (branch, {"project": SHOP, "name": "preview", "state": "absent"}),
     (connection_info, {"project": SHOP, "database": "clouddb"}),
-    (database, {"project": SHOP, "name": "orders", "owner": "clouddb_owner", "wait": False}),
+    (database, {"project": SHOP, "name": "orders", "state": "absent"}),
     (database_user, {"project": SHOP, "name": "app", "state": "absent"}),
     (operation_info, {"project_id": SHOP}),
     (operation_wait, {"project_id": SHOP, "operation_id": ["done"]}),
@@ -40,7 +40,7 @@ EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
     (project_info, {}),
 ]
 # Those that change something then.
-CHANGES = {"api_key", "branch", "database", "project"}
+CHANGES = {"api_key", "project"}
 of_every_module = in_one_test("module, options", EACH_MODULE)
 
 

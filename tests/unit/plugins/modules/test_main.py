@@ -17,8 +17,12 @@ from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
+    api_request,
+    connection_info,
+    database,
     operation_info,
     operation_wait,
+    project,
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import writes
@@ -29,6 +33,7 @@ from ansible_collections.clouddb.control.tests.unit.support.each_module import (
     name_of,
     of_every_module,
 )
+from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -84,6 +89,9 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
     (operation_wait, {"project_id": SHOP, "operation_id": [None]}),
     (operation_wait, {"operations": None}),
     (operation_wait, {"operations": [{"id": None, "project_id": SHOP}, {"id": "done", "project_id": None}]}),
+    (project, {"id": None, "state": "absent"}),
+    (database, {"project": None, "name": "orders", "owner": "app"}),
+    (connection_info, {"project": None, "database": "orders"}),
 ]
 
 
@@ -95,7 +103,7 @@ def test_check_mode_accepts_what_an_earlier_task_would_create(
     before = len(sandbox.sent())
     given = json.loads(json.dumps(options).replace("null", template))
     outcome = run_main(module, connected(sandbox, **given), check_mode=True)
-    assert outcome.success["changed"] is (module in (api_key, api_request))
+    assert outcome.success["changed"] is (module in (api_key, api_request, database, project))
     assert_documented(module, outcome, "success")
     # Of this resource, nothing is listed, fetched or deleted.
     assert not any(SHOP in sent or sent.startswith("DELETE") for sent in sandbox.sent()[before:])

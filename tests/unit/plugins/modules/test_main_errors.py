@@ -127,7 +127,9 @@ def test_faults_with_a_usable_response_do_not_fail(
 ) -> None:
     sandbox.fault(**fault, times=None)
     outcome = run_main(module, connected(sandbox, **options))
-    assert not outcome.failed, outcome.printed
+    # It does not create a project that the list may lack.
+    is_incomplete = (name_of(module), fault["kind"]) == ("project", "unavailable_projects")
+    assert outcome.failed is is_incomplete, outcome.printed
     assert len(outcome.result.get("projects", "ab")) >= 2
     if name_of(module) == "operation_info":
         assert len(outcome.result["operations"]) >= 3

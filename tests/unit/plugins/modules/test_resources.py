@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_ID
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -153,6 +154,16 @@ class TestParents:
         assert failing(client, **{**resource, option: "shopp"}) == failure
         assert task(client, check_mode=True, **{**resource, option: "shopp"})["changed"] is True
 
+    @pytest.mark.parametrize(
+        "options",
+        [{"project": NOT_CREATED_ID}, {"branch": NOT_CREATED_ID}, {"project": NOT_CREATED_ID, "state": "absent"}],
+    )
+    def test_one_that_an_earlier_task_would_create(
+        self, sandbox: Sandbox, client: Client, options: dict[str, Any]
+    ) -> None:
+        """As in https://github.com/theforeman/foreman-ansible-modules/issues/536"""
+        assert task(client, check_mode=True, **{**ORDERS, "name": "clouddb", **options})["changed"] is True
+
     def test_below_one_that_does_not_exist_there_is_nothing_to_delete(self, client: Client) -> None:
         result = task(client, branch="preview", state="absent", **ORDERS)
         assert (result["changed"], len(result["warnings"])) == (False, 1)
@@ -171,7 +182,7 @@ class TestParents:
 
 def test_passwords_are_not_in_results(client: Client) -> None:
     user = task(client, **APP)["database_user"]
-    assert user["password"] == "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+    assert user["password"] == "********"
 
 
 def test_a_failed_wait_names_its_operations(sandbox: Sandbox, client: Client) -> None:
