@@ -35,7 +35,6 @@ attributes:
 notes:
   - The contract of the service names this resource without its paths. The module follows the service's published API document.
   - A request is sent once. If its response is lost, the resource shows whether it was carried out, as with M(clouddb.control.api_request).
-  - The target does not log the task's options.
 """
 
     # Where a resource belongs to a project.

@@ -17,7 +17,7 @@ from .plan import Resource
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
-# What ids of projects look like, such as C(wispy-lake-12345678).
+# The form of most ids of projects, such as C(wispy-lake-12345678).
 _PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import runpy
 import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -324,7 +324,7 @@ def test_missing_connection_option_is_named(option: str) -> None:
 def test_old_python_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 8, 18))
     with pytest.raises(SystemExit):
-        runpy.run_path(str(_http.__file__))
+        importlib.reload(_http)
     result = json.loads(capsys.readouterr().out)
     assert (result["failed"], result["failure"]) == (True, {"kind": "unsupported_python"})
     assert "3.9 or later" in result["msg"] and "3.8.18" in result["msg"]
