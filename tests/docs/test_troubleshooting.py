@@ -22,6 +22,7 @@ from replacements import MESSAGES_GUIDE
 from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
+from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._keys.record import COMMITTED, KnownKey, Record
@@ -35,6 +36,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.http.test_failures import certificate_error
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_KEY, Sandbox, running_sandbox
@@ -96,6 +98,8 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (project_info, {"at_the_root": True}, None),
     (project_info, {}, {"kind": "redirect", "location": "https://elsewhere.example.com/"}),
     (project_info, {}, {"kind": "html"}),
+    (project_info, {}, {"kind": "status", "status": 403, "body": ""}),
+    (project_info, {"over_tls": True}, None),
     (project_info, {}, {"kind": "require_org_id"}),
     (project_info, {}, {"kind": "status", "status": 429}),
     (project_info, {}, {"kind": "status", "status": 503}),
@@ -194,6 +198,8 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     if fault:
         sandbox.fault(**{"times": None, **fault})
     base_url = sandbox.base_url.removesuffix("/api/v2") if options.pop("at_the_root", False) else sandbox.base_url
+    if options.pop("over_tls", False):
+        base_url = base_url.replace("http://", "https://")
     wanted = {"base_url": base_url, "api_key": API_KEY, **options}
     # Without a value, base_url and api_key are omitted.
     given = {name: value for name, value in wanted.items() if value is not None or name not in ("base_url", "api_key")}
@@ -229,6 +235,14 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         found = [message_of(*case) for case in CASES]
         untrusted: ScriptedService = stack.enter_context(scripted_service(tls=True))
         found.append(message_of(project_info, {"base_url": untrusted.base_url}))
+        with patched.context() as within:
+            within.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+            found.append(message_of(project_info, {"base_url": "https://control.example.com/api/v2"}))
+        with patched.context() as within:
+            # Only later versions of Python check this.
+            refused = Mock(side_effect=certificate_error(85, "Missing Authority Key Identifier"))
+            within.setattr(session.AttemptAdapter, "send", refused)
+            found.append(message_of(project_info, {}))
         patched.setattr(module_run, "REQUESTS_IMPORT_ERROR", "Traceback")
         return [*found, message_of(project_info, {})]
 
