@@ -70,6 +70,11 @@ options:
     type: int
     default: 4
 notes:
+  - Plays that run modules of this collection on the projects need a Python with C(requests). With C(ansible_connection=local), set the variable
+    C(ansible_python_interpreter) of the play to C({{ ansible_playbook_python }}). Ansible does so for its implicit C(localhost) only.
+  - The value of a C(key) in O(keyed_groups) can be a number or a boolean. Null makes no group, unless C(default_value) is set.
+  - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
+    to make this an error.
   - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
   - O(base_url) and O(api_key) can be templates or vaulted values. The values in O(filters) and O(query) can be templates.
   - Booleans and numbers cannot be templates. A text that is neither, such as C(ture), is an error, also in the environment and in
@@ -93,7 +98,7 @@ api_key: "{{ lookup('ansible.builtin.file', '/run/secrets/clouddb.key') }}"
 keyed_groups:
   - key: clouddb_region_id
     prefix: region
-  - key: clouddb_pg_version | string
+  - key: clouddb_pg_version
     prefix: postgres
 
 # Create groups of projects with unfinished or failed operations, and of locked projects.
@@ -154,6 +159,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """Adds the projects, fetched or from the cache, to the inventory."""
 
     NAME = "clouddb.control.projects"
+    _names_groups = False
 
     def verify_file(self, path: str) -> bool:
         """Whether the name of the file is one of this plugin's."""
@@ -248,6 +254,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
             hosts[host] = variables
         # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
+        self._names_groups = True
         for host, variables in hosts.items():
             try:
                 self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
@@ -261,8 +268,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
 
     def _compose(self, *args: Any, **kwargs: Any) -> Any:
-        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
-        return wrap_var(super()._compose(*args, **kwargs))
+        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it.
+
+        Numbers and booleans in C(keyed_groups) are text, because Ansible makes no groups of them.
+        """
+        value = super()._compose(*args, **kwargs)
+        return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
 
 
 def _earlier_ids(inventory: InventoryData) -> dict[str, set[str]]:

@@ -109,7 +109,11 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
         sandbox,
         hostnames=["id"],
         strict=True,
-        keyed_groups=[{"key": "clouddb_region_id", "prefix": "region"}],
+        keyed_groups=[
+            {"key": "clouddb_region_id", "prefix": "region"},
+            {"key": "clouddb_pg_version", "prefix": "pg"},
+            {"key": "clouddb_pg_version > 1", "prefix": "is_new"},
+        ],
         groups={"shops": "clouddb_name == 'shop'"},
         compose={"ansible_host": "clouddb_proxy_host"},
     )
@@ -119,6 +123,10 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
 
     assert names("region_aws_us_east_2") == ["p-2", "p-3"]
     assert names("shops") == ["p-1", "p-2"]
+    version = inventory.hosts["p-1"].vars["clouddb_pg_version"]
+    assert isinstance(version, int)
+    assert "p-1" in names(f"pg_{version}")
+    assert names("is_new_True") == ["p-1", "p-2", "p-3"]
     assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
 
 
@@ -506,7 +514,11 @@ def test_name_of_a_group_is_not_the_name_of_a_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("region", "options", "message"),
     [
-        (17, {}, "^keyed_groups: p-2: Invalid group name format, expected a string .* No host was added"),
+        (
+            "r1",
+            {"keyed_groups": [{"key": "clouddb_region_id", "default_value": "none", "trailing_separator": False}]},
+            "^keyed_groups: .*: parameters are mutually exclusive .* No host was added",
+        ),
         (
             "localhost",
             {"leading_separator": False},
@@ -527,7 +539,7 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     with scripted_service(reply(body={"projects": projects, "pagination": {}})) as service:
         with pytest.raises(AnsibleParserError, match=message):
             keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
-            parse(tmp_path, service.base_url, inventory=inventory, keyed_groups=keyed_groups, **options)
+            parse(tmp_path, service.base_url, inventory=inventory, **{"keyed_groups": keyed_groups, **options})
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
 
 
@@ -535,10 +547,11 @@ def test_a_source_that_fails_does_not_add_earlier_hosts_to_its_groups(tmp_path: 
     earlier = InventoryData()
     earlier.add_group("web")
     earlier.add_host("shop", "web")
-    projects = [{"id": "shop", "region_id": "r1"}, {"id": "blog", "region_id": 17}]
+    projects = [{"id": "shop", "region_id": "r1"}, {"id": "blog", "region_id": "localhost"}]
     with scripted_service(reply({"projects": projects})) as service:
         with pytest.raises(AnsibleParserError):
-            parse(tmp_path, service.base_url, inventory=earlier, keyed_groups=[{"key": "clouddb_region_id"}])
+            keyed_groups = [{"key": "clouddb_region_id"}]
+            parse(tmp_path, service.base_url, inventory=earlier, keyed_groups=keyed_groups, leading_separator=False)
     assert [group.name for group in earlier.hosts["shop"].get_groups()] == ["web"]
 
 
