@@ -146,7 +146,7 @@ from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
-from ..plugin_utils._given_options import check_given
+from ..plugin_utils._given_options import check_given, decrypted
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
@@ -202,6 +202,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Set the options from the configuration file, C(direct). Raises InvalidOption for a value that Ansible would convert to another one."""
+        direct = decrypted(direct)
         if direct is not None:
             check_given(self, direct)
         super().set_options(task_keys, var_options, direct)
@@ -254,7 +255,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
             hosts[host] = variables
         # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
-        self._names_groups = True
         for host, variables in hosts.items():
             try:
                 self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
@@ -267,11 +267,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 displayable(f"Fields of projects that cannot be host variables are left out: {fields_text}.")
             )
 
-    def _compose(self, *args: Any, **kwargs: Any) -> Any:
-        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it.
+    def _add_host_to_keyed_groups(self, *args: Any, **kwargs: Any) -> None:
+        """Add the host to groups named by expressions. Ansible requires text, so _compose() returns numbers and booleans as text here."""
+        self._names_groups = True
+        try:
+            super()._add_host_to_keyed_groups(*args, **kwargs)
+        finally:
+            self._names_groups = False
 
-        Numbers and booleans in C(keyed_groups) are text, because Ansible makes no groups of them.
-        """
+    def _compose(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
         value = super()._compose(*args, **kwargs)
         return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
 

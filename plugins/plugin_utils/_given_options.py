@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks the options of a plugin as they were given, because Ansible converts wrong values to others.
+"""Decrypts and checks the options of a plugin as they were given, because Ansible converts wrong values to others.
 
 For a boolean, Ansible takes any text that does not mean true for false, so that C(validate_certs: ture) would turn the
 validation off.
@@ -24,6 +24,19 @@ from ..module_utils._untrusted import displayable
 SYNONYMS = {"boolean": "bool", "integer": "int", "dictionary": "dict"}
 # The name under which Ansible knows the same options, but without types.
 UNCONVERTED = "clouddb.control unconverted"
+
+
+def decrypted(value: Any) -> Any:
+    """The value, with the text of each C(!vault) value in it.
+
+    Ansible reads these as objects with the methods of a string. They are not strings, so checks and conversions refuse them.
+    """
+    if isinstance(value, Mapping):
+        return {name: decrypted(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [decrypted(part) for part in value]
+    is_vaulted = hasattr(value, "encode") and not isinstance(value, str)
+    return str(value) if is_vaulted else value
 
 
 def check_given(plugin: AnsiblePlugin, given: Mapping[str, Any]) -> None:
