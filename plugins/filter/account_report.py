@@ -184,7 +184,7 @@ def account_report(
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
     try:
-        options = ReportOptions(title, integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
+        options = ReportOptions(str(title), integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
         return wrap_var(report_facts(account, options, str(now), previous))
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
