@@ -64,7 +64,7 @@ class Role:
     def __init__(self, folder: Path, remote: str, service: Sandbox) -> None:
         self._folder = folder
         self._remote = remote
-        self._service = service
+        self.service = service
         # The next second, so that a key that was created 300 days ago is 300 days old.
         self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0) + timedelta(
             seconds=1
@@ -81,7 +81,7 @@ class Role:
             **variables,
         }
         with FolderEvents(self.metrics.parent) as events:
-            done = run_role(self._folder, self._service, variables, *options, ANSIBLE_REMOTE_TEMP=self._remote)
+            done = run_role(self._folder, self.service, variables, *options, ANSIBLE_REMOTE_TEMP=self._remote)
             names = events.names()
         assert (done.returncode == 0) == succeeds, done.stdout
         is_written = self.metrics.exists()

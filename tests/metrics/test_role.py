@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from conftest import Promtool, Role
 
 HOUR = timedelta(hours=1)
@@ -51,6 +53,13 @@ def test_check_mode_writes_nothing(role: Role) -> None:
     checked = role.run("--check")
     assert list(role.metrics.parent.iterdir()) == []
     assert re.search(r"changed=3 .*failed=0", checked.output)
+
+
+def test_missing_library_is_named_before_a_request(role: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prometheus_client.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "-m pip install prometheus_client'" in role.run(succeeds=False).output
+    assert role.service.sent() == []
 
 
 def test_other_file_name(role: Role) -> None:

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.inventory.manager import InventoryManager
+from ansible.parsing import vault
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
@@ -42,6 +44,21 @@ SEED = [
     {"id": "p-2", "name": "shop", "region_id": "aws-us-east-2"},
     {"id": "p-3", "name": "blog {{ 1 + 1 }}", "region_id": "aws-us-east-2"},
 ]
+VAULT = [("default", vault.VaultSecret(b"password"))]
+if hasattr(vault, "VaultSecretsContext"):  # ansible-core 2.19 and later
+    vault.VaultSecretsContext.initialize(vault.VaultSecretsContext(VAULT))
+
+
+class Vaulted(str):
+    """A text that is C(!vault) in the configuration file."""
+
+
+yaml.SafeDumper.add_representer(
+    Vaulted,
+    lambda dumper, text: dumper.represent_scalar(
+        "!vault", vault.VaultLib(VAULT).encrypt(text, VAULT[0][1]).decode(), "|"
+    ),
+)
 
 
 @pytest.fixture
@@ -73,8 +90,10 @@ def parse(
     path.write_text(yaml.safe_dump(config, sort_keys=False))
     plugin = inventory_loader.get("clouddb.control.projects")
     inventory = inventory or InventoryData()
+    loader = DataLoader()
+    loader.set_vault_secrets(VAULT)
     assert plugin.verify_file(str(path))
-    plugin.parse(inventory, DataLoader(), str(path), **({} if use_cache else {"cache": False}))
+    plugin.parse(inventory, loader, str(path), **({} if use_cache else {"cache": False}))
     if options.get("cache"):
         # The inventory manager does this after parse.
         plugin.update_cache_if_changed()
@@ -112,7 +131,8 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
         keyed_groups=[
             {"key": "clouddb_region_id", "prefix": "region"},
             {"key": "clouddb_pg_version", "prefix": "pg"},
-            {"key": "clouddb_pg_version > 1", "prefix": "is_new"},
+            {"key": "clouddb_pg_version < 1", "prefix": "is_old"},
+            {"key": "none", "prefix": "null", "default_value": "default"},
         ],
         groups={"shops": "clouddb_name == 'shop'"},
         compose={"ansible_host": "clouddb_proxy_host"},
@@ -126,7 +146,7 @@ def test_constructed_groups_and_variables(tmp_path: Path, sandbox: Sandbox) -> N
     version = inventory.hosts["p-1"].vars["clouddb_pg_version"]
     assert isinstance(version, int)
     assert "p-1" in names(f"pg_{version}")
-    assert names("is_new_True") == ["p-1", "p-2", "p-3"]
+    assert names("is_old_False") == names("null_default") == ["p-1", "p-2", "p-3"]
     assert inventory.hosts["p-1"].vars["ansible_host"] == inventory.hosts["p-1"].vars["clouddb_proxy_host"]
 
 
@@ -227,6 +247,28 @@ def test_connection_options_are_templates(tmp_path: Path, sandbox: Sandbox, monk
 def test_values_of_filters_and_of_the_query_are_templates(tmp_path: Path, sandbox: Sandbox) -> None:
     assert len(parse(tmp_path, sandbox, filters={"name": "{{ 'sh' ~ 'op' }}"}).hosts) == 2
     assert len(parse(tmp_path, sandbox, query={"search": "{{ 'bl' ~ 'og' }}"}).hosts) == 1
+
+
+def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
+    texts = {
+        "api_key": sandbox.api_key,
+        "base_url": sandbox.base_url,
+        "ca_path": requests.certs.where(),
+        "page_size": "2",
+        "api_timeout": "20",
+        "hostvars_prefix": "pg_",
+    }
+    vaulted = {option: Vaulted(text) for option, text in texts.items()}
+    selection = {
+        "filters": {"name": Vaulted("shop")},
+        "query": {"search": [Vaulted("sho")]},
+        "hostnames": [Vaulted("id")],
+    }
+    inventory = parse(tmp_path, sandbox, **vaulted, **selection)
+    assert {host: variables.vars["pg_name"] for host, variables in inventory.hosts.items()} == {
+        "p-1": "shop",
+        "p-2": "shop",
+    }
 
 
 def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -609,13 +651,20 @@ def test_names_stay_the_same_when_ansible_refreshes_the_inventory(tmp_path: Path
         files = []
         for number, service in enumerate((first, second)):
             files.append(str(tmp_path / f"k{number}.clouddb.yml"))
-            config = {"plugin": "clouddb.control.projects", "base_url": service.base_url, "api_key": "any"}
+            config = {
+                "plugin": "clouddb.control.projects",
+                "base_url": service.base_url,
+                "api_key": "any",
+                "keyed_groups": [{"key": "clouddb_id"}],
+                "compose": {"number": "1"},
+            }
             Path(files[-1]).write_text(yaml.safe_dump(config))
         manager = InventoryManager(DataLoader(), files)
         before = {host.name: host.vars["clouddb_id"] for host in manager.get_hosts()}
         manager.refresh_inventory()
         after = {host.name: host.vars["clouddb_id"] for host in manager.get_hosts()}
     assert before == after == {"shop": "p-1", "shop-p-2": "p-2"}
+    assert len({type(host.vars["number"]) for host in manager.get_hosts()}) == 1
 
 
 def test_hosts_of_other_sources_can_be_merged_with_projects(tmp_path: Path) -> None:
