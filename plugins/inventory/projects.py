@@ -70,13 +70,13 @@ options:
     type: int
     default: 4
 notes:
-  - Plays that run modules of this collection on the projects need a Python with C(requests). With C(ansible_connection=local), set the variable
-    C(ansible_python_interpreter) of the play to C({{ ansible_playbook_python }}). Ansible does so for its implicit C(localhost) only.
+  - In plays that run modules of this collection on the projects with the connection C(local), set the variable C(ansible_python_interpreter) to
+    C({{ ansible_playbook_python }}), which has C(requests). Without it, Ansible may choose another Python.
   - The value of a C(key) in O(keyed_groups) can be a number or a boolean. Null makes no group, unless C(default_value) is set.
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
   - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
-  - O(base_url) and O(api_key) can be templates or vaulted values. The values in O(filters) and O(query) can be templates.
+  - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates.
   - Booleans and numbers cannot be templates. A text that is neither, such as C(ture), is an error, also in the environment and in
     C(ansible.cfg).
   - The cache does not contain the API key. The names of its entries depend on the key through a slow hash, PBKDF2 with O(base_url) as salt,
@@ -108,7 +108,8 @@ groups:
   broken: clouddb_operations | selectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   locked: clouddb_locked
 
-# Run tasks on the controller, and connect to the proxy host of the project there.
+# Run tasks on the controller, and connect to the proxy host of the project there. For modules of this collection, plays also set
+# ansible_python_interpreter: "{{ ansible_playbook_python }}".
 compose:
   ansible_connection: "'local'"
   login_host: clouddb_proxy_host

@@ -64,7 +64,10 @@ def check_given(plugin: AnsiblePlugin, given: Mapping[str, Any]) -> None:
             # With quotes in ansible.cfg, a value that means true is false for Ansible.
             if not _is_boolean(value) or boolean(value) is not look_up(option, plugin_name=plugin._load_name)[0]:
                 raise InvalidOption(label, f"must be true or false, not '{displayable(value, 100)}'")
-        elif type_name == "dict" and isinstance(value, Mapping):
+        elif type_name == "dict":
+            # Ansible's own error would show the value, which may be a vaulted text.
+            if not isinstance(value, Mapping):
+                raise InvalidOption(label, "must be a dictionary")
             string_names(label, value)
         elif isinstance(value, list):
             _check_items(label, definition, value)

@@ -269,6 +269,8 @@ def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
         "p-1": "shop",
         "p-2": "shop",
     }
+    with pytest.raises(AnsibleParserError, match=r"^query: must be a dictionary\.$"):
+        parse(tmp_path, sandbox, query=Vaulted("secret"))
 
 
 def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
