@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import UserString
 from datetime import timedelta, timezone
 
 import pytest
@@ -238,6 +239,8 @@ class TestPrevious:
         [
             {"minutes": 24 * 60},
             {"title": "Other"},
+            # Up to ansible-core 2.18, values with !vault are objects like this one.
+            {"title": UserString("Vaulted")},
             {"days": 8},
             {"stale_days": 91},
             {"operations": [operation(1), operation(2)]},
