@@ -53,7 +53,8 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ metrics | regex_findall('^clouddb_api_keys.*', multiline=true) }}"
   vars:
-    metrics: "{{ account_report_facts | clouddb.control.account_report_metrics(account='production', now=account_report_facts.generated_at) }}"
+    facts: "{{ account_report_facts }}"
+    metrics: "{{ facts | clouddb.control.account_report_metrics(account='production', now=facts.generated_at) }}"
 """
 
 RETURN = r"""

@@ -108,7 +108,8 @@ groups:
   broken: clouddb_operations | selectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   locked: clouddb_locked
 
-# Run tasks on the controller, and connect to the proxy host of the project there. For modules of this collection, plays also set
+# Run tasks on the controller, and connect to the proxy host of the project there.
+# For modules of this collection, plays also set
 # ansible_python_interpreter: "{{ ansible_playbook_python }}".
 compose:
   ansible_connection: "'local'"
