@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test sanity units integration lint format coverage test-playbooks test-soak test-properties test-rotation test-mutants test-browser test-metrics test-eda test-awx test-distribution test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
+.PHONY: help setup quickstart test sanity units integration lint format coverage test-playbooks test-soak test-properties test-rotation test-browser test-metrics test-eda test-awx test-distribution test-project test-openapi docs test-docs test-matrix galaxy benchmark java build release clean
 
 PYTHON ?= python3
 REQUIREMENTS := tests/requirements.txt tests/unit/requirements.txt
@@ -14,12 +14,11 @@ PROJECT_READY := $(subst .venv/,.venv-project/,$(READY))
 DOCS_READY := $(subst .venv/,.venv-docs/,$(READY))
 OPENAPI_READY := $(subst .venv/,.venv-openapi/,$(READY))
 BENCHMARK_READY := $(subst .venv/,.venv-benchmark/,$(READY))
-MUTANTS_READY := $(subst .venv/,.venv-mutants/,$(READY))
 RELEASE_READY := $(subst .venv/,.venv-release/,$(READY))
 MATRIX_READY := $(subst .venv/,.venv-matrix/,$(READY))
 
 ENVIRONMENTS := $(READY) $(QUICKSTART_READY) $(AWX_READY) $(DISTRIBUTION_READY) $(DOCS_READY) $(EDA_READY) $(BENCHMARK_READY) \
-	$(MUTANTS_READY) $(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY)
+	$(OPENAPI_READY) $(PROJECT_READY) $(RELEASE_READY) $(MATRIX_READY)
 
 SETUP := once, about a minute
 WORKSPACE := .venv/bin/python tests/tools/workspace.py
@@ -69,9 +68,6 @@ test-properties: $(READY) ## Run the property and crash tests with many more exa
 	@$(WORKSPACE) pytest -q -p no:cacheprovider -o pythonpath=../../.. --hypothesis-profile=soak \
 		$(or $(ARGS),tests/unit/properties tests/unit/sandbox \
 			tests/unit/plugins/faults/test_killed.py tests/unit/plugins/faults/test_error_matrix.py)
-
-test-mutants: $(MUTANTS_READY) ## Run mutation tests, for hours at first; ARGS="_http/client _keys" selects files
-	@.venv-mutants/bin/python tests/tools/mutants.py $(ARGS)
 
 test-browser: $(READY) docs ## Test the account report and the documentation site in Chromium, which must be installed
 	@$(WORKSPACE) pytest -p no:cacheprovider tests/browser --site "$(CURDIR)/.build/docs" $(ARGS)
@@ -130,7 +126,6 @@ $(DISTRIBUTION_READY): tests/distribution/requirements.txt roles/sandbox/files/r
 $(EDA_READY): tests/eda/requirements.txt tests/unit/requirements.txt
 $(DOCS_READY): tests/docs/requirements.txt tests/unit/requirements.txt
 $(BENCHMARK_READY): tests/benchmark/requirements.txt tests/unit/requirements.txt
-$(MUTANTS_READY): tests/mutants/requirements.txt tests/unit/requirements.txt
 $(OPENAPI_READY): tests/openapi/requirements.txt tests/unit/requirements.txt
 $(PROJECT_READY): tests/project/requirements.txt examples/project/requirements.txt
 $(RELEASE_READY): tests/release/requirements.txt

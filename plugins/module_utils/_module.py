@@ -21,11 +21,11 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.module_utils.common.validation import check_type_dict, check_type_list
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
+from ._files.regular_file import resolve_folder
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, NUMBERS, plain_number
-from ._regular_file import resolve_folder
 from ._secrets import masked, masked_text
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 

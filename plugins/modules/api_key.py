@@ -237,8 +237,8 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
+from ..module_utils._files.secret_file import dest_from, require_readable_mode
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._keys.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
 

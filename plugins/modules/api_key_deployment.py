@@ -294,12 +294,21 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._keys.deployment import Consumer, commit, confirm, deploy, inspect, new_key_from, roll_back, verify
-from ..module_utils._keys.evidence import Evidence, run_from
-from ..module_utils._keys.record import keys_as_json, record_file
-from ..module_utils._keys.secret_file import dest_from, require_readable_mode
+from ..module_utils._files.secret_file import dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import not_blank
+from ..module_utils._rotation.deployment import (
+    Consumer,
+    commit,
+    confirm,
+    deploy,
+    inspect,
+    new_key_from,
+    roll_back,
+    verify,
+)
+from ..module_utils._rotation.evidence import Evidence, run_from
+from ..module_utils._rotation.record import keys_as_json, record_file
 
 
 def run(

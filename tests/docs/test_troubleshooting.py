@@ -22,10 +22,10 @@ from replacements import MESSAGES_GUIDE
 from transcript import ANYTHING
 
 from ansible_collections.clouddb.control.plugins.module_utils import _module as module_run
+from ansible_collections.clouddb.control.plugins.module_utils._files import secret_file
 from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._keys import secret_file
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import COMMITTED, KnownKey, Record
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import COMMITTED, KnownKey, Record
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_deployment,

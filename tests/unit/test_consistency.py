@@ -26,7 +26,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import con
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
@@ -130,7 +129,7 @@ def assert_documented(documented: dict[str, Any], spec: dict[str, Any]) -> None:
             )
 
 
-@in_one_test("name", sorted(path.stem for path in (ROOT / "plugins" / "filter").glob("*.py")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "plugins" / "filter").glob("*.py")))
 def test_documentation_matches_the_parameters_of_a_filter(name: str) -> None:
     file = importlib.import_module(f"{COLLECTION}.plugins.filter.{name}")
     documented = yaml.safe_load(file.DOCUMENTATION)
@@ -151,7 +150,7 @@ def test_every_module_has_the_connection_options(name: str) -> None:
     assert {option: spec.get(option) for option in CONNECTION} == {**CONNECTION, **own}
 
 
-@in_one_test("part", ["DOCUMENTATION", "PLUGIN"])
+@pytest.mark.parametrize("part", ["DOCUMENTATION", "PLUGIN"])
 def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     text = getattr(connection_fragment.ModuleDocFragment, part)
     documented = yaml.safe_load(text)["options"]
@@ -283,7 +282,7 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-@in_one_test("path", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
 def test_documents_name_the_tested_versions(path: str) -> None:
     ansible, python = (
         f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON)
@@ -299,24 +298,26 @@ def test_supported_versions_lists_the_tested_versions() -> None:
     assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
 
 
-@in_one_test("path", ["README.md", "docs/docsite/rst/support.rst"])
+@pytest.mark.parametrize("path", ["README.md", "docs/docsite/rst/support.rst"])
 def test_documents_name_the_oldest_requests(path: str) -> None:
     assert re.search(rf"`requests`+ {OLDEST_REQUESTS} or later", words(path))
 
 
-@in_one_test("path", ["plugins/doc_fragments/connection.py", "meta/ee-requirements.txt", "tests/unit/requirements.txt"])
+@pytest.mark.parametrize(
+    "path", ["plugins/doc_fragments/connection.py", "meta/ee-requirements.txt", "tests/unit/requirements.txt"]
+)
 def test_requirements_name_the_oldest_requests(path: str) -> None:
     assert re.search(rf"requests ?>= ?{OLDEST_REQUESTS}\n", (ROOT / path).read_text(encoding="utf-8"))
 
 
-@in_one_test("path", ["README.md", "docs/site/index.rst"])
+@pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
 def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
     ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)
     expected = f"supports ansible-core {ansible} and later on the controller, and Python {python} and later where the modules run."
     assert expected in words(path)
 
 
-@in_one_test("path", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
 def test_documents_name_the_pythons_of_make(path: str) -> None:
     makefile = words("Makefile")
     oldest, newest = map(int, re.findall(r"\(3, (\d+)\)", makefile))
@@ -352,7 +353,7 @@ def test_site_lists_every_guide() -> None:
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "path",
     sorted(
         str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)
@@ -391,7 +392,9 @@ def test_links_to_sections_resolve() -> None:
     assert [(str(path), anchor) for path, target, anchor in links if anchor not in anchors(target)] == []
 
 
-@in_one_test("pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"])
+@pytest.mark.parametrize(
+    "pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"]
+)
 def test_links_to_the_repository_resolve(pattern: str) -> None:
     files = f"{read_yaml('galaxy.yml')['repository']}/blob/main/"
     links = {
@@ -443,7 +446,7 @@ def test_badges_of_the_readme_are_true() -> None:
     assert text.count("![") == 4
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "path",
     [
         "README.md",
@@ -498,22 +501,20 @@ def test_readme_shows_a_task_of_the_quickstart() -> None:
 
 PLUGINS = ROOT / "plugins"
 SHARED = {
-    "_atomic_file",
     "_clock",
     "_errors",
     "_fields",
-    "_file_lock",
+    "_files",
     "_json",
     "_options",
     "_parallel",
-    "_regular_file",
     "_secrets",
     "_timestamps",
     "_untrusted",
     "_version",
 }
 HTTP = {"_http"}
-DOMAIN = {"_resources", "_keys", "_operations", "_projects"}
+DOMAIN = {"_keys", "_operations", "_policy", "_projects", "_resources", "_rotation"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")
 }
@@ -560,14 +561,14 @@ def test_every_part_of_module_utils_has_a_layer() -> None:
     assert set(ALLOWED) == MODULE_UTILS
 
 
-@in_one_test("part", sorted(ALLOWED))
+@pytest.mark.parametrize("part", sorted(ALLOWED))
 def test_imports_point_down(part: str) -> None:
     for path in files_of(part):
         assert parts_of(path) <= ALLOWED[part], path
         assert parts_of(path, "plugin_utils") == set(), path
 
 
-@in_one_test("part", sorted(set(ALLOWED) - {"_module"}))
+@pytest.mark.parametrize("part", sorted(set(ALLOWED) - {"_module"}))
 def test_only_module_py_imports_ansible(part: str) -> None:
     assert {path: found for path in files_of(part) if (found := foreign(path, "ansible"))} == {}
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
+from .._files.secret_file import SECRET_SIZE, SecretFile
 from .._http.client import Client
 from .._options import NOT_CREATED_KEY_ID
 from .api import (
@@ -30,7 +31,6 @@ from .api import (
     roll_back,
     time_of,
 )
-from .secret_file import SECRET_SIZE, SecretFile
 
 Result = dict[str, Any]
 

@@ -9,9 +9,9 @@ import json
 import os
 from typing import Any
 
-from ...module_utils._atomic_file import remove_temporary_files, temporary_file
 from ...module_utils._errors import InvalidOption
-from ...module_utils._regular_file import open_regular_file, resolve_folder
+from ...module_utils._files.atomic_file import remove_temporary_files, temporary_file
+from ...module_utils._files.regular_file import open_regular_file, resolve_folder
 
 
 class StateFile:

@@ -14,7 +14,6 @@ from ansible_collections.clouddb.control.tests.benchmark.simulated_wait import (
     PollIntervals,
     simulate,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def approximately(lag: float, requests: int) -> Outcome:
@@ -35,7 +34,7 @@ def test_growing_intervals_stop_growing_at_the_longest() -> None:
     assert simulate(9.0, PollIntervals(1, 2, 3)) == approximately(9.4 + LATENCY - 9.0, 5)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "others",
     [
         PollIntervals(0.1, 1.75, 5),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.clouddb.control.tests.benchmark.tables import Table, as_markdown, as_rst, replace_blocks
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 TABLE = Table("Pets", ("name", "kind"), [("Tom", "cat"), ("", "dog")])
 
@@ -30,7 +29,9 @@ def test_replaces_only_the_text_between_the_markers() -> None:
     assert replace_blocks(page.replace("\nold\n\n", ""), {"pets": "new"}) == page.replace("old", "new")
 
 
-@in_one_test("page", ["", ".. begin pets\n", ".. end pets\n.. begin pet\n", 2 * ".. begin pets\n.. end pets\n"])
+@pytest.mark.parametrize(
+    "page", ["", ".. begin pets\n", ".. end pets\n.. begin pet\n", 2 * ".. begin pets\n.. end pets\n"]
+)
 def test_missing_or_repeated_markers_raise_value_error(page: str) -> None:
     with pytest.raises(ValueError, match="exactly once"):
         replace_blocks(page, {"pets": "new"})

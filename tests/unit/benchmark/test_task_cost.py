@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+import pytest
 import requests
 
 from ansible_collections.clouddb.control.tests.benchmark import hcloud_service, report
 from ansible_collections.clouddb.control.tests.benchmark.task_cost import summarize
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 # The second round ran on a busy machine.
 SECONDS = {
@@ -48,7 +48,7 @@ def test_table_shows_durations_and_ratios_of_each_task() -> None:
     assert [row[0] for row in tasks.rows[4:]] == ["pipelining"] * 4
 
 
-@in_one_test("path, status", [("/ssh_keys?page=1&per_page=50", 200), ("/servers", 404)])
+@pytest.mark.parametrize("path, status", [("/ssh_keys?page=1&per_page=50", 200), ("/servers", 404)])
 def test_hcloud_service_serves_one_page_of_ssh_keys(path: str, status: int) -> None:
     with hcloud_service.running() as endpoint, requests.Session() as session:
         session.trust_env = False

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from prometheus_client.core import Metric
 
@@ -25,7 +26,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[3]
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
@@ -63,7 +63,7 @@ def selected_statuses(query: str) -> set[frozenset[str]]:
     return {frozenset(value.split("|")) for value in re.findall(r'status=~"([^"]*)"', query)}
 
 
-@in_one_test("query", [*(alert["expr"] for alert in alerts()), *queries()])
+@pytest.mark.parametrize("query", [*(alert["expr"] for alert in alerts()), *queries()])
 def test_queries_select_existing_metrics_and_labels(query: str) -> None:
     labels = {sample.name: set(sample.labels) for metric in metrics() for sample in metric.samples}
     assert uses(query)

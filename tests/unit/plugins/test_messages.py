@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, sentence
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[3]
 FILES = [
@@ -31,12 +32,12 @@ def texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-@in_one_test("path", FILES)
+@pytest.mark.parametrize("path", FILES)
 def test_no_message_joins_two_sentences_by_a_semicolon(path: Path) -> None:
     assert [text for text in texts(path) if SEPARATOR in text and text != SEPARATOR] == []
 
 
-@in_one_test("text", ["It failed", "It failed.", "It failed..."])
+@pytest.mark.parametrize("text", ["It failed", "It failed.", "It failed..."])
 def test_a_sentence_ends_with_one_full_stop(text: str) -> None:
     assert sentence(text) == "It failed."
 
@@ -45,6 +46,6 @@ def test_a_question_gets_no_full_stop() -> None:
     assert sentence("Is it there?") == "Is it there?"
 
 
-@in_one_test("problem", ["must be 1 or more", "must be 1 or more."])
+@pytest.mark.parametrize("problem", ["must be 1 or more", "must be 1 or more."])
 def test_an_invalid_option_is_a_complete_sentence(problem: str) -> None:
     assert str(InvalidOption("workers", problem)) == "workers: must be 1 or more."

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import REVOCABLE_KINDS
+from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import (

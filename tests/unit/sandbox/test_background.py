@@ -22,8 +22,6 @@ import pytest
 import requests
 from hypothesis import settings
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 SERVER = Path(background.__file__).parent
 # Number of crashes during writes; it grows with the number of hypothesis examples.
 CRASHES = max(2, settings().max_examples // 25)
@@ -336,7 +334,7 @@ class TestFolder:
             assert "It is not running. Remove the folder by hand" in error
             assert contents(folder.path) == before, command
 
-    @in_one_test("command", COMMANDS)
+    @pytest.mark.parametrize("command", COMMANDS)
     def test_folder_with_other_files_only_is_refused(self, tmp_path, capsys, command):
         (tmp_path / "notes.txt").touch()
         assert background.main([command, str(tmp_path)]) == 1
@@ -423,7 +421,7 @@ class TestFolder:
             assert contents(folder.path) == left
         assert folder.is_marked()
 
-    @in_one_test("command", COMMANDS)
+    @pytest.mark.parametrize("command", COMMANDS)
     def test_folder_that_cannot_be_read_is_reported(self, tmp_path, capsys, monkeypatch, command):
         monkeypatch.setattr(background.Path, "lstat", failing(errno.EACCES))
         assert background.main([command, str(tmp_path)]) == 1
@@ -631,7 +629,7 @@ class TestFilesOfOthers:
         assert background.main(["remove", str(unpacked.path)]) == 0
         assert contents(unpacked.path.parent) == []
 
-    @in_one_test("content", ["null", "[]", "{", "\xff"])
+    @pytest.mark.parametrize("content", ["null", "[]", "{", "\xff"])
     def test_damaged_ready_file_is_ignored(self, tmp_path, content):
         folder = background.Folder(tmp_path)
         folder.ready.write_text(content, encoding="latin-1")

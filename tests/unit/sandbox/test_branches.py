@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 
@@ -218,7 +216,7 @@ def test_changes_of_databases_and_roles_start_apply_config(service, method, path
     assert "endpoint_id" not in operation
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "method, path, body",
     [
         *WRITES,

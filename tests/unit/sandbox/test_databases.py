@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 PROJECT = "wispy-lake-12345678"
 
 
@@ -89,7 +87,7 @@ def test_names_with_special_characters(service, databases):
     assert names(service, databases) == ["clouddb"]
 
 
-@in_one_test("method", ["GET", "PATCH"])
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
 def test_unknown_database_gets_404(service, databases, method):
     response = service.request(method, f"{databases}/none", json={"database": {}})
     assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")

@@ -9,7 +9,7 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
+import pytest
 
 PACKAGE = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files" / "clouddb_sandbox"
 # Lowest first.
@@ -56,7 +56,7 @@ def test_every_file_has_a_layer():
     assert imports_by_name().keys() == RANKS.keys()
 
 
-@in_one_test("name", sorted(RANKS))
+@pytest.mark.parametrize("name", sorted(RANKS))
 def test_imports_point_down(name):
     imports = imports_by_name()[name]
     assert imports <= RANKS.keys()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from clouddb_sandbox import lifecycle, platform_activity
 from clouddb_sandbox.clock import SECOND
 
@@ -15,7 +14,7 @@ PROJECT = "wispy-lake-12345678"
 RECOVERY = [(0, "scheduling"), (1, "running"), (2, "failed"), (3, "running"), (4, "failed"), (5, "finished")]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "seconds, status, since, failures",
     [
         (-1, "scheduling", 0, 0),
@@ -40,13 +39,13 @@ def test_completion_time_is_none_without_a_terminal_status():
     assert lifecycle.completion_time([(0, "failed"), (1, "cancelling")], 10) is None
 
 
-@in_one_test("status", lifecycle.STATUSES)
+@pytest.mark.parametrize("status", lifecycle.STATUSES)
 def test_timeline_to_reaches_the_status(status):
     timeline = lifecycle.check_timeline(lifecycle.timeline_to(status, 8))
     assert lifecycle.state_at(timeline, 0, 8 * SECOND).status == status
 
 
-@in_one_test("action", lifecycle.ACTIONS)
+@pytest.mark.parametrize("action", lifecycle.ACTIONS)
 def test_default_timelines_finish_within_5_seconds(action):
     timeline = lifecycle.check_timeline(lifecycle.DEFAULT_TIMELINES[action])
     offset, status = timeline[-1]
@@ -54,7 +53,7 @@ def test_default_timelines_finish_within_5_seconds(action):
     assert 0.1 <= offset <= 5
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "timeline, message",
     [
         ([], "must be 0"),

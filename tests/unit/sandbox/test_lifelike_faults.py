@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 PROJECT = "wispy-lake-12345678"
 BRANCHES = f"projects/{PROJECT}/branches"
 
@@ -65,7 +63,7 @@ class TestListLag:
 
 
 class TestLingeringDeletion:
-    @in_one_test("status, again", [(200, 404), (202, 409), (200, 410), (200, 412), (200, 423)])
+    @pytest.mark.parametrize("status, again", [(200, 404), (202, 409), (200, 410), (200, 412), (200, 423)])
     def test_branch_is_listed_until_the_time_is_over(self, service, status, again):
         """Its name is in use, and it can neither be changed nor deleted again."""
         path = service.create_finished_branch(branch={"name": "preview"})
@@ -97,7 +95,7 @@ class TestLingeringDeletion:
         service.advance(1)
         assert service.operation(started[1])["status"] == "finished"
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "operations, expected", [("absent", {}), ("null", {"operations": None}), ("empty", {"operations": []})]
     )
     def test_no_operations(self, service, operations, expected):
@@ -161,7 +159,7 @@ def test_lagging_list_shows_a_lingering_object_longer(service):
 
 
 class TestOperations:
-    @in_one_test(
+    @pytest.mark.parametrize(
         "operations, expected", [("absent", {}), ("null", {"operations": None}), ("empty", {"operations": []})]
     )
     def test_missing(self, service, operations, expected):
@@ -199,7 +197,7 @@ class TestOperations:
 
 
 class TestNormalizedName:
-    @in_one_test(
+    @pytest.mark.parametrize(
         "rule, stored",
         [
             ({"trim": True}, "CI Key"),

@@ -10,8 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 PROJECT = "wispy-lake-12345678"
 CONNECTION_URI = f"projects/{PROJECT}/connection_uri"
 
@@ -70,7 +68,7 @@ def test_delete(service, branch):
     assert service.ok("GET", f"{branch}/databases/orders")["database"]["owner_name"] == "app"
 
 
-@in_one_test("method, path", [("GET", ""), ("GET", "/reveal_password"), ("POST", "/reset_password")])
+@pytest.mark.parametrize("method, path", [("GET", ""), ("GET", "/reveal_password"), ("POST", "/reset_password")])
 def test_unknown_role_gets_404(service, branch, method, path):
     response = service.request(method, f"{branch}/roles/none{path}")
     assert (response.status_code, response.json()["code"]) == (404, "NOT_FOUND")
@@ -128,7 +126,7 @@ def test_connection_uri(service, branch):
     assert host not in hosts.values()
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "params, status",
     [
         ({}, 400),

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from clouddb_sandbox import clock
 from clouddb_sandbox.seed_models import validate_seed
 from clouddb_sandbox.store import Store
@@ -192,7 +191,7 @@ class TestGenerated:
         assert ids(serve(seed)) == first
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "seed, message",
     [
         ([], "seed: "),

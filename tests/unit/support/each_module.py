@@ -8,6 +8,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
     api_key_info,
@@ -22,7 +24,6 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 SHOP = "wispy-lake-12345678"
 EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
@@ -41,7 +42,7 @@ EACH_MODULE: list[tuple[ModuleType, dict[str, Any]]] = [
 ]
 # Those that change something then.
 CHANGES = {"api_key", "project"}
-of_every_module = in_one_test("module, options", EACH_MODULE)
+of_every_module = pytest.mark.parametrize("module, options", EACH_MODULE)
 
 
 def name_of(module: ModuleType) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     Reply,
     Request,
@@ -26,7 +27,7 @@ METHODS: dict[str, Callable[[Client], Any]] = {
     "POST": lambda client: client.post("api_keys", body={"key_name": "ci"}),
     "DELETE": lambda client: client.delete("api_keys", 7),
 }
-each_method = in_one_test("method", METHODS)
+each_method = pytest.mark.parametrize("method", METHODS)
 
 
 class Scripted(NamedTuple):

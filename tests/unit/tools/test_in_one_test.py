@@ -9,14 +9,12 @@ import inspect
 
 import pytest
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
-
 
 def test_every_row_is_run_and_each_failure_is_named() -> None:
     rows: list[tuple[int, str, int]] = []
 
-    @in_one_test("name", ["a", "b"])
-    @in_one_test("number, expected", [(1, "odd"), (2, "even"), (3, "even")])
+    @pytest.mark.parametrize("name", ["a", "b"])
+    @pytest.mark.parametrize("number, expected", [(1, "odd"), (2, "even"), (3, "even")])
     def parity(fixture: int, name: str, number: int, expected: str) -> None:
         rows.append((number, name, fixture))
         if (name, number) == ("b", 1):
@@ -33,4 +31,4 @@ def test_every_row_is_run_and_each_failure_is_named() -> None:
 
 def test_a_table_without_rows_is_an_error() -> None:
     with pytest.raises(AssertionError, match="a test without rows"):
-        in_one_test("row", [])
+        pytest.mark.parametrize("row", [])

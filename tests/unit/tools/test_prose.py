@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.tests.tools.prose import (
     prose,
     words_of,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 MARKDOWN = """\
 The answer `answer` of [the service](answer.md)
@@ -64,7 +63,7 @@ JINJA = """\
 """
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, text, lines",
     [
         ("guide.md", f"{MARKDOWN}An answer\n", [1, 7]),
@@ -79,12 +78,12 @@ def test_terms_to_avoid_are_found_in_text_only(tmp_path: Path, name: str, text: 
     assert list(avoided_words(prose(tmp_path / name))) == [(line, "answer ==> response, respond") for line in lines]
 
 
-@in_one_test("text", ["It looks the object up first", "Look up the id", "The module tries to connect"])
+@pytest.mark.parametrize("text", ["It looks the object up first", "Look up the id", "The module tries to connect"])
 def test_terms_in_another_sense_are_allowed(text: str) -> None:
     assert list(avoided_words(text)) == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "source",
     [
         "def get_answer(): ...",
@@ -118,7 +117,7 @@ def test_names_of_others_are_not_checked(tmp_path: Path) -> None:
     assert list(avoided_names(names(tmp_path / "module.py"))) == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, words",
     [
         ("_last_poll_2", "last poll 2"),
@@ -132,7 +131,7 @@ def test_names_are_split_into_words(name: str, words: str) -> None:
     assert words_of(name) == words
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name",
     [
         "lookup",
@@ -149,7 +148,7 @@ def test_names_with_a_term_in_another_sense_are_allowed(name: str) -> None:
     assert list(avoided_names(words_of(name))) == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "file, name, number",
     [
         ("tests/unit/sandbox/test_faults.py", "fault", 0),

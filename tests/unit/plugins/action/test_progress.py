@@ -26,7 +26,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
     progress_lines,
     show,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 BASE_RUN = ActionBase.run
 
@@ -189,7 +188,7 @@ def test_a_request_with_secrets_is_not_logged_on_the_target(monkeypatch: pytest.
         assert [call["variables"] for call in request.calls] == [{"ansible_no_target_syslog": True}]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "earlier, latest, result",
     [
         ({}, {"changed": False, "warnings": ["a"]}, {"changed": False, "warnings": ["a"]}),
@@ -284,7 +283,7 @@ def test_a_host_that_stays_unreachable_fails_the_task_at_the_deadline(monkeypatc
     assert (task.now, len(task.calls)) == (60, 5)
 
 
-@in_one_test("callback", ["json", "ansible.posix.jsonl"])
+@pytest.mark.parametrize("callback", ["json", "ansible.posix.jsonl"])
 def test_no_progress_in_output_for_programs(monkeypatch: pytest.MonkeyPatch, callback: str) -> None:
     monkeypatch.setattr(_progress.constants, "DEFAULT_STDOUT_CALLBACK", callback)
     task = Task(monkeypatch, FINISHED, args={"progress": True})

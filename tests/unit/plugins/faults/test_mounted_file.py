@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import SecretFileError
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.child_process import in_child
 
 CLONE_NEWNS = 0x00020000

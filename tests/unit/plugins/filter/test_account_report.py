@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 account_report_page = PageFilterModule().filters()["account_report_page"]
 account_report = FilterModule().filters()["account_report"]
@@ -67,7 +66,7 @@ class TestKeys:
         keys = [key(1, "ci", ago(days=10))]
         assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
 
-    @in_one_test("malformed", [None, "", "soon", 5])
+    @pytest.mark.parametrize("malformed", [None, "", "soon", 5])
     def test_malformed_timestamps(self, malformed):
         (found,) = report(api_keys=[key(1, "ci", malformed, created_at=malformed)])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
@@ -93,7 +92,7 @@ class TestProjects:
         assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
         assert projects["unavailable_ids"] == ["p8", "p9"]
 
-    @in_one_test("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
+    @pytest.mark.parametrize("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
     def test_sums_are_json(self, malformed):
         facts = report(projects=[project(f"p{n}", cpu_used_sec=malformed) for n in range(20)])
         json.dumps(facts, allow_nan=False)
@@ -106,7 +105,7 @@ class TestProjects:
 
 
 class TestOperations:
-    @in_one_test(
+    @pytest.mark.parametrize(
         "status, label",
         [
             ("finished", "OK"),
@@ -148,7 +147,7 @@ class TestOperations:
         assert durations == {status: 2.5 if status in ("finished", "failed", "error") else None for status in of_status}
         assert found["by_action"][0]["timed"] == 3
 
-    @in_one_test("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
+    @pytest.mark.parametrize("updated_at, seconds", [(None, None), ("late", None), (ago(days=400), 0)])
     def test_malformed_updated_at(self, updated_at, seconds):
         (found,) = report(operations=[operation(1, updated_at=updated_at)])["operations"]["list"]
         assert found["duration_seconds"] == seconds
@@ -170,7 +169,7 @@ class TestOperations:
             None,
         )
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "values, percent, expected",
         [
             ([], 95, None),
@@ -200,7 +199,9 @@ class TestOperations:
         found = report(projects=[project("p1", "shop")], operations=[operation(1), operation(2, project_id="gone")])
         assert [row["project_name"] for row in found["operations"]["list"]] == ["shop", None]
 
-    @in_one_test("fields, name", [({"name": None}, None), ({}, None), ({"name": ""}, ""), ({"name": 5}, "5")])
+    @pytest.mark.parametrize(
+        "fields, name", [({"name": None}, None), ({}, None), ({"name": ""}, ""), ({"name": 5}, "5")]
+    )
     def test_name_of_a_project_without_one(self, fields, name):
         found = report(projects=[{"id": "p1", **fields}], operations=[operation(1)])
         assert [row["project_name"] for row in found["operations"]["list"]] == [name]
@@ -234,7 +235,7 @@ class TestPrevious:
         first, second = self.again(api_keys=[key(1, "ci", ago(minutes=-29))])
         assert second == first
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "change",
         [
             {"minutes": 24 * 60},
@@ -258,7 +259,7 @@ class TestPrevious:
         previous = json.dumps(first)[:-1] + f', "n": {"9" * 10_000}}}'
         assert report(now=NOW + timedelta(minutes=30), previous=previous, **self.SOURCE) == first
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "previous",
         [
             "",
@@ -282,7 +283,7 @@ class TestPrevious:
     def test_invalid_previous_report_is_ignored(self, previous):
         assert report(previous=previous)["generated_at"] == "2026-11-21T12:00:00Z"
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "generated_at",
         [
             "0001-01-01T00:00:00Z",
@@ -303,7 +304,7 @@ class TestPrevious:
 
 class TestNow:
     # YAML and Ansible's now() return these types.
-    @in_one_test(
+    @pytest.mark.parametrize(
         "now, generated_at",
         [
             (NOW, "2026-11-21T12:00:00Z"),
@@ -318,7 +319,7 @@ class TestNow:
 
 
 class TestInvalidInput:
-    @in_one_test("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
+    @pytest.mark.parametrize("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
     def test_account(self, source):
         with pytest.raises(AnsibleFilterError) as error:
             account_report(source, now=stamp(NOW))
@@ -326,15 +327,15 @@ class TestInvalidInput:
             "account_report: the input must be a dictionary with api_keys, projects and operations."
         )
 
-    @in_one_test("field", ["api_keys", "projects", "operations"])
-    @in_one_test("value", [None, "text", {"a": {}}, ["text"], [{}, None]])
+    @pytest.mark.parametrize("field", ["api_keys", "projects", "operations"])
+    @pytest.mark.parametrize("value", [None, "text", {"a": {}}, ["text"], [{}, None]])
     def test_lists(self, field, value):
         with pytest.raises(AnsibleFilterError) as error:
             account_report({**account(), field: value}, now=stamp(NOW))
         assert str(error.value) == f"account_report: {field} must be a list of dictionaries"
 
-    @in_one_test("option", ["days", "stale_days"])
-    @in_one_test(
+    @pytest.mark.parametrize("option", ["days", "stale_days"])
+    @pytest.mark.parametrize(
         "value, problem",
         [
             (0, "1 or more, not 0"),
@@ -348,17 +349,17 @@ class TestInvalidInput:
         with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be {problem}.$"):
             report(**{option: value})
 
-    @in_one_test("option", ["days", "stale_days"])
-    @in_one_test("value", [14, "14", 14.0])
+    @pytest.mark.parametrize("option", ["days", "stale_days"])
+    @pytest.mark.parametrize("value", [14, "14", 14.0])
     def test_days_as_a_number_or_as_its_text(self, option, value):
         assert report(**{option: value})[option] == 14
 
-    @in_one_test("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
+    @pytest.mark.parametrize("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
     def test_now(self, now, problem):
         with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is {problem}"):
             account_report(account(), now=now)
 
-    @in_one_test("now", [None, 20261121])
+    @pytest.mark.parametrize("now", [None, 20261121])
     def test_now_of_another_type(self, now):
         with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is not an ISO 8601 timestamp"):
             account_report(account(), now=now)
@@ -367,7 +368,7 @@ class TestInvalidInput:
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
 
-    @in_one_test("created_at", [None, "then"])
+    @pytest.mark.parametrize("created_at", [None, "then"])
     def test_operation(self, created_at):
         with pytest.raises(AnsibleFilterError):
             report(operations=[operation(1, created_at=created_at)])

@@ -24,7 +24,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 account_report = ReportFilterModule().filters()["account_report"]
 account_report_metrics = FilterModule().filters()["account_report_metrics"]
@@ -288,7 +287,7 @@ class TestErrors:
             f"Install it with '{sys.executable} -m pip install prometheus_client', or do not set account_report_metrics_dest"
         )
 
-    @in_one_test("facts", [None, {}, [], {"format": 1}, {"format": 1, "days": 7, "api_keys": {}}])
+    @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, {"format": 1, "days": 7, "api_keys": {}}])
     def test_other_input(self, facts):
         expected = r"^account_report_metrics: the input must be the result of the filter account_report: (?!None)."
         with pytest.raises(AnsibleFilterError, match=expected):

@@ -28,7 +28,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 account_report_page = FilterModule().filters()["account_report_page"]
 WEEK = Window(NOW - timedelta(days=7), NOW)
@@ -43,7 +42,7 @@ def facts_of(operations):
 
 
 class TestTexts:
-    @in_one_test(
+    @pytest.mark.parametrize(
         "seconds, text",
         [
             (None, "–"),
@@ -61,7 +60,7 @@ class TestTexts:
     def test_duration(self, seconds, text):
         assert report_text.duration_text(seconds) == text
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "days, text",
         [
             (None, "–"),
@@ -76,7 +75,7 @@ class TestTexts:
     def test_days(self, days, text):
         assert report_text.days_text(days) == text
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "number, text", [(None, "–"), (0, "0"), (1234567, "1\u202f234\u202f567"), (True, "True"), ("many", "many")]
     )
     def test_number(self, number, text):
@@ -147,19 +146,19 @@ class TestTables:
         assert [row["name"] for row in found["api_keys"]["rows"]] == ["idle", "twice", "twice", "zero", "used"]
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
-    @in_one_test("option", ["most_rows", "most_timelines"])
-    @in_one_test("value, problem", [(-1, "0 or more, not -1"), ("all", "an integer of .*, not 'all'")])
+    @pytest.mark.parametrize("option", ["most_rows", "most_timelines"])
+    @pytest.mark.parametrize("value, problem", [(-1, "0 or more, not -1"), ("all", "an integer of .*, not 'all'")])
     def test_limits(self, option, value, problem):
         with pytest.raises(AnsibleFilterError, match=f"^account_report_page: {option}: must be {problem}.$"):
             page({option: value})
 
-    @in_one_test("most", [0, "0"])
+    @pytest.mark.parametrize("most", [0, "0"])
     def test_without_rows_and_timelines(self, most):
         found = page({"most_rows": most, "most_timelines": most}, projects=[project("p1")], operations=[operation(1)])
         assert (found["projects"]["rows"], found["projects"]["omitted"]) == ([], "1")
         assert (found["timelines"]["projects"], found["timelines"]["count"]) == ([], "1")
 
-    @in_one_test(
+    @pytest.mark.parametrize(
         "number, unfolded, folded, omitted", [(0, 0, 0, ""), (25, 25, 0, ""), (26, 20, 6, ""), (35, 20, 10, "5")]
     )
     def test_long_tables_are_folded_and_truncated(self, number, unfolded, folded, omitted):
@@ -221,7 +220,7 @@ class TestTimelines:
         assert [row["name"] for row in found["rest"]["folded"]] == ["few"]
         assert found["count"] == "3"
 
-    @in_one_test("name", [None, ""])
+    @pytest.mark.parametrize("name", [None, ""])
     def test_operations_of_a_project_without_a_name_have_its_id(self, name):
         source = {"projects": [project("p1", name)], "operations": [operation(1, "failed")]}
         (failed,) = page(**source)["operations"]["failed"]["rows"]
@@ -244,7 +243,9 @@ class TestTimelines:
         (mark,) = self.bars(operation(1, seconds=0.001))
         assert float(mark["width"][:-1]) > 0.5
 
-    @in_one_test("status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"])
+    @pytest.mark.parametrize(
+        "status", ["running", "scheduling", "cancelling", "finished", "failed", "cancelled", "skipped"]
+    )
     def test_unfinished_operations_end_now(self, status):
         (mark,) = self.bars(operation(1, status, age=timedelta(days=3.5)))
         assert (float(mark["x"][:-1]) + float(mark["width"][:-1]) > 99.9) == (
@@ -275,7 +276,9 @@ class TestTimelines:
         assert len(lane["bars"]) == 24
         assert lane["count"] == "200 operations"
 
-    @in_one_test("days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)])
+    @pytest.mark.parametrize(
+        "days, first, number", [(1, "12:00", 8), (7, "15 Nov", 7), (30, "26 Oct", 7), (365, "22 Jan", 5)]
+    )
     def test_ticks(self, days, first, number):
         found = ticks(Window(NOW - timedelta(days=days), NOW))
         assert (found[0]["text"], len(found)) == (first, number)
@@ -288,7 +291,7 @@ class TestTimelines:
 
 
 class TestInvalidInput:
-    @in_one_test("facts", [None, {}, [], {"format": 1}, "facts"])
+    @pytest.mark.parametrize("facts", [None, {}, [], {"format": 1}, "facts"])
     def test_invalid_facts(self, facts):
         expected = "^account_report_page: the input must be the result of the filter account_report: (?!None)."
         with pytest.raises(AnsibleFilterError, match=expected):

@@ -17,10 +17,9 @@ from ansible.errors import AnsibleFilterError
 from jsonschema import Draft7Validator
 
 from ansible_collections.clouddb.control.plugins.filter import api_key_policy_junit, api_key_policy_sarif
-from ansible_collections.clouddb.control.plugins.module_utils._keys.policy import KINDS
+from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import KINDS
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.plugins.plugin_utils._policy import kinds
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 SCHEMA = Draft7Validator(json.loads((Path(__file__).parent / "sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
 HOSTILE = "{{ 7 * 7 }} <b>&\"'\x00\x1b[31m\x07\ud800\ufffe\u202e]]>\r\n" + "x" * 1000
@@ -208,7 +207,7 @@ def displayed(text: str) -> str:
     return re.sub(r"\\([\\\[\]])", r"\1", text)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name",
     [
         "[deploy](https://phishing.example)",
@@ -254,7 +253,7 @@ def test_the_schema_refuses_other_logs() -> None:
 # Both
 
 
-@in_one_test("kind, key_id", [("unknown", 7), ("missing", None)])
+@pytest.mark.parametrize("kind, key_id", [("unknown", 7), ("missing", None)])
 def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
     hostile = finding(kind, key_id, HOSTILE)
     [case] = suites(junit(result(hostile)))[f"api_key_policy.{kind}"]
@@ -268,8 +267,8 @@ def test_hostile_names_are_displayable(kind: str, key_id: int | None) -> None:
         assert message.endswith(f"x is {kind}."), "messages are longer than names may be"
 
 
-@in_one_test("convert, name", [(junit, "api_key_policy_junit"), (sarif, "api_key_policy_sarif")])
-@in_one_test(
+@pytest.mark.parametrize("convert, name", [(junit, "api_key_policy_junit"), (sarif, "api_key_policy_sarif")])
+@pytest.mark.parametrize(
     "value", [None, [], {}, "text", {"findings": [{}], "checked": ["idle"]}, {"findings": 5, "checked": ["idle"]}]
 )
 def test_invalid_input_is_an_error(convert: Any, name: str, value: Any) -> None:

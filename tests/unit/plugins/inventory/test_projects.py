@@ -27,7 +27,6 @@ from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
 from ansible.utils.display import Display
 
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply, scripted_service
 
@@ -394,7 +393,7 @@ def documented(*types: str) -> list[str]:
     return [str(name) for name, definition in definitions.items() if definition.get("type") in types]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, shown_as",
     [
         ("ture", "'ture'"),
@@ -415,19 +414,21 @@ def test_a_boolean_is_true_or_false(tmp_path: Path, value: Any, shown_as: str) -
             parse(tmp_path, NOWHERE, **{option: value})
 
 
-@in_one_test("value", [True, "true", "Yes", "on", " 1 ", "t", 1, 1.0])
+@pytest.mark.parametrize("value", [True, "true", "Yes", "on", " 1 ", "t", 1, 1.0])
 def test_other_notations_of_true(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
     for option in documented("bool", "boolean"):
         assert len(parse(tmp_path, sandbox, **{option: value}).hosts) == 3
 
 
-@in_one_test("value", [False, "false", "No", "off", "0", "f", 0, None])
+@pytest.mark.parametrize("value", [False, "false", "No", "off", "0", "f", 0, None])
 def test_other_notations_of_false(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
     assert len(parse(tmp_path, sandbox, operations=value, allow_http=value).hosts) == 3
     assert "clouddb_operations" not in parse(tmp_path, sandbox, operations=value).hosts["shop-p-1"].vars
 
 
-@in_one_test("value, is_valid", [("no", False), (0, False), ("ture", False), (False, True), (True, True), (None, True)])
+@pytest.mark.parametrize(
+    "value, is_valid", [("no", False), (0, False), ("ture", False), (False, True), (True, True), (None, True)]
+)
 def test_booleans_within_options_are_not_converted_by_ansible(
     tmp_path: Path, sandbox: Sandbox, value: Any, is_valid: bool
 ) -> None:
@@ -440,7 +441,7 @@ def test_booleans_within_options_are_not_converted_by_ansible(
         parse(tmp_path, NOWHERE, **options)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "variable, value, message",
     [
         (
@@ -477,7 +478,7 @@ def test_values_in_the_configuration_file_are_checked(tmp_path: Path, monkeypatc
             parse(tmp_path, NOWHERE)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, shown_as",
     [({1: "a"}, "1"), ({1: "a", "b": "c"}, "1"), ({"a": "b", None: "c"}, "None"), ({True: "a"}, "True")],
 )
@@ -490,7 +491,7 @@ def test_names_in_a_dictionary_are_strings(tmp_path: Path, value: Any, shown_as:
             parse(tmp_path, NOWHERE, **{option: value})
 
 
-@in_one_test("value", [True, "1_0", "１２", "{{ 1 }}", "many"])
+@pytest.mark.parametrize("value", [True, "1_0", "１２", "{{ 1 }}", "many"])
 def test_a_number_is_a_plain_number(tmp_path: Path, value: Any) -> None:
     numbers = documented("int", "float")
     assert {"api_timeout", "api_retries", "page_size", "workers", "cache_timeout"} <= set(numbers)
@@ -723,7 +724,7 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
     ]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body",
     [
         {"projects": [{"id": "{{ x }}"}]},

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     InvalidOption,
@@ -19,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     UnexpectedResponse,
     sentence,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
 
@@ -30,7 +31,7 @@ def status_error(
     return error_class("failed", **REQUEST, status=status, error_body=error_body or {})
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "error, failure",
     [
         (ClouddbError("failed"), {"kind": "error"}),
@@ -52,7 +53,7 @@ def test_as_result_renders_message_and_failure(error: ClouddbError, failure: dic
     assert str(error) == "failed"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, ended", [("a", "a."), ("a.", "a."), ("a..", "a."), ("is it X", "is it X."), ("a?", "a?"), (7, "7.")]
 )
 def test_a_sentence_has_one_end(text: object, ended: str) -> None:
@@ -118,15 +119,15 @@ REJECTED = {
 REFUSED = {423, 429, 503}
 
 
-@in_one_test("status", [101, *range(300, 600), 600, 999])
+@pytest.mark.parametrize("status", [101, *range(300, 600), 600, 999])
 def test_status_sets_transient_and_may_have_acted(status: int) -> None:
     error = status_error(status)
     assert error.may_have_acted is (status not in REJECTED | REFUSED)
     assert error.transient is (status in REFUSED | {500, 502, 504})
 
 
-@in_one_test("sent", [True, False])
-@in_one_test("transient", [True, False])
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("transient", [True, False])
 def test_unreachable_may_have_acted_if_the_request_was_sent(sent: bool, transient: bool) -> None:
     error = ServiceUnreachable("failed", **REQUEST, sent=sent, transient=transient)
     assert (error.may_have_acted, error.transient) == (sent, transient)
@@ -137,7 +138,7 @@ def test_unexpected_response_may_have_acted() -> None:
     assert (error.may_have_acted, error.transient) == (True, False)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "error_class",
     [
         InvalidOption,

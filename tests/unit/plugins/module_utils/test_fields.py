@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._fields import Fields, checked_fields
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
 
@@ -33,7 +32,7 @@ def test_further_fields_stay_for_a_while() -> None:
     assert ITEMS[0]["name"] is None
 
 
-@in_one_test("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])
+@pytest.mark.parametrize("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])
 def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) -> None:
     fields = Fields(["id", *missing, "error"], optional=["error"])
     fields.reduce(ITEMS[:1])
@@ -55,7 +54,7 @@ def test_without_items_there_is_no_warning() -> None:
     assert fields.warnings() == []
 
 
-@in_one_test("value", [[], [""], ["id", " "]])
+@pytest.mark.parametrize("value", [[], [""], ["id", " "]])
 def test_no_fields_and_blank_fields_are_refused(value: Any) -> None:
     with pytest.raises(InvalidOption, match="^fields: must not be empty. (Omit|Set a value, or omit) the option"):
         checked_fields({"fields": value})

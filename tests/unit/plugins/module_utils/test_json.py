@@ -17,7 +17,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._json import (
     UnsupportedJson,
     decode,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 NO_UNICODE = "a text in it is not valid Unicode"
 
@@ -47,7 +46,7 @@ def test_texts_may_hold_templates() -> None:
     assert decode(b'{"name": "{{ x }}"}') == {"name": "{{ x }}"}
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, problem",
     [
         ("[" * 100_000, f"it has more than {MAX_DEPTH} levels of arrays and objects"),
@@ -88,7 +87,7 @@ def test_any_number_of_values_is_decoded() -> None:
     assert decode(json.dumps([keys] * 5)) == [keys] * 5
 
 
-@in_one_test("number", [2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_the_largest_numbers(number: int) -> None:
     assert decode(str(number)) == number
 
@@ -101,7 +100,7 @@ def test_the_deepest_supported_json() -> None:
     assert decode(json.dumps(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
 
 
-@in_one_test("content", [b"", b"{", b"<html>", b"\xff", b"\xed\xa0\x80", '{"a": 1}'.encode("utf-16")])
+@pytest.mark.parametrize("content", [b"", b"{", b"<html>", b"\xff", b"\xed\xa0\x80", '{"a": 1}'.encode("utf-16")])
 def test_anything_else_is_a_value_error(content: bytes) -> None:
     with pytest.raises(ValueError, match="."):
         decode(content)

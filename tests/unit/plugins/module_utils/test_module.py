@@ -27,7 +27,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import (
     run_module,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
@@ -69,7 +68,7 @@ def raising(error: ClouddbError) -> Run:
     return run
 
 
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_run_receives_params_client_and_check_mode(check_mode: bool) -> None:
     passed: list[Any] = []
 
@@ -116,7 +115,7 @@ def test_warnings_are_reported() -> None:
     assert "a warning" in str(result["warnings"])
 
 
-@in_one_test("diff", [False, True])
+@pytest.mark.parametrize("diff", [False, True])
 def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
     result = outcome_of(
         lambda params, client, check_mode: {"diff": {"before": {}, "after": {"a": 1}}}, diff=diff
@@ -163,7 +162,7 @@ def test_null_fails_before_run(monkeypatch: pytest.MonkeyPatch, options: dict[st
     assert outcome.result["msg"].startswith(f"{named}: must not ")
 
 
-@in_one_test("api_key", [None, ""])
+@pytest.mark.parametrize("api_key", [None, ""])
 def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
     monkeypatch: pytest.MonkeyPatch, api_key: str | None
 ) -> None:
@@ -181,7 +180,7 @@ def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
     assert passed == ["key-of-the-environment"]
 
 
-@in_one_test("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}])
+@pytest.mark.parametrize("options", [{}, {"ca_path": None}, {"mode": None}, {"owner": None}, {"shades": []}])
 def test_omitted_options_and_those_that_null_omits_are_accepted(options: dict[str, Any]) -> None:
     module = module_with(lambda params, client, check_mode: {"changed": False})
     assert not run_main(module, {**OPTIONS, **options}).failed
@@ -194,8 +193,8 @@ def test_invalid_module_option_fails_like_a_connection_option() -> None:
     }
 
 
-@in_one_test("api_key", ["secret-0123456789", " secret-0123456789\n"])
-@in_one_test("fails", [False, True])
+@pytest.mark.parametrize("api_key", ["secret-0123456789", " secret-0123456789\n"])
+@pytest.mark.parametrize("fails", [False, True])
 def test_key_is_censored_in_results_and_errors(api_key: str, fails: bool) -> None:
     def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
         echo = {"echo": [f"Bearer {client.connection.api_key}"]}
@@ -282,7 +281,7 @@ def test_warnings_have_the_length_of_messages() -> None:
     assert "x" * (MAX_MESSAGE_LENGTH - 10) in str(result["warnings"])
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "result, text",
     [
         ({}, "chown of /secrets/key failed. "),
@@ -314,7 +313,7 @@ def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyP
     ]
 
 
-@in_one_test("option", ["base_url", "api_key"])
+@pytest.mark.parametrize("option", ["base_url", "api_key"])
 def test_missing_connection_option_is_named(option: str) -> None:
     result = outcome_of(never, **without(option))
     assert result.failed

@@ -12,7 +12,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -22,7 +21,7 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
     return str(error.value)
 
 
-@in_one_test("value", [None, 1, 2, 10**400])
+@pytest.mark.parametrize("value", [None, 1, 2, 10**400])
 def test_integer_accepts_values_from_the_minimum(value: int | None) -> None:
     assert options.integer({"it": value}, "it", 1) == value
 
@@ -34,7 +33,7 @@ def test_missing_option_is_none() -> None:
     assert options.moment({}, "it") is None
 
 
-@in_one_test("value", [0, -1])
+@pytest.mark.parametrize("value", [0, -1])
 def test_integer_refuses_values_below_the_minimum(value: int) -> None:
     assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}."
 
@@ -45,12 +44,12 @@ def test_integer_refuses_values_out_of_range() -> None:
     assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0."
 
 
-@in_one_test("value", [0, 0.0, 0.25, 300, 31_536_000])
+@pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
 def test_seconds_accepts_up_to_a_year(value: float) -> None:
     assert options.seconds({"it": value}, "it") == value
 
 
-@in_one_test("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
+@pytest.mark.parametrize("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
 def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
     assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}."
 
@@ -63,7 +62,7 @@ def test_seconds_refuses_zero_unless_allowed() -> None:
     assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, number",
     [
         (0, 0),
@@ -81,7 +80,7 @@ def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
     assert options.duration({"it": value}, "it") == number
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         -0.1,
@@ -117,23 +116,23 @@ def test_duration_has_a_maximum() -> None:
     assert "from 0 to 3153600000, or" in refused(options.duration, "36501d", largest=options.MAX_AGE)
 
 
-@in_one_test("value", ["a", " a ", ["a", "b"], []])
+@pytest.mark.parametrize("value", ["a", " a ", ["a", "b"], []])
 def test_not_blank_accepts_text_and_lists(value: Any) -> None:
     assert options.not_blank({"it": value}, "it") == value
 
 
-@in_one_test("value", ["", " ", "\t\n", ["a", ""], [" "]])
-@in_one_test("check", [options.not_blank, options.identifier])
+@pytest.mark.parametrize("value", ["", " ", "\t\n", ["a", ""], [" "]])
+@pytest.mark.parametrize("check", [options.not_blank, options.identifier])
 def test_not_blank_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
     assert "must not be empty" in refused(check, value)
 
 
-@in_one_test("value", ["a", ["a", "wispy-lake-12345678"], ["br_1.5"], []])
+@pytest.mark.parametrize("value", ["a", ["a", "wispy-lake-12345678"], ["br_1.5"], []])
 def test_identifier_accepts_ids(value: Any) -> None:
     assert options.identifier({"it": value}, "it") == value
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, quoted",
     [("..", "'..'"), (["a", "b/c"], "'b/c'"), (" a", "' a'"), ("\x1b[31m", r"'\x1b[31m'"), ("\ud800", r"'\ud800'")],
 )
@@ -161,7 +160,7 @@ def test_only_an_age_without_a_unit_has_a_maximum() -> None:
         assert options.moment({"it": age}, "it") == timedelta(**expected)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         "",
@@ -193,12 +192,12 @@ def test_moment_accepts_an_age_of_zero() -> None:
 KNOWN = {"failed", "finished", "running"}
 
 
-@in_one_test("values", [None, [], ["failed"], ["running", "finished"]])
+@pytest.mark.parametrize("values", [None, [], ["failed"], ["running", "finished"]])
 def test_known_values_cause_no_warning(values: list[str] | None) -> None:
     assert options.unknown_values({"it": values}, "it", KNOWN) == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, rest",
     [
         ("faild", "Did you mean failed? Known values are failed, finished, running."),
@@ -224,8 +223,8 @@ def test_plain_numbers_in_upper_case() -> None:
         options.plain_number("it", value, "float")
 
 
-@in_one_test("value", ["\u00a01", "\u0661"])
-@in_one_test("type_name", ["int", "float"])
+@pytest.mark.parametrize("value", ["\u00a01", "\u0661"])
+@pytest.mark.parametrize("type_name", ["int", "float"])
 def test_numbers_with_characters_of_unicode_are_not_plain(value: str, type_name: str) -> None:
     with pytest.raises(InvalidOption, match="^it: must be an? "):
         options.plain_number("it", value, type_name)

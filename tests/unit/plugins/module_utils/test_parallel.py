@@ -16,7 +16,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._parallel import (
     end_if_abandoned,
     in_parallel,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
@@ -25,7 +24,7 @@ class Interrupted(Exception):
     """Raised by the calls under test."""
 
 
-@in_one_test("workers", [1, 2, 32])
+@pytest.mark.parametrize("workers", [1, 2, 32])
 def test_results_come_in_the_order_of_the_arguments(workers: int) -> None:
     assert in_parallel(lambda number: number * 10, range(50), workers) == list(range(0, 500, 10))
 
@@ -45,7 +44,7 @@ def test_no_more_calls_than_workers_run_in_parallel() -> None:
     assert threading.current_thread() not in threads
 
 
-@in_one_test("workers, arguments", [(1, 3), (4, 1)])
+@pytest.mark.parametrize("workers, arguments", [(1, 3), (4, 1)])
 def test_a_single_call_at_a_time_needs_no_thread(workers: int, arguments: int) -> None:
     threads = in_parallel(lambda _number: threading.current_thread(), range(arguments), workers)
     assert set(threads) == {threading.current_thread()}

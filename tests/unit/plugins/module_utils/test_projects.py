@@ -20,7 +20,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     checked_query,
     list_projects,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
@@ -44,7 +43,7 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
     assert served.targets == ["/projects?limit=2", "/projects?limit=2&cursor=1", "/projects?limit=2&cursor=2"]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "filters, matching",
     [
         (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
@@ -86,12 +85,12 @@ def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
     assert found.unavailable_ids == ["lost-1"]
 
 
-@in_one_test("ids", [None, []])
+@pytest.mark.parametrize("ids", [None, []])
 def test_complete_list_does_not_warn(serve: Serve, ids: Any) -> None:
     assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
 
 
-@in_one_test("ids", ["lost-1", {"lost-1": 1}, 7])
+@pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7])
 def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="unavailable_project_ids"):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
@@ -102,7 +101,7 @@ def test_failed_page_fails_the_list(serve: Serve) -> None:
         list_projects(serve(page("projects", [SHOP], "1"), reply({}, 403)).client)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "query, sent",
     [
         (None, []),
@@ -118,7 +117,7 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
     assert served.requests[0].query == sent
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "query, message",
     [
         ({"limit": 5}, "must not contain limit. All pages are fetched anyway"),
@@ -136,7 +135,7 @@ def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:
     assert error.value.details == {"option": "query"}
 
 
-@in_one_test("option", ["project_id", "name", "region_id"])
+@pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
 def test_blank_and_non_string_filters_raise(option: str) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_filters({option: " "})
@@ -153,7 +152,7 @@ def test_booleans_are_lower_case() -> None:
     assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
 
 
-@in_one_test("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129])
+@pytest.mark.parametrize("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129])
 def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
     with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
         list_projects(serve(page("projects", [{"id": project_id}])).client)
@@ -161,7 +160,7 @@ def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ["p", project_id]})).client)
 
 
-@in_one_test("project_id", [None, 5, True, ["p"], {}])
+@pytest.mark.parametrize("project_id", [None, 5, True, ["p"], {}])
 def test_unavailable_id_of_another_type_raises(serve: Serve, project_id: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="an id was expected, not "):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": [project_id]})).client)

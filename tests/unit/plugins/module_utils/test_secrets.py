@@ -17,12 +17,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._secrets import (
     may_hold_secrets,
     secret_texts,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 SECRET = "hunter2-hunter2"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         {"key": SECRET},
@@ -63,7 +62,7 @@ def test_every_secret_is_masked(value: Any) -> None:
     assert may_hold_secrets(json.dumps(value).encode(), [SECRET]) or "custom" in value
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         None,
@@ -92,7 +91,7 @@ def test_a_key_is_masked_everywhere() -> None:
 PASSWORDS = ["p", "p/w", "p@w", "p?w", "p#w", "p w", "p?a=b", "p:w", "1/2", '"p"', "p w/x@y z"]
 
 
-@in_one_test("password", PASSWORDS)
+@pytest.mark.parametrize("password", PASSWORDS)
 def test_the_password_of_an_address_ends_at_the_last_at_sign(password: str) -> None:
     assert masked_text(f"no route to postgres://u:{password}@h:5432/db") == f"no route to postgres://u:{MASK}@h:5432/db"
 
@@ -142,7 +141,7 @@ def test_secrets_in_texts(text: str, shown: str) -> None:
     assert text == shown or may_hold_secrets(json.dumps(text).encode(), [])
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text",
     [
         "https://example.com: not found, mail a@b.example.com",

@@ -11,12 +11,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 UTC = timezone.utc
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, moment",
     [
         ("2026-11-21T08:00:00Z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
@@ -49,8 +48,8 @@ def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
     assert read.tzinfo is timezone.utc
 
 
-@in_one_test("seed", range(20))
-@in_one_test("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
 def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
     chance = random.Random(seed)
     offset = timezone(timedelta(minutes=chance.randrange(-14 * 60, 14 * 60)))
@@ -59,7 +58,7 @@ def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
     assert parse_timestamp(text) == datetime.fromisoformat(text)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -93,7 +92,7 @@ def test_parse_timestamp_refuses_other_text(text: str) -> None:
         parse_timestamp(text)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, age",
     [
         ("90s", timedelta(seconds=90)),
@@ -117,7 +116,7 @@ def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> 
     assert parse_age(text) == age
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         *(

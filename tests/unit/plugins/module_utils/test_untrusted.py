@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -16,15 +17,14 @@ from ansible_collections.clouddb.control.plugins.module_utils._untrusted import 
     is_id,
     without_templates,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
+@pytest.mark.parametrize("value", ["a", "0", "wispy-lake-12345678", "A_b.c", "-", "...a", "x" * 128])
 def test_ids(value: str) -> None:
     assert is_id(value)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value",
     [
         "",
@@ -51,7 +51,7 @@ def test_other_values_are_no_ids(value: Any) -> None:
     assert not is_id(value)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, shown",
     [
         ("create_branch → finished · é", "create_branch → finished · é"),

@@ -16,19 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import _atomic_file as atomic_file
-from ansible_collections.clouddb.control.plugins.module_utils import _file_lock as file_lock
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
     RequestFailed,
     SecretFileError,
     StatusError,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file, file_lock
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._keys import ensure
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import OtherKey, SecretUnavailable
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     REVOKED_SECRET,

@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
@@ -534,7 +533,7 @@ SURPLUS = {
 }
 
 
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> None:
     account = Account()
     oldest = account.add("ok-a")

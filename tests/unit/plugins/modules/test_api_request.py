@@ -22,7 +22,6 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 
@@ -404,7 +403,7 @@ def test_accepted_statuses_are_results(sandbox: Sandbox, client: Client, status:
     assert (result["changed"], result["status"], result["json"]) == (False, status, {"message": "no"})
 
 
-@in_one_test("method, status", [("POST", 504), ("PATCH", 500), ("DELETE", 302), ("PUT", 408)])
+@pytest.mark.parametrize("method, status", [("POST", 504), ("PATCH", 500), ("DELETE", 302), ("PUT", 408)])
 def test_a_status_that_hides_a_change_is_refused(client: Client, method: str, status: int) -> None:
     options = {"path": f"{BRANCHES}/br-1", "body": None if method == "DELETE" else {"branch": {"name": "x"}}}
     result = failing(client, method, status_code=[200, status], **options)
@@ -539,8 +538,8 @@ def test_a_name_is_changed_without_an_operation(sandbox: Sandbox, client: Client
 BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "list": "projects"}}
 
 
-@in_one_test("check_mode", [False, True])
-@in_one_test("all_pages", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("all_pages", [False, True])
 def test_reads_the_path_of_the_object_that_was_found(
     sandbox: Sandbox, client: Client, check_mode: bool, all_pages: bool
 ) -> None:
@@ -558,8 +557,8 @@ def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Cli
     assert "will fail" in checked["warnings"][0]
 
 
-@in_one_test("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
-@in_one_test("find", [None, {"list": "roles", "match": {"name": ""}}])
+@pytest.mark.parametrize("path", [f"{BRANCHES}//roles", f"{BRANCHES}/None", f"{BRANCHES}/"])
+@pytest.mark.parametrize("find", [None, {"list": "roles", "match": {"name": ""}}])
 def test_an_object_that_check_mode_did_not_create_is_not_read(
     sandbox: Sandbox, client: Client, path: str, find: dict[str, Any] | None
 ) -> None:
@@ -569,7 +568,7 @@ def test_an_object_that_check_mode_did_not_create_is_not_read(
     assert sandbox.sent() == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options",
     [
         {"query": {"branch_id": None}},

@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 FIND = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
@@ -30,7 +29,7 @@ def seed() -> dict[str, Any]:
     return {"projects": [{"id": SHOP, "name": "shop"}]}
 
 
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_an_object_that_is_there_is_the_same_before_and_after(
     sandbox: Sandbox, client: Client, check_mode: bool
 ) -> None:

@@ -25,7 +25,6 @@ from ansible_collections.clouddb.control.plugins.modules import (
     project_info,
 )
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, of_every_module
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
@@ -54,7 +53,7 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @of_every_module
-@in_one_test(
+@pytest.mark.parametrize(
     "option, value, part",
     [
         ("base_url", "", "environment variable CLOUDDB_BASE_URL"),
@@ -89,7 +88,7 @@ def test_invalid_connection_option_is_named(
     assert key == " \n" or key not in str(outcome.result)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "module, options, option, part",
     [
         (api_key, {"name": ""}, "name", NOT_EMPTY),
@@ -187,7 +186,7 @@ def test_invalid_connection_option_is_named(
         (operation_wait, {"project_id": "p", "workers": 33}, "workers", WORKERS),
     ],
 )
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_invalid_value_is_named(
     module: ModuleType, options: dict[str, Any], option: str, part: str, check_mode: bool
 ) -> None:
@@ -195,7 +194,7 @@ def test_invalid_value_is_named(
 
 
 # In check mode, an earlier task would provide these: see test_main.py.
-@in_one_test(
+@pytest.mark.parametrize(
     "module, options, option, part",
     [
         (api_key, {"state": "absent", "id": 0}, "id", "must be 1 or more, not 0"),
@@ -270,7 +269,7 @@ NULLS = [
 ]
 
 
-@in_one_test("module, options, option, is_null", NULLS)
+@pytest.mark.parametrize("module, options, option, is_null", NULLS)
 def test_null_is_named(module: ModuleType, options: dict[str, Any], option: str, is_null: bool) -> None:
     given = {**VALID, **options, **FURTHER_OPTIONS.get(option, {}), option: options[option]}
     outcome = run_main(module, {name: value for name, value in given.items() if value is not OMITTED})
@@ -311,7 +310,7 @@ NUMBERS = [
 ]
 
 
-@in_one_test("module, options, option, value", NUMBERS)
+@pytest.mark.parametrize("module, options, option, value", NUMBERS)
 def test_only_plain_numbers_are_numbers(module: ModuleType, options: dict[str, Any], option: str, value: Any) -> None:
     given = {**VALID, **options, **FURTHER_OPTIONS.get(option, {}), option: value}
     outcome = run_main(module, {name: value for name, value in given.items() if value is not OMITTED})
@@ -329,7 +328,7 @@ def test_every_number_is_tested() -> None:
     } <= {(module, option) for module, _options, option, _value in NUMBERS}
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "module, options, problem",
     [
         (
@@ -354,7 +353,7 @@ def test_message_about_a_number(module: ModuleType, options: dict[str, Any], pro
     assert run_main(module, {**VALID, **options}).result["msg"] == problem
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "module, options, option, value, expected",
     [
         *((api_key, {"state": "absent"}, "id", value, 12) for value in (12, "12", "+12", " 12\n", "0012")),
@@ -387,7 +386,7 @@ def test_null_of_an_optional_connection_option_is_an_omitted_one(
     assert not run_main(module, {**VALID, **options, "ca_path": None, **file_options}).failed
 
 
-@in_one_test("module, options", [(operation_wait, {}), (api_request, {"path": "projects"})])
+@pytest.mark.parametrize("module, options", [(operation_wait, {}), (api_request, {"path": "projects"})])
 def test_message_about_an_unsupported_option_omits_internal_options(
     module: ModuleType, options: dict[str, Any]
 ) -> None:
@@ -397,7 +396,7 @@ def test_message_about_an_unsupported_option_omits_internal_options(
     assert "_stop_when" not in message
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "module, options, parts",
     [
         (api_key, {}, ["state is present", "name"]),
@@ -450,7 +449,7 @@ def test_null_in_a_list_of_dictionaries_is_named() -> None:
 
 
 @of_every_module
-@in_one_test("missing", ["base_url", "api_key"])
+@pytest.mark.parametrize("missing", ["base_url", "api_key"])
 def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
     outcome = run_main(module, {**{name: value for name, value in VALID.items() if name != missing}, **options})
     assert outcome.failure == {"kind": "invalid_option", "option": missing}

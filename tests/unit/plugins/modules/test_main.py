@@ -33,7 +33,6 @@ from ansible_collections.clouddb.control.tests.unit.support.each_module import (
     name_of,
     of_every_module,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import missing_fields, undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -95,8 +94,8 @@ LATER_TASKS: list[tuple[ModuleType, dict[str, Any]]] = [
 ]
 
 
-@in_one_test("module, options", LATER_TASKS)
-@in_one_test("template", ["null", '""'])  # before ansible-core 2.19, templates make an empty text of null
+@pytest.mark.parametrize("module, options", LATER_TASKS)
+@pytest.mark.parametrize("template", ["null", '""'])  # before ansible-core 2.19, templates make an empty text of null
 def test_check_mode_accepts_what_an_earlier_task_would_create(
     sandbox: Sandbox, module: ModuleType, options: dict[str, Any], template: str
 ) -> None:

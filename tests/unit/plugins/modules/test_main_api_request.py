@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import MASK
 from ansible_collections.clouddb.control.plugins.modules import api_request
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -126,7 +125,7 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     assert exposed.printed.count(exposed.success["json"]["key"]) <= 2, "only in json and object"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options, message",
     [
         ({"path": "https://elsewhere.example.com/x"}, "path: must be a path below base_url"),

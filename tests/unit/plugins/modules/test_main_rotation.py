@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._keys.record import checksum
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment, api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.return_values import undocumented_fields
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
@@ -220,7 +219,7 @@ def test_verification(sandbox: Sandbox, tmp_path: Path) -> None:
     assert run.deployment("web2", "verify", key_id=key_id + 1).failure["kind"] == "deployment_refused"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options, problem",
     [
         ({"step": "withdraw"}, "withdraw but all of the following are missing: key_id, key"),

@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import operation_info
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
@@ -142,14 +141,14 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@in_one_test("options, expected", FILTERS)
+@pytest.mark.parametrize("options, expected", FILTERS)
 def test_selects_in_all_projects(client: Client, options: dict[str, Any], expected: list[str]) -> None:
     result = task(client, **options)
     assert ids(result) == expected
     assert result["summary"]["total"] == len(expected)
 
 
-@in_one_test("options, expected", [case for case in FILTERS if "max_results" not in case[0]])
+@pytest.mark.parametrize("options, expected", [case for case in FILTERS if "max_results" not in case[0]])
 def test_selects_in_one_project(client: Client, options: dict[str, Any], expected: list[str]) -> None:
     assert ids(task(client, project_id=SHOP, **options)) == [name for name in expected if name.startswith("shop")]
 
@@ -238,7 +237,7 @@ def test_an_empty_list_of_ids_selects_nothing(sandbox: Sandbox, client: Client) 
     assert sandbox.sent() == []
 
 
-@in_one_test("project_id, operation_id", [(SHOP, "nothing"), (BLOG, "shop-3")])
+@pytest.mark.parametrize("project_id, operation_id", [(SHOP, "nothing"), (BLOG, "shop-3")])
 def test_an_unknown_operation_is_an_empty_list(client: Client, project_id: str, operation_id: str) -> None:
     assert task(client, project_id=project_id, operation_id=[operation_id])["operations"] == []
 
@@ -254,7 +253,7 @@ def test_an_unknown_project_fails(client: Client) -> None:
         task(client, project_id="nowhere")
 
 
-@in_one_test("created_at", [None, 7, "yesterday"])
+@pytest.mark.parametrize("created_at", [None, 7, "yesterday"])
 def test_created_after_needs_readable_timestamps(sandbox: Sandbox, client: Client, created_at: Any) -> None:
     sandbox.fault(
         "status", status=200, body={"operations": [{"id": "o", "status": "running", "created_at": created_at}]}
@@ -308,21 +307,21 @@ def test_summary_only_has_the_summary_of_the_list_without_the_list(
     assert sorted(sandbox.sent()) == sorted(2 * requests)
 
 
-@in_one_test("options", [case[0] for case in FILTERS if "max_results" not in case[0]])
-@in_one_test("scope", SCOPES[:2])
+@pytest.mark.parametrize("options", [case[0] for case in FILTERS if "max_results" not in case[0]])
+@pytest.mark.parametrize("scope", SCOPES[:2])
 def test_summary_only_counts_what_is_selected(client: Client, scope: dict[str, Any], options: dict[str, Any]) -> None:
     assert task(client, **scope, **options, summary_only=True)["summary"] == task(client, **scope, **options)["summary"]
 
 
-@in_one_test("option, value", [("max_results", 5), ("fields", ["id"])])
+@pytest.mark.parametrize("option, value", [("max_results", 5), ("fields", ["id"])])
 def test_summary_only_excludes_options_for_the_list(sandbox: Sandbox, client: Client, option: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=f"^{option}: cannot be combined with summary_only"):
         task(client, summary_only=True, **{option: value})
     assert sandbox.sent() == []
 
 
-@in_one_test("scope", SCOPES)
-@in_one_test("fields", [["id"], ["status", "id"], ["created_at"], ["endpoint_id"]])
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("fields", [["id"], ["status", "id"], ["created_at"], ["endpoint_id"]])
 def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str, Any], fields: list[str]) -> None:
     complete = task(client, **scope)
     result = task(client, **scope, fields=fields)
@@ -353,7 +352,7 @@ def test_fields_that_only_some_operations_have_are_no_warning(client: Client) ->
     assert task(client, project_id="calm-hill-23456789", fields=["sattus"])["warnings"] == []
 
 
-@in_one_test("summary_only", [False, True])
+@pytest.mark.parametrize("summary_only", [False, True])
 def test_query_selects_the_projects_on_the_service(client: Client, summary_only: bool) -> None:
     """Accounts of organizations need a parameter for each list of projects, also for those that a tool requests internally.
 
@@ -363,8 +362,8 @@ def test_query_selects_the_projects_on_the_service(client: Client, summary_only:
     assert task(client, query={"search": BLOG}, summary_only=summary_only)["summary"]["total"] == 2
 
 
-@in_one_test("summary_only", [False, True])
-@in_one_test(
+@pytest.mark.parametrize("summary_only", [False, True])
+@pytest.mark.parametrize(
     "options, near", [({"status": ["failed", "faild"]}, "failed"), ({"action": ["create_brnach"]}, "create_branch")]
 )
 def test_unknown_statuses_and_actions_are_a_warning(

@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import project_info
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = {"id": "wispy-lake-12345678", "name": "shop", "region_id": "aws-eu-central-1", "org_id": "org-a", "age": "3d"}
@@ -112,7 +111,7 @@ def test_transient_error_of_a_page_is_retried(sandbox: Sandbox, client: Client) 
     assert len(set(ids(task(client, page_size=50)))) == 120
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options, expected",
     [
         ({"project_id": SHOP["id"]}, [SHOP]),
@@ -131,7 +130,7 @@ def test_filters_are_exact_and_combined_with_and(
     assert ids(task(client, **options)) == [project["id"] for project in expected]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "query, expected",
     [
         ({"org_id": "org-a"}, [SHOP_TWO, SHOP]),
@@ -162,7 +161,7 @@ def test_query_is_sent_encoded_with_each_page(sandbox: Sandbox, client: Client) 
         }
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "query, message",
     [
         ({"limit": 5}, "must not contain limit"),
@@ -194,7 +193,7 @@ def test_projects_missing_from_the_list_are_named_in_a_warning(sandbox: Sandbox,
 CHECK = "Check the options, and whether the API key may access the project."
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options, message",
     [
         ({"name": "shpo"}, f"There is no project with name 'shpo'. Did you mean name 'shop'? {CHECK}"),
@@ -226,7 +225,7 @@ CHECK = "Check the options, and whether the API key may access the project."
         ({"query": {"search": "nowhere"}}, f"There is no project with query search=nowhere. {CHECK}"),
     ],
 )
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_required_project_that_is_missing_fails_with_similar_ones(
     client: Client, options: dict[str, Any], message: str, check_mode: bool
 ) -> None:
@@ -237,7 +236,7 @@ def test_required_project_that_is_missing_fails_with_similar_ones(
     assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
 
 
-@in_one_test("options", [{}, {"name": "shop"}, {"query": {"search": "blog"}}])
+@pytest.mark.parametrize("options", [{}, {"name": "shop"}, {"query": {"search": "blog"}}])
 def test_required_changes_nothing_when_a_project_matches(client: Client, options: dict[str, Any]) -> None:
     assert task(client, **options, required=True) == task(client, **options)
 

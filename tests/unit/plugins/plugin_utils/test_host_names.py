@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import host_names
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "projects, names",
     [
         ([("a", "x"), ("b", "y")], ["x", "y"]),
@@ -38,7 +39,7 @@ def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]
     assert list(result.values()) == names
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "ids, hashes",
     [
         (("-a", "_a"), ("c274891790345c56", "34fb716034edaa88")),
@@ -54,7 +55,7 @@ def test_ids_that_are_the_same_host_name(ids: tuple[str, str], hashes: tuple[str
     assert names == [f"{each[:100].replace('-', '_')}-{digest}" for each, digest in zip(ids, hashes)]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "projects, earlier, names",
     [
         ([("a", "x")], {"x": {"b"}}, ["x-a"]),

@@ -22,7 +22,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.modules import api_key, project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import OTHER_HOST, Authority
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 
@@ -121,7 +120,9 @@ def test_certificate_is_validated_behind_a_proxy(
     assert served.requests == []
 
 
-@in_one_test("no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"])
+@pytest.mark.parametrize(
+    "no_proxy", [HOST, "example.com", ".example.com", "other.example.com,control.example.com", "*"]
+)
 def test_no_proxy_is_honored(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, no_proxy: str
 ) -> None:
@@ -143,8 +144,8 @@ def test_no_proxy_of_another_host_is_ignored(
     assert len(proxy.received()) == 1
 
 
-@in_one_test("host", ["127.0.0.1", "localhost"])
-@in_one_test("tls", [False, True])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("tls", [False, True])
 def test_loopback_bypasses_proxies(
     serve: Serve, proxy: Proxy, authority: Authority, monkeypatch: pytest.MonkeyPatch, host: str, tls: bool
 ) -> None:
@@ -165,7 +166,9 @@ def test_http_through_a_proxy_needs_allow_http(serve: Serve, proxy: Proxy, monke
     assert API_KEY in proxy.received()[0]["headers"]["authorization"]
 
 
-@in_one_test("credentials, is_accepted", [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)])
+@pytest.mark.parametrize(
+    "credentials, is_accepted", [(f"{CREDENTIALS}@", True), ("", False), ("somebody:wrong-password@", False)]
+)
 def test_proxy_authentication(
     serve: Serve,
     proxy: Proxy,
@@ -197,7 +200,7 @@ def test_a_refused_tunnel_means_not_sent(
     assert len(proxy.received()) == 3
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "proxy_url",
     [
         f"http://{CREDENTIALS}@127.0.0.1:1",
@@ -211,7 +214,7 @@ def test_a_refused_tunnel_means_not_sent(
         "http://somebody:proxy-pass@",
     ],
 )
-@in_one_test("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
+@pytest.mark.parametrize("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
 def test_proxy_errors_do_not_quote_the_password(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, module: HasMain, options: dict[str, Any], proxy_url: str
 ) -> None:

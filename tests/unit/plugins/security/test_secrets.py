@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, OrphanedKey, create_key
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, reply
@@ -77,8 +76,8 @@ def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
     assert error.value.__context__ is None
 
 
-@in_one_test("encoding", sorted(encodings(SPECIAL_KEY)))
-@in_one_test("status", [400, 401, 503])
+@pytest.mark.parametrize("encoding", sorted(encodings(SPECIAL_KEY)))
+@pytest.mark.parametrize("status", [400, 401, 503])
 def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> None:
     served = serve(
         reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=SPECIAL_KEY, api_retries=0

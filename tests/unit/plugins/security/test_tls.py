@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.modules import (
 )
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import DAY, OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
@@ -101,7 +100,7 @@ def test_untrusted_certificates_get_no_request(
     assert served.requests == []
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, valid, part",
     [
         ("127.0.0.2", (-DAY, DAY), OTHER_HOST),
@@ -110,7 +109,7 @@ def test_untrusted_certificates_get_no_request(
         ("127.0.0.1", (DAY, YEAR), "certificate is not yet valid"),
     ],
 )
-@in_one_test("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
+@pytest.mark.parametrize("module, options", [(project_info, {}), (api_key, {"name": "deploy"})])
 def test_invalid_certificates_of_a_trusted_authority_are_refused(
     serve: Serve,
     authority: Authority,

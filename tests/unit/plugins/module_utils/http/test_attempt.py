@@ -30,7 +30,6 @@ from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts imp
     time_out_when,
     time_out_when_received,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
     Reply,
@@ -142,8 +141,8 @@ class DrippingBodyUntilClose(DrippingBody):
     header = b"Connection: close"
 
 
-@in_one_test("service_class", [DrippingHeaders, DrippingBody, DrippingBodyUntilClose])
-@in_one_test("tls", [False, True])
+@pytest.mark.parametrize("service_class", [DrippingHeaders, DrippingBody, DrippingBodyUntilClose])
+@pytest.mark.parametrize("tls", [False, True])
 def test_abandoned_attempts_leave_neither_threads_nor_sockets(tls: bool, service_class: type[DrippingService]) -> None:
     with scripted_service(tls=tls, service_class=service_class) as service:
         client = scripted(service, validate_certs=False, api_timeout=0.1, api_retries=0).client
@@ -341,7 +340,7 @@ def response_after(*interim: bytes) -> Reply:
     return Reply(b"".join(interim) + final)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "interim",
     [
         (b"HTTP/1.1 100 Continue\r\n\r\n",),
@@ -350,7 +349,7 @@ def response_after(*interim: bytes) -> Reply:
         (INTERIM, b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 102 Processing\r\n\r\n", INTERIM),
     ],
 )
-@in_one_test("method", ["GET", "POST"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
 def test_interim_responses_are_skipped(serve: Serve, method: str, interim: tuple[bytes, ...]) -> None:
     served = serve(response_after(*interim))
     client = served.client

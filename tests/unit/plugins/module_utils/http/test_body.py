@@ -16,7 +16,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.body import 
     read_body,
     unpacked,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 class Raw:
@@ -52,12 +51,12 @@ def test_size_of_a_chunk_that_is_no_number() -> None:
         read_body(Broken(b""))
 
 
-@in_one_test("encoding", [None, "", "identity", " Identity "])
+@pytest.mark.parametrize("encoding", [None, "", "identity", " Identity "])
 def test_body_that_is_not_compressed(encoding: str | None) -> None:
     assert read_body(Raw(b"{}", encoding=encoding)) == b"{}"
 
 
-@in_one_test("encoding", ["gzip", "GZIP", " x-gzip"])
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", " x-gzip"])
 def test_compressed_body(encoding: str) -> None:
     assert read_body(Raw(gzip.compress(b"{}"), encoding=encoding)) == b"{}"
     assert read_body(Raw(b"", encoding=encoding)) == b""
@@ -66,7 +65,7 @@ def test_compressed_body(encoding: str) -> None:
 PACKED = gzip.compress(b"{}")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, encoding, message",
     [
         (PACKED[:-1], "gzip", "the compressed body ends early"),

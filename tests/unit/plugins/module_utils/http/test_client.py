@@ -29,7 +29,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, HANG_UP, Reply, reply
 
@@ -63,7 +62,7 @@ def test_sends_a_body_as_json(serve: Serve) -> None:
     assert request.json == {"key_name": 'Ключ "ci" & \n'}
 
 
-@in_one_test("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_sends_no_body_with_get_and_delete(serve: Serve, method: str) -> None:
     served = serve(reply({}))
     METHODS[method](served.client)
@@ -91,7 +90,7 @@ SPECIAL = [
 ]
 
 
-@in_one_test("segment", SPECIAL)
+@pytest.mark.parametrize("segment", SPECIAL)
 def test_path_segments_are_encoded(serve: Serve, segment: str) -> None:
     served = serve(reply({}))
     served.client.get("projects", segment, "operations")
@@ -99,7 +98,7 @@ def test_path_segments_are_encoded(serve: Serve, segment: str) -> None:
     assert [unquote(part) for part in served.requests[0].path.split("/")][4] == segment
 
 
-@in_one_test("value", [*SPECIAL, "=&=", "%", '"', "\\", "\t\n", "a" * 3000])
+@pytest.mark.parametrize("value", [*SPECIAL, "=&=", "%", '"', "\\", "\t\n", "a" * 3000])
 def test_query_values_are_encoded(serve: Serve, value: str) -> None:
     served = serve(reply({}))
     served.client.get("projects", query={"cursor": value, "limit": 3})
@@ -114,7 +113,7 @@ def test_a_list_in_the_query_repeats_its_parameter(serve: Serve) -> None:
 
 
 @each_method
-@in_one_test("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(serve: Serve, method: str, status: int) -> None:
     elsewhere = serve()
     served = serve(reply({}, status, Location=f"{elsewhere.service.base_url}/projects"))
@@ -259,7 +258,7 @@ def failed(serve: Serve, response: Any, method: str = "GET", **options: Any) -> 
     return error.value
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "status, error_class, kind, part",
     [
         (400, StatusError, "http_status", "400 Bad Request"),
@@ -303,7 +302,7 @@ MOVED = (
 )
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "response, message",
     [
         (reply({"message": "not today"}, 401), f"401 Unauthorized: not today. {CHECK_KEY}"),
@@ -319,7 +318,7 @@ def test_messages_of_error_statuses(serve: Serve, response: Reply, message: str)
     assert str(failed(serve, response)) == f"GET /api_keys returned {message}"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "path, segments, explanation, advice",
     [
         ("", ["projects"], "not today", "Check base_url, which should end with /api/v2, but is {base_url}."),
@@ -383,15 +382,15 @@ def test_secrets_in_errors_are_masked(serve: Serve) -> None:
         assert ERROR.format("********") in str(error.value)
 
 
-@in_one_test("place", ["message", "code", "request_id"])
+@pytest.mark.parametrize("place", ["message", "code", "request_id"])
 def test_an_echoed_key_is_redacted(serve: Serve, place: str) -> None:
     error = failed(serve, reply({place: f"invalid key {API_KEY}!"}, 401))
     assert error.details[place] == "invalid key ********!"
     assert API_KEY not in str(error.as_result())
 
 
-@in_one_test("body", [b"", API_KEY.encode(), b"<b>" + API_KEY.encode(), b'["' + API_KEY.encode() + b'"]'])
-@in_one_test("status", [200, 400, 500])
+@pytest.mark.parametrize("body", [b"", API_KEY.encode(), b"<b>" + API_KEY.encode(), b'["' + API_KEY.encode() + b'"]'])
+@pytest.mark.parametrize("status", [200, 400, 500])
 def test_no_error_holds_the_key_whatever_the_body(serve: Serve, status: int, body: bytes) -> None:
     with pytest.raises((StatusError, UnexpectedResponse)) as error:
         serve(reply(body, status), api_retries=0).client.get("projects").object()
@@ -402,7 +401,7 @@ def test_no_error_holds_the_key_whatever_the_body(serve: Serve, status: int, bod
 HTML = "it is an HTML page, not JSON. Check base_url, and whether a proxy or a gateway responds in place of the service"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, problem",
     [
         (b"", "its body is empty"),
@@ -433,7 +432,7 @@ def test_a_body_that_is_not_json_raises_unexpected_response(
     }
 
 
-@in_one_test("retry_after, seconds", [("7", 7.0), ("99999", 60.0), ("soon", None), (None, None)])
+@pytest.mark.parametrize("retry_after, seconds", [("7", 7.0), ("99999", 60.0), ("soon", None), (None, None)])
 def test_an_error_status_carries_retry_after(serve: Serve, retry_after: str | None, seconds: float | None) -> None:
     headers = {"Retry_After": retry_after} if retry_after else {}
     assert failed(serve, reply({}, 429, **headers)).retry_after == seconds
@@ -442,7 +441,7 @@ def test_an_error_status_carries_retry_after(serve: Serve, retry_after: str | No
 # Clocks and deadlines
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "method, earlier, hides",
     [
         ("GET", HANG_UP, False),
@@ -465,7 +464,7 @@ def test_an_accepted_status_may_hide_what_an_earlier_attempt_has_done(
         assert (response.status, response.json, response.attempts) == (404, {"message": "no"}, 2)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "response, may_be_empty, json",
     [
         (reply(b"", 204), False, None),
@@ -482,18 +481,20 @@ def test_a_response_without_a_body(serve: Serve, response: Reply, may_be_empty: 
     assert result.status in (200, 201, 202, 204)
 
 
-@in_one_test("status", [200, 201, 205])
+@pytest.mark.parametrize("status", [200, 201, 205])
 def test_a_body_is_needed(serve: Serve, status: int) -> None:
     with pytest.raises(UnexpectedResponse, match="its body is empty"):
         serve(reply(b"", status)).client.request("POST", ["api_keys"])
 
 
-@in_one_test("status", [200, 201, 299])
+@pytest.mark.parametrize("status", [200, 201, 299])
 def test_the_status_is_that_of_the_response(serve: Serve, status: int) -> None:
     assert serve(reply({}, status)).client.get("projects").status == status
 
 
-@in_one_test("method, repeated", [("PUT", True), ("PATCH", False), ("POST", False), ("DELETE", True), ("GET", True)])
+@pytest.mark.parametrize(
+    "method, repeated", [("PUT", True), ("PATCH", False), ("POST", False), ("DELETE", True), ("GET", True)]
+)
 def test_requests_that_may_be_repeated(serve: Serve, method: str, repeated: bool) -> None:
     served = serve(reply({}, 500), *([reply({"done": True})] if repeated else []))
     if repeated:
@@ -505,7 +506,7 @@ def test_requests_that_may_be_repeated(serve: Serve, method: str, repeated: bool
         assert (error.value.attempts, error.value.may_have_acted) == (1, True)
 
 
-@in_one_test("retry_locked, attempts", [(True, 2), (False, 1)])
+@pytest.mark.parametrize("retry_locked, attempts", [(True, 2), (False, 1)])
 def test_a_locked_project_is_retried_unless_the_caller_waits(serve: Serve, retry_locked: bool, attempts: int) -> None:
     served = serve(reply({}, 423), *([reply({})] if retry_locked else []))
     if retry_locked:
@@ -525,7 +526,7 @@ def test_clients_with_another_key_have_the_same_clock(serve: Serve) -> None:
     assert client.with_api_key("another").clock is client.clock
 
 
-@in_one_test("days, is_a_clock", [(3660, False), (3659, True), (-3660, False), (-3659, True)])
+@pytest.mark.parametrize("days, is_a_clock", [(3660, False), (3659, True), (-3660, False), (-3659, True)])
 def test_a_date_of_another_decade_is_not_the_time(serve: Serve, days: int, is_a_clock: bool) -> None:
     date = EPOCH + timedelta(days=days)
     client = serve(reply({}, Date=format_datetime(date, usegmt=True))).client
@@ -542,7 +543,7 @@ def test_service_now_follows_the_date_header(serve: Serve) -> None:
     assert served.client.service_now() == EPOCH + timedelta(hours=3, minutes=31)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "date",
     [None, "", "yesterday", "Sat, 21 Nov 2026 11:30:00 -0000", "Sat, 99 Nov 2026 11:30:00 GMT", "2026-11-21T11:30:00Z"],
 )
@@ -575,7 +576,7 @@ def test_a_deadline_bounds_each_request(
     assert timeouts == [timeout]
 
 
-@in_one_test("remaining", [0.0, -5.0])
+@pytest.mark.parametrize("remaining", [0.0, -5.0])
 def test_nothing_is_sent_after_the_deadline(serve: Serve, remaining: float) -> None:
     served = serve()
     with pytest.raises(ServiceUnreachable, match="GET /projects was not sent: .* within the remaining 0 s") as error:
@@ -643,13 +644,13 @@ def test_a_bundle_without_certificates_is_not_retried(
     assert (raised.value.attempts, raised.value.may_have_acted, raised.value.transient) == (1, False, False)
 
 
-@in_one_test("location", ["http://[half", "/caf\xe9"])
+@pytest.mark.parametrize("location", ["http://[half", "/caf\xe9"])
 def test_a_malformed_location_is_not_parsed(serve: Serve, location: str) -> None:
     with pytest.raises(StatusError, match="Redirects are not followed"):
         serve(reply({}, 302, Location=location)).client.get("projects")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "date",
     [
         "Mon, 21 Dec 99999999999999999999 23:59:59 GMT",

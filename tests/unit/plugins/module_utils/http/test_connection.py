@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
     encodings,
     is_sendable,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 API_KEY = "s3cret"
 
@@ -67,7 +66,7 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
     assert connection == Connection("https://control.example.com/api/v2", API_KEY, False, str(tmp_path), 0.5, 0)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "given, used",
     [
         ("https://control.example.com/api/v2/", "https://control.example.com/api/v2"),
@@ -87,7 +86,7 @@ def test_https_base_url_is_accepted(given: str, used: str) -> None:
     assert checked(base_url=given).base_url == used
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "base_url, part",
     [
         ("control.example.com/api/v2", "the scheme must be https"),
@@ -125,7 +124,7 @@ def test_invalid_base_url_is_refused(base_url: str, part: str) -> None:
     )
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "credentials", [f"somebody:{API_KEY}", API_KEY, f":{API_KEY}", "somebody:", ":", "", "elsewhere.example.com\\"]
 )
 def test_credentials_in_base_url_are_refused_and_not_quoted(credentials: str) -> None:
@@ -133,7 +132,7 @@ def test_credentials_in_base_url_are_refused_and_not_quoted(credentials: str) ->
     assert message == "base_url: must not contain a user or a password. Set the key in api_key."
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "host",
     ["127.0.0.1", "127.0.0.1:8080", "127.1.2.3", "[::1]", "[::1]:8080", "localhost", "localhost:8080", "LOCALHOST"],
 )
@@ -141,7 +140,7 @@ def test_http_is_accepted_for_loopback_addresses(host: str) -> None:
     assert checked(base_url=f"http://{host}/api/v2").base_url == f"http://{host}/api/v2"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "host",
     [
         "control.example.com",
@@ -166,12 +165,12 @@ def test_allow_http_accepts_no_other_scheme() -> None:
     assert "the scheme must be https" in refused("base_url", base_url="ftp://127.0.0.1", allow_http=True)
 
 
-@in_one_test("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
+@pytest.mark.parametrize("around", [f" {API_KEY}", f"{API_KEY}\n", f"\t{API_KEY}\r\n"])
 def test_white_space_around_the_key_is_stripped(around: str) -> None:
     assert checked(api_key=around).api_key == API_KEY
 
 
-@in_one_test("empty", ["", " ", "\n"])
+@pytest.mark.parametrize("empty", ["", " ", "\n"])
 def test_empty_key_is_refused(empty: str) -> None:
     assert refused("api_key", api_key=empty) == (
         "api_key: no value is given. "
@@ -179,7 +178,7 @@ def test_empty_key_is_refused(empty: str) -> None:
     )
 
 
-@in_one_test("empty", ["", " "])
+@pytest.mark.parametrize("empty", ["", " "])
 def test_empty_options_are_named_together(empty: str) -> None:
     assert refused("base_url, api_key", base_url=empty, api_key=empty) == (
         "base_url, api_key: no value is given. Set base_url and api_key, or the environment variables CLOUDDB_BASE_URL "
@@ -187,7 +186,7 @@ def test_empty_options_are_named_together(empty: str) -> None:
     )
 
 
-@in_one_test("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
+@pytest.mark.parametrize("inside", [" ", "\n", "\r\nX-Injected: 1", "\t", "\x00", "\x7f", "é", "\u2019", "\u2028"])
 def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     message = refused("api_key", api_key=key)
@@ -199,24 +198,24 @@ def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     assert not is_sendable(key)
 
 
-@in_one_test("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096])
+@pytest.mark.parametrize("key", ["a", "!~", "napi_0123-_=+/.", "x" * 4096])
 def test_key_of_visible_ascii_is_accepted(key: str) -> None:
     assert is_sendable(key)
     assert checked(api_key=key).api_key == key
 
 
-@in_one_test("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
+@pytest.mark.parametrize("api_timeout", [0.0, -1.0, float("nan"), float("inf"), float("-inf"), 31_536_001.0, 1e300])
 def test_invalid_api_timeout_is_refused(api_timeout: float) -> None:
     message = refused("api_timeout", api_timeout=api_timeout)
     assert message == f"api_timeout: must be a number of seconds greater than 0 and up to 31536000, not {api_timeout}."
 
 
-@in_one_test("api_timeout", [0.001, 30.0, 31_536_000.0])
+@pytest.mark.parametrize("api_timeout", [0.001, 30.0, 31_536_000.0])
 def test_api_timeout_up_to_a_year_is_accepted(api_timeout: float) -> None:
     assert checked(api_timeout=api_timeout).api_timeout == api_timeout
 
 
-@in_one_test("api_retries", [-1, -100, 101])
+@pytest.mark.parametrize("api_retries", [-1, -100, 101])
 def test_api_retries_out_of_range_is_refused(api_retries: int) -> None:
     assert refused("api_retries", api_retries=api_retries).startswith("api_retries: must be ")
 
@@ -243,7 +242,7 @@ def test_ca_path_of_a_named_pipe_is_refused(tmp_path: Path) -> None:
     )
 
 
-@in_one_test("name", [None, "ca.pem", "0f1e2d3c", "0f1e2d3c.pem", "x0f1e2d3c.0", "0f1e2d3c.0x"])
+@pytest.mark.parametrize("name", [None, "ca.pem", "0f1e2d3c", "0f1e2d3c.pem", "x0f1e2d3c.0", "0f1e2d3c.0x"])
 def test_directory_in_which_openssl_finds_no_certificate(tmp_path: Path, name: str | None) -> None:
     folder = tmp_path / str(name)
     folder.mkdir()

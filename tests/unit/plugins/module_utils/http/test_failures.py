@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import error_of, status_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 URL = "https://control.example.com/api/v2"
 CONNECTION = Connection(URL, "the-secret-key")
@@ -79,7 +78,7 @@ REISSUE = " No CA bundle changes that. The certificate, or that of its authority
 BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "cause, was_sent, message, transient",
     [
         (
@@ -265,7 +264,7 @@ def test_messages_of_failed_attempts(
 SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "cause, reason",
     [
         (BadStatusLine(SECRET_RESPONSE), "the response does not begin with an HTTP status"),
@@ -292,7 +291,7 @@ def test_errors_without_a_text_are_named() -> None:
     assert str(unreachable(error)).endswith(" could be made (ConnectionResetError). Check base_url and the network.")
 
 
-@in_one_test("cause, context", [("cause", None), (None, "context")])
+@pytest.mark.parametrize("cause, context", [("cause", None), (None, "context")])
 def test_errors_behind_an_error_are_named(cause: str | None, context: str | None) -> None:
     error = urllib3_exceptions.ProtocolError("aborted")
     error.__cause__ = OSError(5, cause) if cause else None
@@ -310,7 +309,7 @@ def test_the_number_of_attempts_is_named() -> None:
     )
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "request_, was_sent, note",
     [
         (POST, False, " An earlier attempt may have been carried out."),
@@ -330,7 +329,7 @@ def raw(
     return RawResponse(status, headers, content, attempts, acted_before)
 
 
-@in_one_test("status", [200, 299])
+@pytest.mark.parametrize("status", [200, 299])
 def test_a_success_that_is_not_accepted(status: int) -> None:
     phrase = {200: " OK", 299: ""}[status]
     error = status_error(raw(status), CONNECTION, POST, FakeClock().clock)
@@ -401,7 +400,7 @@ REASONS: dict[str, tuple[object, str, str | None]] = {
 }
 
 
-@in_one_test("body, reason, code", REASONS.values())
+@pytest.mark.parametrize("body, reason, code", REASONS.values())
 def test_the_reason_of_the_service(body: object, reason: str, code: str | None) -> None:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     error = status_error(raw(409, content), CONNECTION, POST, FakeClock().clock)
@@ -414,20 +413,20 @@ def test_the_request_id_within_an_error() -> None:
     assert error.details["request_id"] == "7"
 
 
-@in_one_test("content", [b"", b" \n", b"\n<!DOCTYPE html><title>Sign in</title>"])
-@in_one_test("status, is_blamed", [(304, True), (400, True), (403, True), (429, False), (503, False)])
+@pytest.mark.parametrize("content", [b"", b" \n", b"\n<!DOCTYPE html><title>Sign in</title>"])
+@pytest.mark.parametrize("status, is_blamed", [(304, True), (400, True), (403, True), (429, False), (503, False)])
 def test_base_url_is_blamed_for_html_and_empty_bodies(content: bytes, status: int, is_blamed: bool) -> None:
     error = status_error(raw(status, content), CONNECTION, POST, FakeClock().clock)
     assert ("Check base_url" in str(error), "message" in error.details) == (is_blamed, False)
 
 
-@in_one_test("status", [200, 303])
+@pytest.mark.parametrize("status", [200, 303])
 def test_bodies_of_other_statuses_are_not_quoted(status: int) -> None:
     error = status_error(raw(status, SECRET_RESPONSE.encode()), CONNECTION, POST, FakeClock().clock)
     assert "the-new-secret" not in str(error.as_result())
 
 
-@in_one_test("content", [b'{"message": "%s"}', b"%s", b'{"x": ["%s"]}'])
+@pytest.mark.parametrize("content", [b'{"message": "%s"}', b"%s", b'{"x": ["%s"]}'])
 def test_long_reasons_are_cut_after_they_are_redacted(content: bytes) -> None:
     long = content % (b"x" * 490 + CONNECTION.api_key.encode() * 100)
     error = status_error(raw(409, long), CONNECTION, POST, FakeClock().clock)

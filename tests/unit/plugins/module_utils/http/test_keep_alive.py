@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, each_method
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE
 
@@ -115,8 +114,8 @@ def running() -> Iterator[Callable[..., KeepAlive]]:
         yield lambda *script, **options: stack.enter_context(keep_alive(*script, **options))
 
 
-over_tls = in_one_test("tls", [False, True])
-as_chunks = in_one_test("chunked", [False, True])
+over_tls = pytest.mark.parametrize("tls", [False, True])
+as_chunks = pytest.mark.parametrize("chunked", [False, True])
 Running = Callable[..., KeepAlive]
 
 
@@ -135,7 +134,7 @@ def test_interim_responses_leave_the_connection_usable(running: Running, method:
 @each_method
 @over_tls
 @as_chunks
-@in_one_test("packets", [1, 2])
+@pytest.mark.parametrize("packets", [1, 2])
 def test_a_connection_with_a_second_response_is_closed(
     running: Running, method: str, tls: bool, chunked: bool, packets: int
 ) -> None:
@@ -146,7 +145,7 @@ def test_a_connection_with_a_second_response_is_closed(
     assert service.clock.pauses == []
 
 
-@in_one_test("rest", [b"\r\n", b"\0"])
+@pytest.mark.parametrize("rest", [b"\r\n", b"\0"])
 def test_a_connection_with_more_bytes_than_the_response_is_closed(running: Running, rest: bytes) -> None:
     service = running(lambda request_id: [response(1) + rest], one(2))
     assert [service.number(), service.number()] == [1, 2]
@@ -191,7 +190,7 @@ def test_a_connection_on_which_another_protocol_would_follow_is_closed(running: 
     assert service.requests == [1, 1]
 
 
-@in_one_test("received", [response(1), b""])
+@pytest.mark.parametrize("received", [response(1), b""])
 def test_nothing_is_sent_after_a_response_or_the_end_of_the_connection(received: bytes) -> None:
     ours, service = socket.socketpair()
     with ours, service:

@@ -17,7 +17,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import MAX_REPEATED_PAGES, pages
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -57,7 +56,7 @@ def test_unset_parameters_are_not_sent(serve: Serve) -> None:
     assert served.targets == ["/things"]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "cursor", ["2026-11-21T08:00:00.123456789+02:00", "a+b c/d=&?#%", "%2B", "é日本", " ", "\n", '"', "0", "x" * 3000]
 )
 def test_cursors_are_sent_back_unchanged(serve: Serve, cursor: str) -> None:
@@ -66,7 +65,7 @@ def test_cursors_are_sent_back_unchanged(serve: Serve, cursor: str) -> None:
     assert served.requests[1].query == [("cursor", cursor)]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "pagination",
     [
         {},
@@ -91,7 +90,7 @@ def test_an_empty_list_takes_one_request(serve: Serve) -> None:
     assert read(serve(things(cursor="1")).client) == [[]]
 
 
-@in_one_test("cursors", [["1", "1"], ["1", "2", "1"]])
+@pytest.mark.parametrize("cursors", [["1", "1"], ["1", "2", "1"]])
 def test_a_repeated_cursor_ends_the_list(serve: Serve, cursors: list[str]) -> None:
     served = serve(*(things(f"item-{number}", cursor=cursor) for number, cursor in enumerate(cursors)))
     assert read(served.client) == [[f"item-{number}"] for number in range(len(cursors))]
@@ -162,7 +161,7 @@ def test_iteration_may_stop_early(serve: Serve) -> None:
     assert len(served.requests) == 1
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "broken, error_class",
     [
         (reply({"message": "oh"}, 500), StatusError),
@@ -176,7 +175,7 @@ def test_iteration_may_stop_early(serve: Serve) -> None:
         (reply({"things": ["a"]}), UnexpectedResponse),
     ],
 )
-@in_one_test("valid_pages", [0, 1, 2])
+@pytest.mark.parametrize("valid_pages", [0, 1, 2])
 def test_a_failed_page_fails_the_list(
     serve: Serve, valid_pages: int, broken: Reply, error_class: type[ClouddbError]
 ) -> None:
@@ -190,21 +189,23 @@ def test_a_retried_page_does_not_fail_the_list(serve: Serve) -> None:
     assert read(served.client) == [["a"], ["b"]]
 
 
-@in_one_test("pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7])
+@pytest.mark.parametrize(
+    "pagination", [{"cursor": 5}, {"cursor": True}, {"cursor": ["1"]}, {"cursor": {}}, "1", ["1"], 7]
+)
 def test_a_cursor_of_another_type_raises_an_error(serve: Serve, pagination: Any) -> None:
     problem = "describes: the cursor should be a string." if isinstance(pagination, dict) else "pagination"
     with pytest.raises(UnexpectedResponse, match=problem):
         read(serve(reply({"things": [{"id": "a"}], "pagination": pagination})).client)
 
 
-@in_one_test("pagination", [{"next": "n+1"}, {"cursor": "", "next": "n+1"}])
+@pytest.mark.parametrize("pagination", [{"next": "n+1"}, {"cursor": "", "next": "n+1"}])
 def test_the_cursor_may_be_named_next(serve: Serve, pagination: dict[str, Any]) -> None:
     served = serve(reply({"things": [{"id": "a"}], "pagination": pagination}), things("b"))
     assert read(served.client) == [["a"], ["b"]]
     assert served.requests[1].query == [("cursor", "n+1")]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "signs",
     [
         # https://github.com/openai/openai-node/pull/2561, https://github.com/openfga/go-sdk/pull/38
@@ -220,7 +221,9 @@ def test_a_list_that_goes_on_without_a_cursor_is_not_complete(serve: Serve, sign
         read(serve(reply({"things": [{"id": "a"}], **signs})).client)
 
 
-@in_one_test("signs", [{"has_more": False}, {"next": None}, {"nextCursor": ""}, {"pagination": {"next": ""}}])
+@pytest.mark.parametrize(
+    "signs", [{"has_more": False}, {"next": None}, {"nextCursor": ""}, {"pagination": {"next": ""}}]
+)
 def test_a_list_that_says_that_it_ends_is_complete(serve: Serve, signs: dict[str, Any]) -> None:
     assert read(serve(reply({"things": [{"id": "a"}], **signs})).client) == [["a"]]
 

@@ -12,7 +12,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def response(body: Any) -> Response:
@@ -110,7 +109,7 @@ def test_require_rejects_a_missing_field() -> None:
         response(None).require({"id": "o"}, id=str, status=str)
 
 
-@in_one_test("field", ["id", "project_id", "branch_id", "endpoint_id"])
+@pytest.mark.parametrize("field", ["id", "project_id", "branch_id", "endpoint_id"])
 def test_every_id_is_checked(field: str) -> None:
     for accepted in ("br-1", 7, None, ""):
         assert response(None).require({field: accepted}) == {field: accepted}
@@ -119,7 +118,7 @@ def test_every_id_is_checked(field: str) -> None:
     assert problem(error) == "an id was expected, not '{{ x }}'"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, named",
     [
         (None, "null"),

@@ -16,7 +16,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http import sessi
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import MAX_CONNECTIONS, open_session
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 CONNECTION = Connection("https://control.example.com/api/v2", "s3cret")
 
@@ -38,7 +37,7 @@ def test_what_is_sent_with_each_request() -> None:
     assert opened.session.cookies.get_policy().is_not_allowed("control.example.com")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "host, proxies",
     [
         ("127.0.0.1:8080", {"no_proxy": "127.0.0.1"}),

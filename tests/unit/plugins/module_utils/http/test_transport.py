@@ -29,7 +29,6 @@ from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts imp
     time_out_when_received,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
     API_KEY,
     METHODS,
@@ -54,8 +53,8 @@ BROKEN = {
     "a chunk of a negative size": NEGATIVE_CHUNK,
     "no http": NOT_HTTP,
 }
-each_broken = in_one_test("broken", BROKEN.values())
-idempotent = in_one_test("method", ["GET", "DELETE"])
+each_broken = pytest.mark.parametrize("broken", BROKEN.values())
+idempotent = pytest.mark.parametrize("method", ["GET", "DELETE"])
 
 
 @pytest.fixture
@@ -90,7 +89,7 @@ def fails(served: Scripted, method: str) -> RequestFailed:
 
 
 @idempotent
-@in_one_test("status", [423, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [423, 429, 500, 502, 503, 504])
 def test_get_and_delete_are_retried_after_a_transient_status(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status), reply({}, status), OK)
     response = METHODS[method](served.client)
@@ -105,14 +104,14 @@ def test_get_and_delete_are_retried_after_a_broken_response(serve: Serve, method
     assert (response.json, response.attempts, len(served.clock.pauses)) == ({"done": True}, 3, 2)
 
 
-@in_one_test("status", [423, 429, 503])
+@pytest.mark.parametrize("status", [423, 429, 503])
 def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
     served = serve(reply({}, status), OK)
     assert METHODS["POST"](served.client).attempts == 2
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
-@in_one_test("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 502, 504])
 def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
     served = serve(reply({"message": "oh"}, status))
     error = fails(served, "POST")
@@ -130,7 +129,7 @@ def test_post_is_not_retried_after_a_broken_response(serve: Serve, broken: Reply
 
 
 @each_method
-@in_one_test("status", [400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
 def test_other_statuses_are_not_retried(serve: Serve, method: str, status: int) -> None:
     served = serve(reply({}, status))
     error = fails(served, method)
@@ -166,7 +165,7 @@ def test_a_service_that_comes_back_is_reached(serve: Serve, method: str, monkeyp
     assert METHODS[method](served.client).attempts == 3
 
 
-@in_one_test("method, attempts", [("PUT", 2), ("PATCH", 1)])
+@pytest.mark.parametrize("method, attempts", [("PUT", 2), ("PATCH", 1)])
 def test_a_request_that_replaces_is_repeated(serve: Serve, method: str, attempts: int) -> None:
     served = serve(*[HANG_UP] * attempts, api_retries=1)
     with pytest.raises(ServiceUnreachable):
@@ -229,7 +228,7 @@ def test_a_slow_response_within_api_timeout_is_accepted(serve: Serve) -> None:
     assert [served.client.get("projects").attempts for _request in range(2)] == [1, 1]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "headers, body",
     [
         ({"Content_Length": "100"}, b'{"mess'),
@@ -256,7 +255,7 @@ def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
 
 
 @each_method
-@in_one_test("retries", [0, 1, 3])
+@pytest.mark.parametrize("retries", [0, 1, 3])
 def test_api_retries_limits_the_attempts(serve: Serve, method: str, retries: int) -> None:
     served = serve(*[reply({"message": "later"}, 503)] * (retries + 1), api_retries=retries)
     error = fails(served, method)
@@ -319,8 +318,8 @@ def test_a_second_429_adds_backoff_to_retry_after(serve: Serve, full_jitter: lis
     assert served.clock.pauses == [1, 1 + 10, 1 + 20, 1 + 30]
 
 
-@in_one_test("status", [423, 429, 500, 503])
-@in_one_test(
+@pytest.mark.parametrize("status", [423, 429, 500, 503])
+@pytest.mark.parametrize(
     "retry_after, pause",
     [
         ("0", 0),
@@ -398,7 +397,7 @@ def test_retry_after_is_honored_for_post(serve: Serve) -> None:
 # Bodies
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "raw",
     [
         b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{"done\r\n8\r\n": true}\r\n0\r\n\r\n',
@@ -416,7 +415,7 @@ def test_gzip_bodies_are_unpacked(serve: Serve) -> None:
     assert served.requests[0].headers["Accept-Encoding"] == "gzip"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, encoding, part",
     [
         (gzip.compress(b'{"done": true}')[:-9], "gzip", "the compressed body ends early"),
@@ -434,7 +433,7 @@ def test_a_body_that_cannot_be_unpacked_is_a_broken_response(
     assert isinstance(error, ServiceUnreachable)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "raw, part",
     [
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/js", "the headers of the response end early"),

@@ -33,7 +33,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     revoke_key,
     roll_back,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
@@ -72,7 +71,7 @@ def test_keys_are_sorted_by_creation_time_then_id(serve: Serve) -> None:
     assert [found["id"] for found in keys_named(serve(response).client, "deploy")] == [7, 8, 9, 1, 2, 3, 4]
 
 
-@in_one_test("positions", [(0, 1, 2, 3), (3, 2, 1, 0)])
+@pytest.mark.parametrize("positions", [(0, 1, 2, 3), (3, 2, 1, 0)])
 def test_key_that_is_listed_more_than_once_counts_once(serve: Serve, positions: tuple[int, ...]) -> None:
     """With its latest use."""
     items = [key(7), key(7) | {"last_used_at": SECOND}, key(7) | {"last_used_at": FIRST}, key(8)]
@@ -80,13 +79,13 @@ def test_key_that_is_listed_more_than_once_counts_once(serve: Serve, positions: 
     assert listed == [items[1], items[3]]
 
 
-@in_one_test("body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]])
+@pytest.mark.parametrize("body", [{}, {"api_keys": []}, [7], [{"name": "deploy"}], [{"id": "7"}], [{"id": None}]])
 def test_malformed_key_list_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="GET /api_keys"):
         list_keys(serve(reply(body)).client)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "listed, created, earliest",
     [
         ([key(7), key(8)], ours(7), 7),
@@ -104,7 +103,7 @@ def test_earliest_new_key(serve: Serve, listed: list[dict[str, Any]], created: C
     assert earliest_new_key(serve(reply(listed)).client, "deploy", created, known_ids=[1])["id"] == earliest
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "shown, lists",
     [
         ("deploy", [[key(6), key(7, name="ci")]]),
@@ -125,7 +124,7 @@ def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[
     assert str(error.value).endswith("Use the name as the service stores it: 'ci'.")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body",
     [
         *({"id": key_id, "key": "new"} for key_id in (0, -6, 5)),
@@ -147,7 +146,7 @@ PROBLEM = (
 CAUSE = "Error: POST /api_keys returned 500 Internal Server Error."
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "listed, outcome, key_ids",
     [
         (reply([key(5)]), "The service lists no new key of that name. Run the task again.", []),
@@ -180,7 +179,7 @@ def test_an_unconfirmed_creation_says_which_keys_are_new(
     assert error.value.details["key_ids"] == key_ids
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, problem",
     [
         ({"id": 6, "key": 7}, "the field 'key' should be a string, not an integer"),
@@ -229,7 +228,7 @@ def test_a_new_key_that_the_service_rejects(serve: Serve) -> None:
     }
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "response, problem",
     [
         (reply({}, 403), "Key 7 could not be revoked."),
@@ -246,7 +245,9 @@ def test_a_new_key_that_cannot_be_revoked_again(serve: Serve, response: Reply, p
     assert error.value.details["key_ids"] == [7]
 
 
-@in_one_test("ids, text", [([12], "Key 12"), ([12, 13], "Keys 12 and 13"), ([12, 13, 14], "Keys 12, 13 and 14")])
+@pytest.mark.parametrize(
+    "ids, text", [([12], "Key 12"), ([12, 13], "Keys 12 and 13"), ([12, 13, 14], "Keys 12, 13 and 14")]
+)
 def test_keys_in_a_sentence(ids: list[int], text: str) -> None:
     assert numbered(ids) == text
 
@@ -271,7 +272,7 @@ def test_revoking_a_missing_key_returns_none(serve: Serve) -> None:
     assert revoke_key(serve(reply({"message": "not found"}, 404)).client, key(7)) is None
 
 
-@in_one_test("lost", [reply({}, 500), HANG_UP])
+@pytest.mark.parametrize("lost", [reply({}, 500), HANG_UP])
 def test_404_after_an_attempt_that_may_have_acted_is_a_revocation(serve: Serve, lost: Reply) -> None:
     # A refusal in between changes nothing about it.
     served = serve(lost, reply({}, 503), reply({"message": "not found"}, 404))
@@ -286,7 +287,7 @@ UNCONFIRMED_TEXT = "Key 7 may still be valid, because the service did not confir
 OTHER_KEY = "The service no longer accepts the key that this task authenticates with. Set api_key to another key and run the task again."
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "refusals, advice",
     [
         ([reply({}, 429)] * 2 + [reply({}, 503)] * 3, "Run the task again."),
@@ -312,14 +313,14 @@ REJECTED = [
 ]
 
 
-@in_one_test("api_retries, replies", REJECTED)
+@pytest.mark.parametrize("api_retries, replies", REJECTED)
 def test_rejected_client_says_nothing_about_a_key(serve: Serve, api_retries: int, replies: list[Reply]) -> None:
     with pytest.raises(Unauthorized) as error:
         revoke_key(serve(*replies, api_retries=api_retries).client, key(7))
     assert (not_revoked([7], error.value), retry_advice(error.value)) == (UNCONFIRMED_TEXT, OTHER_KEY)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "replies",
     [
         [reply({}, 401)],
@@ -345,13 +346,13 @@ UNCONFIRMED = [
 ]
 
 
-@in_one_test("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED])
+@pytest.mark.parametrize("body", [[], {}, {"id": "7"}, {"id": 7}, *UNCONFIRMED])
 def test_malformed_revocation_result_raises(serve: Serve, body: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="DELETE /api_keys/7"):
         revoke_key(serve(reply(body)).client, key(7))
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, problem",
     [
         ({"id": 8, "revoked": True}, "it is about key 8"),
@@ -371,14 +372,14 @@ def test_malformed_revocation_result_of_a_key_that_is_gone_is_a_revocation(serve
     assert revoke_key(served.client, key(7)) == REVOKED
 
 
-@in_one_test("replies, valid", [([reply([])], True), (REJECTIONS, False)])
+@pytest.mark.parametrize("replies, valid", [([reply([])], True), (REJECTIONS, False)])
 def test_secret_is_checked_with_requests_of_its_own(serve: Serve, replies: list[Reply], valid: bool) -> None:
     served = serve(*replies)
     assert is_valid_secret(served.client.with_api_key("the-secret")) is valid
     assert [request.headers["Authorization"] for request in served.requests] == ["Bearer the-secret"] * len(replies)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "check, result",
     [
         (is_valid_secret, True),

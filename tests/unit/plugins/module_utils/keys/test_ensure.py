@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
     MultipleKeys,
@@ -21,8 +22,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure impor
     absent,
     present,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
 
 SHOWN_ONCE = "The service shows a secret only once."
@@ -86,7 +85,7 @@ def test_unavailable_secret_of_one_key(tmp_path: Path) -> None:
     assert (error.kind, error.details) == ("secret_unavailable", {"key_ids": [key_id]})
 
 
-@in_one_test("content, reason", [("", "{} is empty."), ("lost", "The service rejects the key in {}.")])
+@pytest.mark.parametrize("content, reason", [("", "{} is empty."), ("lost", "The service rejects the key in {}.")])
 def test_unavailable_secret_of_several_keys(tmp_path: Path, content: str, reason: str) -> None:
     account, ids = with_keys(2)
     file = SecretFile(str(tmp_path / "key"), set_nothing)
@@ -99,7 +98,7 @@ def test_unavailable_secret_of_several_keys(tmp_path: Path, content: str, reason
     assert error.details == {"key_ids": ids}
 
 
-@in_one_test("regenerate", ["never", "if_lost"])
+@pytest.mark.parametrize("regenerate", ["never", "if_lost"])
 def test_usual_run_sends_two_requests(tmp_path: Path, regenerate: str) -> None:
     account, [key_id] = with_keys(1)
     (tmp_path / "key").write_text(account.secrets[key_id], encoding="utf-8")
@@ -176,7 +175,7 @@ def test_result_of_a_creation() -> None:
     }
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, warnings",
     [
         (1, {}),
@@ -208,7 +207,7 @@ def test_always_replaces_a_valid_secret(tmp_path: Path) -> None:
     assert (tmp_path / "key").read_text(encoding="utf-8") == account.secrets[result["api_key"]["id"]]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "may_create_files, check_mode, locked", [(True, False, 1), (False, False, 0), (True, True, 0), (False, True, 0)]
 )
 def test_the_folder_is_locked_if_the_task_may_write(
@@ -231,7 +230,7 @@ def test_without_a_file_only_always_replaces() -> None:
     assert ([key["id"] for key in result["revoked"]], account.is_active(result["key"])) == ([key_id], True)
 
 
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_attributes_of_a_file_that_is_kept(tmp_path: Path, check_mode: bool) -> None:
     account, [key_id] = with_keys(1)
     path = tmp_path / f"key-{check_mode}"
@@ -350,7 +349,7 @@ def test_reason_of_a_roll_back_that_fails() -> None:
     )
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, fault, problem",
     [
         (1, "refused", "Key {} could not be revoked. Revoke it with state=absent and id."),
@@ -378,7 +377,7 @@ def test_older_keys_that_are_left(number: int, fault: str, problem: str) -> None
 # Absent
 
 
-@in_one_test("check_mode", [False, True])
+@pytest.mark.parametrize("check_mode", [False, True])
 def test_absent_by_id_ignores_names(check_mode: bool) -> None:
     account, ids = with_keys(2)
     result = absent(account.client(), ids[0], None, False, check_mode)

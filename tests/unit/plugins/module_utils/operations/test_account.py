@@ -20,7 +20,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.accoun
     list_account_operations,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import Selection
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -92,7 +91,7 @@ def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) ->
     assert found.warnings == ["The project list is incomplete. The service could not include: lost-1. Try again later."]
 
 
-@in_one_test("status", [401, 403, 500, 503])
+@pytest.mark.parametrize("status", [401, 403, 500, 503])
 def test_any_other_error_fails_the_list(serve: Serve, status: int) -> None:
     served = serve(projects("a", "b"), operations("a-01"), reply({}, status), api_retries=0)
     with pytest.raises(StatusError):

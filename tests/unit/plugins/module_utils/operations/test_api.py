@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.api im
     total,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -97,7 +96,7 @@ CANDIDATES = [
 ]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "selection, expected",
     [
         ({}, "abcd"),
@@ -136,7 +135,7 @@ def test_a_page_that_completes_max_results_is_the_last(serve: Serve) -> None:
     assert listed(serve, operations(1, 2, cursor="1"), max_results=2) == ["1h", "2h"]
 
 
-@in_one_test("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)])
+@pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)])
 def test_fetches_no_more_pages_than_created_after_needs(serve: Serve, created_after: Any) -> None:
     script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
     assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
@@ -147,7 +146,7 @@ def test_fetches_the_next_page_while_pages_are_new_enough(serve: Serve) -> None:
     assert listed(serve, *script, created_after=timedelta(hours=3)) == ["1h", "2h", "3h"]
 
 
-@in_one_test("hours_off", [-7, -1, 1, 7])
+@pytest.mark.parametrize("hours_off", [-7, -1, 1, 7])
 def test_an_age_is_measured_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
     service_time = EPOCH + timedelta(hours=hours_off)
     ages = (-hours_off + 0.5, -hours_off + 1.5, -hours_off + 2.5)
@@ -171,7 +170,7 @@ def test_a_timestamp_with_another_offset_is_the_same_time(serve: Serve) -> None:
     assert listed(serve, operations(1, 2), created_after=created_after) == ["1h"]
 
 
-@in_one_test("created_at", [None, "", "soon", 1763712000])
+@pytest.mark.parametrize("created_at", [None, "", "soon", 1763712000])
 def test_with_created_after_an_unreadable_timestamp_is_an_error(serve: Serve, created_at: Any) -> None:
     response = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
     with pytest.raises(UnexpectedResponse, match="created_at"):
@@ -182,7 +181,7 @@ def test_without_created_after_an_unreadable_timestamp_is_accepted(serve: Serve)
     assert listed(serve, page("operations", [operation(2, id="odd", created_at="soon"), operation(1)])) == ["1h", "odd"]
 
 
-@in_one_test("status", [None, 3, ["finished"]])
+@pytest.mark.parametrize("status", [None, 3, ["finished"]])
 def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string"):
         listed(serve, operations(1, status=status))
@@ -209,7 +208,7 @@ def test_fetches_one_operation(serve: Serve) -> None:
     assert served.targets == ["/projects/p.1/operations/o-1"]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body",
     [
         {},
@@ -260,7 +259,7 @@ def test_no_ids_are_no_request(serve: Serve) -> None:
     assert served.targets == []
 
 
-@in_one_test("status", [401, 403, 500])
+@pytest.mark.parametrize("status", [401, 403, 500])
 def test_another_error_is_not_treated_as_an_unknown_operation(serve: Serve, status: int) -> None:
     with pytest.raises(StatusError):
         find_operations(serve(reply({}, status), api_retries=0).client, "p", ["o"], 1)

@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.poll i
 )
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, PENDING, SUCCEEDED
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -57,7 +56,7 @@ def test_several_operations_on_one_page_are_one_request(serve: Serve) -> None:
     assert served.targets == ["/projects/p/operations?limit=20"]
 
 
-@in_one_test("number, limit", [(2, 20), (10, 20), (11, 22), (50, 100), (51, 100), (90, 100)])
+@pytest.mark.parametrize("number, limit", [(2, 20), (10, 20), (11, 22), (50, 100), (51, 100), (90, 100)])
 def test_the_page_has_room_for_twice_as_many_up_to_a_hundred(serve: Serve, number: int, limit: int) -> None:
     names = [f"o{each}" for each in range(number)]
     served = serve(listing(*names, cursor="1"))
@@ -103,7 +102,7 @@ def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -
     assert len(served.requests) == 1
 
 
-@in_one_test("status", [401, 403, 429, 503])
+@pytest.mark.parametrize("status", [401, 403, 429, 503])
 def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve, status: int) -> None:
     served = serve(reply({}, 500), single("a"), reply({}, status), api_retries=0)
     names = []
@@ -113,7 +112,7 @@ def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve,
     assert (names, error.value.status, len(served.requests)) == (["a"], status, 3)
 
 
-@in_one_test("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 502, 504])
 def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serve: Serve, status: int) -> None:
     served = serve(listing("x"), reply({}, status), single("b"), api_retries=0)
     names = []
@@ -131,7 +130,7 @@ def unfinished_operations(client: Client, project_id: str, lookback: float) -> l
     return [each for page in listed for each in page.items]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "status, unfinished",
     [
         ("scheduling", True),
@@ -179,7 +178,7 @@ def test_lookback_is_measured_by_the_clock_of_the_service(serve: Serve) -> None:
     assert [each["id"] for each in unfinished_operations(serve(response).client, "p", 3600)] == ["1h", "3h"]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "fields, counts",
     [
         ({"updated_at": (EPOCH - timedelta(seconds=60)).isoformat()}, True),

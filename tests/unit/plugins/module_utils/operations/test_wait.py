@@ -34,7 +34,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operati
     wait_for,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def test_each_poll_is_one_request_per_project(client: Client, service_of: Callable[..., Service]) -> None:
@@ -128,7 +127,7 @@ def test_poll_intervals_grow_to_interval() -> None:
     assert intervals[-1] == 5
 
 
-@in_one_test("longest", [0.05, 0.2, 0.21])
+@pytest.mark.parametrize("longest", [0.05, 0.2, 0.21])
 def test_a_short_interval_limits_even_the_first(longest: float) -> None:
     assert poll_interval(1, longest) == pytest.approx(min(0.2, longest))
     assert poll_interval(9, longest) == longest

@@ -22,7 +22,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_s
     WaitState,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 REF = OperationRef("shop", "op-1")
 UNAVAILABLE = StatusError("The service responded 503", "GET", "/x", 1, "r", 503, {})
@@ -47,7 +46,7 @@ def described(operation: dict[str, Any]) -> str:
     return message.removeprefix("1 of 1 operation failed: ")[:-1]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "operation, text",
     [
         ({}, "operation op-1 of shop is failed"),
@@ -66,7 +65,9 @@ def test_description_of_an_operation(operation: dict[str, Any], text: str) -> No
     assert described(operation) == text
 
 
-@in_one_test("number, last", [(20, "start_compute op-20 of shop is failed."), (21, "and 1 more (see operations).")])
+@pytest.mark.parametrize(
+    "number, last", [(20, "start_compute op-20 of shop is failed."), (21, "and 1 more (see operations).")]
+)
 def test_twenty_operations_are_described(number: int, last: str) -> None:
     state = state_of(*["failed"] * number)
     texts = str(operations_failed(state, state.failed(0))).split("; ")
@@ -76,7 +77,7 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
     )
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "statuses, error, message",
     [
         (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.module_utils._resources.compare import (
     changed_fields,
     contains,
@@ -14,10 +16,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
     fields_of,
     has_values,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "actual, wanted",
     [
         ("a", "a"),
@@ -50,7 +51,7 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
     assert contains(actual, wanted)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "actual, wanted",
     [
         ("a", "b"),
@@ -86,7 +87,7 @@ def test_what_is_wanted_is_not_there(actual: Any, wanted: Any) -> None:
     assert not contains(actual, wanted)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "body, found, fields",
     [
         ({"branch": {"name": "x"}}, {}, {"name": "x"}),
@@ -120,7 +121,7 @@ def test_a_diff_has_only_the_fields_that_changed() -> None:
     }
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "match, expected",
     [
         ({"name": "x", "size": 0, "ready": False}, True),

@@ -16,10 +16,9 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.path im
     parse_path,
     project_of,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, segments",
     [
         ("projects", ("projects",)),
@@ -34,7 +33,7 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
     assert parse_path("path", text) == segments
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "text, problem",
     [
         (
@@ -65,7 +64,7 @@ def test_refuses_what_is_not_a_path(text: str, problem: str) -> None:
     assert error.value.details["option"] == "find.path"
 
 
-@in_one_test("text", ["projects//branches", "projects/None/branches", "projects/p/"])
+@pytest.mark.parametrize("text", ["projects//branches", "projects/None/branches", "projects/p/"])
 def test_accepts_missing_segments_in_check_mode(text: str) -> None:
     assert len(parse_path("path", text, allow_missing=True)) == 3
 
@@ -75,7 +74,9 @@ def test_the_list_of_an_object_has_the_path_without_the_placeholder() -> None:
     assert list_segments(("projects", "p", "branches")) == ("projects", "p", "branches")
 
 
-@in_one_test("found, filled", [({"id": "br-1"}, "br-1"), ({"id": 7}, "7"), ({"id": "a/b", "name": "x"}, "a/b")])
+@pytest.mark.parametrize(
+    "found, filled", [({"id": "br-1"}, "br-1"), ({"id": 7}, "7"), ({"id": "a/b", "name": "x"}, "a/b")]
+)
 def test_fills_a_placeholder(found: dict[str, Any], filled: str) -> None:
     assert fill(("projects", "p", "{id}"), found) == ("projects", "p", filled)
 
@@ -88,13 +89,15 @@ def test_the_fields_of_an_object_without_the_field_are_named() -> None:
     )
 
 
-@in_one_test("found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}])
+@pytest.mark.parametrize(
+    "found", [{}, {"id": None}, {"id": ""}, {"id": " "}, {"id": True}, {"id": {}}, {"id": ".."}, {"id": "."}]
+)
 def test_refuses_a_field_that_cannot_be_a_segment(found: dict[str, Any]) -> None:
     with pytest.raises(ClouddbError, match="no text or number for {id}"):
         fill(("projects", "{id}"), found)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "segments, project_id",
     [
         (("projects", "p-1"), "p-1"),

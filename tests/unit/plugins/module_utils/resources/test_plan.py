@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import plan_from
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
 def params(method: str, **options: Any) -> dict[str, Any]:
@@ -23,8 +22,8 @@ def params(method: str, **options: Any) -> dict[str, Any]:
     return given
 
 
-@in_one_test("method", ["POST", "PATCH", "PUT", "DELETE"])
-@in_one_test(
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
+@pytest.mark.parametrize(
     "status, accepted",
     [
         (200, True),
@@ -59,14 +58,14 @@ def test_without_statuses_every_success_is_accepted() -> None:
     assert set(plan_from(params("GET"), False).accept) == set(range(200, 300))
 
 
-@in_one_test("wait", [True, False])
-@in_one_test("all_pages", [True, False])
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("all_pages", [True, False])
 def test_flags(wait: bool, all_pages: bool) -> None:
     plan = plan_from(params("GET", wait=wait, all_pages=all_pages), False)
     assert (plan.wait, plan.all_pages) == (wait, all_pages)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "options",
     [{"find": {"path": "projects/None/branches"}}, {"find": {"query": {"search": None}}}, {"query": {"search": None}}],
 )
@@ -78,7 +77,7 @@ def test_a_value_may_be_missing_in_check_mode_only(options: dict[str, Any]) -> N
     assert error.value.details["option"] == (f"{option}.{next(iter(value))}" if option == "find" else option)
 
 
-@in_one_test("number", [float("nan"), float("inf"), {1, 2}])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), {1, 2}])
 def test_a_body_that_json_cannot_express(number: Any) -> None:
     with pytest.raises(InvalidOption, match="^body: contains a value that JSON cannot express, such as NaN. Change it"):
         plan_from(params("POST", body={"size": number}), False)

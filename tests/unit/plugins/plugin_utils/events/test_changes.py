@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes im
     poll_operations,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import reply
 
@@ -125,7 +124,7 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
     assert served.targets[1:] == ["/projects/p/operations/o1", "/projects/p/operations/o2"]
 
 
-@in_one_test("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
+@pytest.mark.parametrize("fields", [{}, {"created_at": None}, {"created_at": "yesterday"}])
 def test_state_after_an_operation_without_readable_created_at_is_readable(serve: Serve, fields: dict[str, Any]) -> None:
     seen = seen_operations(operation(1, "running"), operation(9))
     fetched = {"id": "o1", "status": "failed", **fields}
@@ -142,7 +141,7 @@ def test_many_unfinished_operations_are_read_from_pages(serve: Serve) -> None:
     assert len(served.requests) == 2
 
 
-@in_one_test("number, requests", [(2, ["?limit=50", "/o1"]), (3, ["?limit=50", "?limit=50&cursor=c"])])
+@pytest.mark.parametrize("number, requests", [(2, ["?limit=50", "/o1"]), (3, ["?limit=50", "?limit=50&cursor=c"])])
 def test_up_to_two_unfinished_operations_need_no_second_page(serve: Serve, number: int, requests: list[str]) -> None:
     unfinished = [operation(each, "running") for each in range(1, number + 1)]
     later = page("operations", unfinished[:-1]) if number > 2 else reply({"operation": unfinished[0]})
@@ -162,7 +161,7 @@ def test_saved_beginning_a_day_after_the_beginning_of_time_is_usable() -> None:
     assert not SeenOperations.from_json(saved).is_reached(operation(1))
 
 
-@in_one_test("saved", [["..", "running", "a"], ["o", 5, "a"], ["o", "running", None]])
+@pytest.mark.parametrize("saved", [["..", "running", "a"], ["o", 5, "a"], ["o", "running", None]])
 def test_saved_operation_of_anything_else_is_refused(saved: list[Any]) -> None:
     with pytest.raises(ValueError, match="^$"):
         SeenOperations.from_json({**SeenOperations(None).as_json(), "operations": [[*saved, "2026-11-21T08:00:00Z"]]})
@@ -174,7 +173,7 @@ def test_missing_project_raises_not_found(serve: Serve) -> None:
         poll_operations(served.client, "p", SeenOperations(EPOCH), ())
 
 
-@in_one_test("created_at", [None, "yesterday"])
+@pytest.mark.parametrize("created_at", [None, "yesterday"])
 def test_operation_without_created_at_is_unexpected(serve: Serve, created_at: Any) -> None:
     served = serve(page("operations", [operation(1, created_at=created_at)]))
     with pytest.raises(UnexpectedResponse, match="created_at"):
@@ -193,7 +192,7 @@ def test_complete_returns_whether_anything_has_changed() -> None:
     assert not seen.complete(PollResult([], [], None))
 
 
-@in_one_test("before", [[], [operation(1, "running")]])
+@pytest.mark.parametrize("before", [[], [operation(1, "running")]])
 def test_reverted_change_is_found_again(before: list[dict[str, Any]]) -> None:
     seen = seen_operations(*before)
     result = PollResult([operation(1, "failed")], [], None)

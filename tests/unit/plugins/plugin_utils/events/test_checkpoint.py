@@ -27,7 +27,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint
 )
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 BASE_URL = "https://control.example.com/api/v2"
 LATER = EPOCH + timedelta(days=1)
@@ -55,7 +54,7 @@ def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
     assert {name: vars(seen) for name, seen in loaded.deleted.items()} == {"q": vars(SeenOperations(LATER))}
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "saved, expected",
     [
         ({"listed_at": LATER.isoformat()}, ([LATER], None)),
@@ -70,8 +69,8 @@ def test_state_of_an_earlier_version(checkpoint: Checkpoint, tmp_path: Path, sav
     assert (state.lists_began_at, state.first_started_at, state.deleted) == (*expected, {})
 
 
-@in_one_test("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
-@in_one_test(
+@pytest.mark.parametrize("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
+@pytest.mark.parametrize(
     "field",
     [
         "listed_at",
@@ -104,7 +103,7 @@ def test_file_with_another_value_is_refused_or_usable(
             checkpoint.load(FIRST)
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "content, problem",
     [
         ({"projects": []}, "does not hold the state of this event source. Name another file."),

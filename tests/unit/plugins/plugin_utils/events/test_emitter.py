@@ -14,7 +14,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventEmitter, event_of
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 RUN = "{{ lookup('ansible.builtin.pipe', 'id') }}"
 
@@ -38,7 +37,9 @@ def test_an_event_has_the_same_uuid_in_later_versions() -> None:
     }
 
 
-@in_one_test("times", [{}, {"created_at": None, "updated_at": "2026-11-21"}, {"created_at": "x", "updated_at": "y"}])
+@pytest.mark.parametrize(
+    "times", [{}, {"created_at": None, "updated_at": "2026-11-21"}, {"created_at": "x", "updated_at": "y"}]
+)
 def test_seconds_of_an_operation_without_times(times: dict[str, Any]) -> None:
     assert event(**times)["clouddb"]["seconds"] is None
 

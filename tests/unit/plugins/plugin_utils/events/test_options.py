@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS, source_options
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
@@ -97,7 +96,7 @@ def test_max_interval_defaults_to_a_longer_interval() -> None:
     assert source_options({**CONNECTION, "interval": 300}, {}).max_interval == 300
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, value",
     [
         ("base_url", None),
@@ -144,7 +143,7 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
         source_options({**CONNECTION, name: value}, {})
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, value, problem",
     [
         ("validate_certs", "perhaps", "must be true or false"),
@@ -174,7 +173,7 @@ def test_error_for_unknown_argument_lists_the_arguments() -> None:
         source_options({**CONNECTION, "intervall": 5}, {})
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, truth",
     [
         *((value, True) for value in (True, "true", "True", "yes", "on", "1", 1)),

@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events import fol
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing, changed_hints
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     CONNECTION,
     EventList,
@@ -66,7 +65,7 @@ def hide(account: SimulatedOperations, project: str, since: float, until: float)
     return mock.patch.object(SimulatedOperations, "_page", incomplete)
 
 
-@in_one_test("since", [75, 105])
+@pytest.mark.parametrize("since", [75, 105])
 def test_project_that_a_single_list_lacks_is_not_forgotten(since: float) -> None:
     account = account_with(3)
     start(account, "p1", 70.0, seconds=20.0)
@@ -76,7 +75,7 @@ def test_project_that_a_single_list_lacks_is_not_forgotten(since: float) -> None
     assert statuses(events) == ["finished"]
 
 
-@in_one_test("ends", [1.0, 300.0])
+@pytest.mark.parametrize("ends", [1.0, 300.0])
 def test_deleted_project_is_followed_until_its_operations_have_ended(ends: float) -> None:
     account = account_with(3)
     start(account, "p1", 70.0, seconds=ends)
@@ -97,7 +96,7 @@ def test_deleted_project_without_operations_is_forgotten() -> None:
     assert polls(account, "p1") <= 2 + 180 / 30
 
 
-@in_one_test("moment", range(30, 120, 10))
+@pytest.mark.parametrize("moment", range(30, 120, 10))
 def test_single_404_does_not_forget_a_listed_project(moment: int) -> None:
     account = account_with(3)
     start(account, "p1", 20.0)
@@ -132,8 +131,8 @@ def test_project_with_unfinished_operations_that_is_gone_is_forgotten() -> None:
     assert refused and max(refused) < 200
 
 
-@in_one_test("absence", [60, 600, 100_000])
-@in_one_test("restarts", [False, True])
+@pytest.mark.parametrize("absence", [60, 600, 100_000])
+@pytest.mark.parametrize("restarts", [False, True])
 def test_events_of_a_project_that_comes_back_are_not_repeated(tmp_path: Path, absence: float, restarts: bool) -> None:
     account = account_with(3)
     for name, moment in [("first", 91.0), ("second", 115.0), ("absent", 120.0 + absence / 2)]:
@@ -269,7 +268,7 @@ def status_error(status: int) -> StatusError:
     return StatusError("It failed.", "GET", "/projects", 1, "request", status, {})
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "error",
     [
         *map(status_error, (408, 423, 429, 500, 502, 503)),
@@ -277,7 +276,7 @@ def status_error(status: int) -> StatusError:
         UnexpectedResponse("It is HTML.", "GET", "/projects", 1, "request"),
     ],
 )
-@in_one_test("failing", range(6))
+@pytest.mark.parametrize("failing", range(6))
 def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) -> None:
     paged = PagedList({failing: error, failing + 1: error})
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
@@ -287,7 +286,7 @@ def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) ->
     assert paged.cursors[8:] == expected
 
 
-@in_one_test("status", [400, 403, 404, 410])
+@pytest.mark.parametrize("status", [400, 403, 404, 410])
 def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
     paged = PagedList({3: status_error(status)})
     assert paged.fetch_all() == [f"p{number}" for number in range(5)]
@@ -347,7 +346,7 @@ def test_faults_do_not_keep_a_long_list_from_completing() -> None:
     assert statuses(events)[-1] == "finished"
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "before, after, changed",
     [
         ({}, {"updated_at": "1"}, set()),

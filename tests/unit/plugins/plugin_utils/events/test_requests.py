@@ -20,7 +20,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Sta
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import is_id
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     EventList,
     SimulatedOperation,
@@ -89,7 +88,7 @@ def test_projects_and_their_list_are_polled_every_max_interval() -> None:
     assert account.seconds("a") == account.seconds("b") == [0, 30]
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "project_ids, moments", [(["a"], [0, 1, 2, 30, 40, 50, 70, 80]), (["nobody"], [0, 1, 2, 30, 31, 32, 60, 61, 62])]
 )
 def test_list_takes_a_tenth_of_the_requests_unless_no_project_is_polled(
@@ -120,8 +119,8 @@ def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: py
     ]
 
 
-@in_one_test("hours", [-1, 0, 1])
-@in_one_test("runs", [1, 2, 3])
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+@pytest.mark.parametrize("runs", [1, 2, 3])
 def test_start_during_an_outage_with_a_clock_that_differs(tmp_path: Path, hours: int, runs: int) -> None:
     account = Account("a")
     account.fails = lambda moment, path: moment < 100
@@ -152,7 +151,7 @@ def test_page_that_fails_is_fetched_after_pauses_that_grow_to_max_interval() -> 
 
 
 # The change of second 40 is detected in second 100, which counts if its moment is unknown, or in the future.
-@in_one_test(
+@pytest.mark.parametrize(
     "updated_at, moments",
     [
         ("2026-11-21T08:00:40+00:00", [335, 340, 415, 508.75, 608.75]),
@@ -188,8 +187,8 @@ def test_operations_of_a_project_that_is_listed_later_are_new_since_a_minute_bef
     assert account.follow(250) == [f"b-{moment} finished" for moment in (60, 61, 179)]
 
 
-@in_one_test("lacking", [1, 2])
-@in_one_test("restarts", [False, True])
+@pytest.mark.parametrize("lacking", [1, 2])
+@pytest.mark.parametrize("restarts", [False, True])
 def test_new_project_that_the_next_lists_lack(tmp_path: Path, lacking: int, restarts: bool) -> None:
     account = Account("a", "b")
     account.hidden = lambda moment: ("b",) if moment < 300 * lacking + 10 else ()
@@ -209,7 +208,7 @@ def test_project_that_the_service_cannot_list_is_followed_if_it_is_selected() ->
     assert account.seconds("c") == []
 
 
-@in_one_test("actions, has_fetched", [([], True), (["create_branch"], True), (["start_compute"], False)])
+@pytest.mark.parametrize("actions, has_fetched", [([], True), (["create_branch"], True), (["start_compute"], False)])
 def test_unfinished_operations_with_other_actions_are_not_followed(actions: list[str], has_fetched: bool) -> None:
     account = Account("a")
     account.start("a", -1000, seconds=9999)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._keys.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 

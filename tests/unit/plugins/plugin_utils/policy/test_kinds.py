@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.plugin_utils._policy import kinds
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "kind, texts",
     [
         ("unknown", ("UnknownKey", "Every key has an allowed name", "The name of the key is not allowed.", "error")),
@@ -31,12 +32,12 @@ def test_there_are_no_other_kinds() -> None:
     assert len(kinds.KINDS) == 7
 
 
-@in_one_test("outcome, remains", [("reported", True), ("kept", True), ("revoked", False), ("gone", False)])
+@pytest.mark.parametrize("outcome, remains", [("reported", True), ("kept", True), ("revoked", False), ("gone", False)])
 def test_findings_that_remain(outcome: str, remains: bool) -> None:
     assert bool(kinds.remaining([{"outcome": outcome}])) is remains
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "name, key_id, title",
     [("ci", 7, "ci (id 7)"), ("ci", None, "ci"), ("", 7, "without a name (id 7)"), ("a\x1bb", None, "a\\x1bb")],
 )

@@ -24,7 +24,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     project,
     stamp,
 )
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 LIMITS = PageLimits(1, 30)
 
@@ -61,7 +60,7 @@ def test_complete_page() -> None:
     assert content.keys() == expected.keys()
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, figures, attention",
     [
         (0, ["0 API keys", "0 projects", "0 operations", "0 Errors"], []),
@@ -100,7 +99,7 @@ def test_numbers_in_words(number: int, figures: list[str], attention: list[str])
     assert [f"{row['number']} {row['text']} ({row['id']})" for row in content["attention"]] == attention
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, text",
     [(1, "1 API key has not been used for 90 days or more"), (2, "2 API keys have not been used for 90 days or more")],
 )
@@ -117,12 +116,12 @@ def test_one_duplicate_name() -> None:
     assert row["text"] == "API key shares its name with another"
 
 
-@in_one_test("days, text", [(1, "24 hours"), (2, "2 days")])
+@pytest.mark.parametrize("days, text", [(1, "24 hours"), (2, "2 days")])
 def test_the_period(days: int, text: str) -> None:
     assert page_of(days=days)["days"] == text
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, rows, folded, omitted",
     [
         (0, 0, 0, ""),
@@ -140,7 +139,7 @@ def test_folded_rows(number: int, rows: int, folded: int, omitted: str) -> None:
     assert table["folded_count"] == str(folded)
 
 
-@in_one_test("number, names", [(8, 8), (9, 8)])
+@pytest.mark.parametrize("number, names", [(8, 8), (9, 8)])
 def test_rare_values_share_a_row(number: int, names: int) -> None:
     regions = [project(f"p{each}", region_id=f"region-{each}") for each in range(number)]
     breakdown = page_of(projects=[*regions, project("q", region_id="region-0")])["projects"]["breakdowns"][0]
@@ -154,7 +153,7 @@ def test_rare_values_share_a_row(number: int, names: int) -> None:
     assert breakdown["rows"][-1] == last
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, total, percent", [(0, 0, "0 %"), (0, 5, "0 %"), (1, 101, "< 1 %"), (1, 100, "1 %"), (2, 3, "67 %")]
 )
 def test_shares(number: int, total: int, percent: str) -> None:
@@ -178,7 +177,7 @@ def test_parts_of_a_bar_are_wide_enough_to_be_seen() -> None:
     assert (wide["width"], narrow["x"], narrow["width"]) == (98.52, 98.52, 1.48)
 
 
-@in_one_test("number, older", [(50, ""), (51, "1")])
+@pytest.mark.parametrize("number, older", [(50, ""), (51, "1")])
 def test_rows_of_a_timeline(number: int, older: str) -> None:
     operations = [operation(each, age=timedelta(minutes=each)) for each in range(1, number + 1)]
     [timeline] = page_of(operations=operations)["timelines"]["projects"]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import text
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "month, name",
     list(enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)),
 )
@@ -30,7 +31,7 @@ def test_names_of_months() -> None:
     ) == text.MONTHS
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "seconds, expected",
     [
         (9.9949, "9.99 s"),
@@ -50,7 +51,7 @@ def test_durations(seconds: float, expected: str) -> None:
     assert text.duration_text(seconds) == expected
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "days, expected",
     [
         (0, "< 1 day"),
@@ -72,7 +73,7 @@ def test_what_is_missing() -> None:
     assert (text.number_text(None), text.datetime_text(None)) == ("–", "–")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "value, expected",
     [
         (7, 7),
@@ -95,7 +96,7 @@ def test_sums_are_finite() -> None:
     assert text.number_or_zero({"field": -1e308}, "field") == -text.MAX_INTEGER
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "number, expected",
     [(True, "True"), (1234567, "1\u202f234\u202f567"), (1234.5, "1\u202f234.5"), ("x", "x"), ([1], "[1]")],
 )
@@ -103,11 +104,11 @@ def test_numbers(number: Any, expected: str) -> None:
     assert text.number_text(number) == expected
 
 
-@in_one_test("number, expected", [(0, "0 keys"), (1, "1 key"), (2, "2 keys")])
+@pytest.mark.parametrize("number, expected", [(0, "0 keys"), (1, "1 key"), (2, "2 keys")])
 def test_counts(number: int, expected: str) -> None:
     assert text.count_text(number, "key") == expected
 
 
-@in_one_test("given, expected", [(" a\n b ", "a b"), (7, "7"), ("abcdef", "abcd…"), ("abcde", "abcde")])
+@pytest.mark.parametrize("given, expected", [(" a\n b ", "a b"), (7, "7"), ("abcdef", "abcd…"), ("abcde", "abcde")])
 def test_texts_on_one_line(given: Any, expected: str) -> None:
     assert text.truncated(given, 5) == expected

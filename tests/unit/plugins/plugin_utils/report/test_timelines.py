@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import timelines
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.timelines import LABELS, Window, sparkline, ticks
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import stamp
-from ansible_collections.clouddb.control.tests.unit.support.in_one_test import in_one_test
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
@@ -36,7 +35,7 @@ def lanes(*operations: dict[str, Any]) -> list[dict[str, Any]]:
     return list(timelines.timelines({"p1": operations}, WINDOW)["p1"]["lanes"])
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "hours, share, cell",
     [(-1, 0.0, 0), (0, 0.0, 0), (0.99, 0.0103125, 0), (1, 1 / 96, 1), (48, 0.5, 48), (96, 1.0, 95), (97, 1.0, 95)],
 )
@@ -45,7 +44,7 @@ def test_position_of_a_time(hours: float, share: float, cell: int) -> None:
     assert (WINDOW.share(moment), WINDOW.cell(moment, 96)) == (share, cell)
 
 
-@in_one_test("most, number", [(96, 96), (95, 48), (48, 48), (47, 24), (24, 24), (23, 12), (11, 12)])
+@pytest.mark.parametrize("most, number", [(96, 96), (95, 48), (48, 48), (47, 24), (24, 24), (23, 12), (11, 12)])
 def test_fewer_cells_for_many_bars(most: int, number: int) -> None:
     operations = [operation(hours) for hours in range(96)]
     with pytest.MonkeyPatch.context() as changes:
@@ -54,7 +53,7 @@ def test_fewer_cells_for_many_bars(most: int, number: int) -> None:
     assert len(lane["bars"]) == number
 
 
-@in_one_test("more, number", [(0, 96), (1, 48)])
+@pytest.mark.parametrize("more, number", [(0, 96), (1, 48)])
 def test_at_most_6000_bars(more: int, number: int) -> None:
     operations = [operation(hours) for hours in range(96)]
     projects = {f"p{each}": operations for each in range(62)}
@@ -72,7 +71,7 @@ def test_order_of_lanes_and_bars() -> None:
     assert [drawn["x"] for drawn in found[0]["bars"]] == ["1.04%", "2.08%"] * 4
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "fields, width",
     [
         ({"updated_at": stamp(START + 72 * HOUR)}, "50%"),
@@ -90,7 +89,7 @@ def test_width_of_a_bar(fields: dict[str, Any], width: str) -> None:
     assert (drawn["x"], drawn["width"], drawn["middle"]) == ("25%", width, "25.39%")
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "operations, what, when",
     [
         ([operation()], "start_compute · OK", "1 Nov 00:00:00"),
@@ -116,7 +115,7 @@ def test_texts_of_a_bar(operations: list[dict[str, Any]], what: str, when: str) 
     assert (drawn["what"], drawn["when"]) == (what, when)
 
 
-@in_one_test("step, following", [*zip(STEPS, STEPS[1:]), (STEPS[-1], STEPS[-1])])
+@pytest.mark.parametrize("step, following", [*zip(STEPS, STEPS[1:]), (STEPS[-1], STEPS[-1])])
 def test_interval_of_ticks(step: int, following: int) -> None:
     """Eight intervals fit into the window; in a longer one, the next longer interval is used."""
 
@@ -127,7 +126,7 @@ def test_interval_of_ticks(step: int, following: int) -> None:
     assert positions(8 * step + 1)[1] == timelines._percent(following / (8 * step + 1))
 
 
-@in_one_test(
+@pytest.mark.parametrize(
     "start, hours, expected",
     [
         (timedelta(microseconds=1), 24, ["03:00 12.5%", "06:00 25% minor", "09:00 37.5%", "12:00 50% minor"]),

@@ -1,0 +1,372 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file on the target that holds one secret: read, and replaced completely or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from typing import Any, Callable, NamedTuple
+
+from .._clock import SYSTEM_CLOCK, Clock, Deadline
+from .._errors import InvalidOption, SecretFileError
+from .atomic_file import (
+    TemporaryFile,
+    copy_attributes,
+    has_kept_attributes,
+    remove_temporary_files,
+    replaced_owner,
+    require_replaceable,
+    temporary_file,
+)
+from .file_lock import exclusive_lock
+from .regular_file import as_text, open_regular_file, require_regular_file, resolve_folder, system_path
+
+# In bytes. A larger file holds no secret, and is not read.
+MAX_SIZE = 65536
+# In bytes. That there is space for a new secret is checked with a file of this size.
+SECRET_SIZE = 4096
+# Of Linux: differs between machines, also between clones, but not between the containers of one machine.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# In seconds. A task holds the lock while it sends its requests.
+LOCK_TIMEOUT = 300.0
+# The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
+OWN_NAMES = re.compile(r"\.clouddb-\d+(\.lock|-.{8}\.tmp)", re.DOTALL)
+
+
+class FileAttributes(NamedTuple):
+    """The owner, the group and the permissions of a file."""
+
+    uid: int
+    gid: int
+    mode: int
+
+
+class SecretFile(NamedTuple):
+    """The path of resolved(), and a function that sets owner, group and mode of a path and returns whether it changed them.
+
+    C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
+    C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
+    replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
+    not read, and C(too_large) says what to do about it. C(other_path) says how to use another path. In check mode, the
+    folder may be missing, because an earlier task would create it.
+    """
+
+    path: str
+    set_attributes: Callable[[str], bool]
+    unsafe_writes: bool = False
+    has_owner: bool = False
+    has_group: bool = False
+    option: str = "dest"
+    clock: Clock = SYSTEM_CLOCK
+    max_size: int = MAX_SIZE
+    too_large: str = "so it holds no secret. Set dest to another path."
+    other_path: str = "set another path"
+    check_mode: bool = False
+
+    def check(self) -> None:
+        """Raise InvalidOption when no secret can be stored there."""
+        self.check_path()
+        self.check_folder()
+
+    def check_path(self) -> None:
+        """Raise InvalidOption when the path can't be that of a secret, also one that is only read."""
+        if not (os.path.isdir(self._folder()) or self._is_folder_planned()):
+            problem = f"The directory {as_text(self._folder())} does not exist. Create it first."
+            raise InvalidOption(self.option, problem)
+        name = os.path.basename(self.path)
+        if OWN_NAMES.fullmatch(name):
+            problem = f"{name} is a name of the collection's own lock and temporary files. Choose another name."
+            raise InvalidOption(self.option, problem)
+        try:
+            status = os.lstat(self._target())
+            require_regular_file(status)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            advice = f"Set {self.option} to the path of a regular file."
+            if error.errno == errno.EMLINK:
+                advice = "Replace it by a copy, without other links, that belongs to the user of this task."
+            problem = f"{self.path} can't be used: {error.strerror}. {advice}"
+            raise InvalidOption(self.option, problem) from error
+        if status.st_size > self.max_size:
+            raise InvalidOption(self.option, self._too_large())
+
+    def may_create_files(self) -> bool:
+        """Whether this user may create files in the folder, which replacing the file requires."""
+        return os.access(self._folder(), os.W_OK | os.X_OK) or self._is_folder_planned()
+
+    def check_folder(self) -> None:
+        """Raise InvalidOption when this user may not create files in the folder."""
+        if not self.may_create_files():
+            folder = as_text(self._folder())
+            problem = f"This user may not create files in {folder}. Change its permissions, or set become."
+            raise InvalidOption(self.option, problem)
+
+    def check_replaceable(self) -> None:
+        """Raise InvalidOption or SecretFileError when it can be known in advance that no secret can be written."""
+        self.check_folder()
+        if self._is_folder_planned():
+            return
+        try:
+            require_replaceable(self._target(), self.unsafe_writes)
+            replaced = replaced_owner(self._target(), self.unsafe_writes)
+        except OSError as error:
+            problem = (
+                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or {self.other_path}."
+            )
+            raise SecretFileError(problem) from error
+        if replaced and not self.has_owner and os.geteuid() not in (0, replaced[0]):
+            raise self._foreign(*replaced)
+
+    def read(self, private: bool = False) -> str | None:
+        """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
+
+        With C(private), a file that another user owns or may write is refused.
+        """
+        try:
+            with open_regular_file(self._target()) as file:
+                status = os.fstat(file.fileno())
+                if private and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+                    raise SecretFileError(
+                        f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
+                        "not trusted. Check who has written it, and remove it or change its owner and mode."
+                    )
+                content = file.read(self.max_size + 1) or b""
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+        if len(content) > self.max_size:
+            raise SecretFileError(f"{self.option}: {self._too_large()}")
+        return content.decode(errors="replace").strip()
+
+    def attributes(self) -> FileAttributes:
+        """Owner, group and mode of the existing file. Raises SecretFileError."""
+        try:
+            status = os.lstat(self._target())
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+        return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
+
+    def place(self) -> str | None:
+        """A checksum of this machine, the directory and the file's name, None if the machine can't be identified.
+
+        It is the same for all paths and host names that lead to the file.
+        """
+        try:
+            with open(BOOT_ID, encoding="ascii") as file:
+                boot_id = file.read().strip()
+            status = os.stat(self._folder())
+        except (OSError, ValueError):
+            return None
+        place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+    @contextmanager
+    def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
+        """Check that the file can be written, and yield the function that writes a secret to it.
+
+        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options) and the
+        extended attributes of the file, and written with C(size) bytes, before the function is yielded, and is removed in
+        every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the function.
+        """
+        with ExitStack() as cleanup:
+            temporary = self._create_temporary(cleanup)
+            # Whoever may read the file could open the temporary one before its mode is restricted, and read the secret later.
+            # So the attributes are combined on a file that never holds a secret.
+            with ExitStack() as cleanup_of_draft:
+                draft = self._create_temporary(cleanup_of_draft)
+                self._prepare(draft, attributes)
+                _require_readable(draft.path)
+                with self._write_errors():
+                    _give(temporary, *_owner(draft))
+                    copy_attributes(draft.path, temporary.file.fileno())
+            with self._write_errors():
+                temporary.check_space(size)
+
+            def write(secret: str) -> None:
+                with self._write_errors():
+                    temporary.replace_target(secret.encode(), self.unsafe_writes)
+
+            yield write
+
+    def remove(self) -> None:
+        """Remove the file, if there is one. Raises SecretFileError."""
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(self._target())
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be removed: {error.strerror}.") from error
+
+    def update_attributes(self) -> bool:
+        """Set owner, group and mode of the existing file; returns whether that changed them. Raises like replacement()."""
+        # They are set on a temporary file first, so that the file stays readable when they are refused.
+        # Where none can be created, the file is not replaced either, and its attributes are mostly right.
+        probe = self._replace(has_owner=True, has_group=True)
+        with probe.replacement() if self.may_create_files() else nullcontext():
+            changed = self.set_attributes(self.path)
+        _require_readable(self._target())
+        return changed
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Lock the folder against other tasks of this user that write secrets to it, where its file system has locks.
+
+        While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
+        are removed. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
+        """
+        # Each user has a separate lock: any user who can open a lock could hold it forever.
+        path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
+        with ExitStack() as cleanup:
+            try:
+                is_locked = cleanup.enter_context(exclusive_lock(path, Deadline.after(self.clock, LOCK_TIMEOUT)))
+            except TimeoutError as error:
+                raise SecretFileError(
+                    f"{self.option}: Another task has held the lock {as_text(path)} for {LOCK_TIMEOUT:g} seconds. "
+                    "Wait until it has ended, or end it, and run this task again."
+                ) from error
+            except OSError as error:
+                raise SecretFileError(
+                    f"{self.option}: The lock {as_text(path)} can't be used: {error.strerror}. "
+                    "Check who may write to this directory, and remove the file if there is one."
+                ) from error
+            if is_locked:
+                remove_temporary_files(self._folder(), _temporary_prefix())
+            yield
+
+    def _create_temporary(self, cleanup: ExitStack) -> TemporaryFile:
+        """Create a temporary file, which C(cleanup) removes. Raises SecretFileError."""
+        try:
+            return cleanup.enter_context(temporary_file(self._target(), _temporary_prefix()))
+        except OSError as error:
+            folder = as_text(self._folder())
+            problem = f"{self.option}: No file can be created in {folder}: {error.strerror}."
+            raise SecretFileError(problem) from error
+
+    def _prepare(self, draft: TemporaryFile, attributes: FileAttributes | None) -> None:
+        """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
+        with self._write_errors():
+            if has_kept_attributes(draft.target):
+                copy_attributes(draft.target, draft.file.fileno())
+        if attributes is None or not _restore_attributes(draft, attributes):
+            self._keep_owner(draft)
+            self.set_attributes(as_text(draft.path))
+
+    def _keep_owner(self, draft: TemporaryFile) -> None:
+        replaced = replaced_owner(draft.target, self.unsafe_writes)
+        if replaced:
+            own = _owner(draft)
+            try:
+                _give(draft, own[0] if self.has_owner else replaced[0], own[1] if self.has_group else replaced[1])
+            except OSError as error:
+                raise self._foreign(*replaced) from error
+
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        """Raise SecretFileError for an OSError."""
+        try:
+            yield
+        except OSError as error:
+            raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
+
+    def _foreign(self, uid: int, gid: int) -> SecretFileError:
+        return SecretFileError(
+            f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
+            "replaces it. Set become, or set owner and group."
+        )
+
+    def _too_large(self) -> str:
+        return f"{self.path} has more than {self.max_size} bytes, {self.too_large}"
+
+    def _target(self) -> str:
+        return system_path(self.path)
+
+    def _folder(self) -> str:
+        return os.path.dirname(self._target())
+
+    def _is_folder_planned(self) -> bool:
+        return self.check_mode and not os.path.lexists(self._folder())
+
+
+def dest_from(
+    params: Mapping[str, Any], set_attributes: Callable[[str], bool], check_mode: bool = False
+) -> SecretFile | None:
+    """The file of the option C(dest), with its owner, group and mode; None if the option is not set."""
+    if not params["dest"]:
+        return None
+    return SecretFile(
+        resolved("dest", params["dest"]),
+        set_attributes,
+        params.get("unsafe_writes", False),
+        params.get("owner") is not None,
+        params.get("group") is not None,
+        check_mode=check_mode,
+    )
+
+
+def resolved(option: str, path: str) -> str:
+    """The path of this option with which a secret's file is checked, written and reported. Raises InvalidOption."""
+    if "\0" in path:
+        raise InvalidOption(option, "The path has a NUL character. Remove it.")
+    return resolve_folder(path)
+
+
+def _owner(temporary: TemporaryFile) -> tuple[int, int]:
+    status = os.fstat(temporary.file.fileno())
+    return status.st_uid, status.st_gid
+
+
+def _give(temporary: TemporaryFile, uid: int, gid: int) -> None:
+    """Set owner and group if they differ, which not every user may do. Raises OSError."""
+    if (uid, gid) != _owner(temporary):
+        os.fchown(temporary.file.fileno(), uid, gid)
+
+
+def _restore_attributes(temporary: TemporaryFile, attributes: FileAttributes) -> bool:
+    """Set owner, group and mode; returns whether this user may."""
+    # By the descriptor: in the meantime, the path may lead to a file of somebody else.
+    try:
+        os.fchown(temporary.file.fileno(), attributes.uid, attributes.gid)
+    except OSError:
+        return False
+    os.fchmod(temporary.file.fileno(), attributes.mode)
+    return True
+
+
+def _temporary_prefix() -> str:
+    """Begins the names of this user's temporary files; only the user's own lock protects them."""
+    return f".clouddb-{os.geteuid()}-"
+
+
+def require_readable_mode(mode: object) -> None:
+    """Raise InvalidOption when the owner could not read a file with this value of the option C(mode).
+
+    A symbolic mode passes: what it results in is known only when it is set.
+    """
+    if isinstance(mode, str):
+        try:
+            mode = int(mode, 8)
+        except ValueError:
+            return
+    if isinstance(mode, int):
+        _require_read_bit(mode)
+
+
+def _require_readable(path: str) -> None:
+    _require_read_bit(stat.S_IMODE(os.lstat(path).st_mode))
+
+
+def _require_read_bit(mode: int) -> None:
+    if not mode & stat.S_IRUSR:
+        raise InvalidOption(
+            "mode",
+            f"The owner could not read a file with mode {mode:04o}. "
+            "Quote an octal number, such as mode: '0640', or include u=r in a symbolic mode.",
+        )

@@ -1,0 +1,308 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares the account's keys with a policy: pure functions of the keys, the policy and the time."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from fnmatch import translate
+from typing import Any, NamedTuple
+
+from .._errors import InvalidOption
+from .._keys.api import EARLIEST, Key, time_of
+from .._untrusted import displayable
+
+# In the order in which findings on a key are listed.
+KINDS = ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit", "missing")
+# A missing key can't be revoked.
+REVOCABLE_KINDS = KINDS[:-1]
+# Findings that depend on other keys.
+SURPLUS_KINDS = ("duplicate", "over_limit")
+MAX_NAME_LENGTH = 100
+# As in fnmatch: a bracket without its counterpart stands for itself, and one directly after the opening is a member.
+_WILDCARD = re.compile(r"[*?]|\[(?:!.|[^!])[^\]]*\]", re.DOTALL)
+# Some shells understand these, but fnmatch takes them for lists of characters.
+_OTHER_BRACKETS = re.compile(r"\[\^|\[.*\[[:.=]", re.DOTALL)
+
+
+class Allowed(NamedTuple):
+    """Keys that the policy declares: by exact name, or by a pattern with C(*), C(?) or C([])."""
+
+    name: str
+    max_keys: int | None = None
+    owner: str | None = None
+    reason: str | None = None
+
+    @property
+    def is_pattern(self) -> bool:
+        return _WILDCARD.search(self.name) is not None
+
+
+class Policy(NamedTuple):
+    """What the account's keys have to comply with; None: no limit, and for C(allowed): any name.
+
+    C(grace) is the time after its creation or last use in which a key is not revoked.
+    """
+
+    allowed: Sequence[Allowed] | None
+    max_age: timedelta | None
+    max_idle: timedelta | None
+    max_keys: int | None
+    grace: timedelta
+
+    def checked(self) -> list[str]:
+        """The kinds of findings that the policy can lead to."""
+        has_limit = self.max_keys is not None or any(entry.max_keys is not None for entry in self.allowed or ())
+        skipped = {
+            "unknown": self.allowed is None,
+            "missing": all(entry.is_pattern for entry in self.allowed or ()),
+            "expired": self.max_age is None,
+            "idle": self.max_idle is None,
+            "over_limit": not has_limit,
+        }
+        return [kind for kind in KINDS if not skipped.get(kind)]
+
+
+class Finding(NamedTuple):
+    """A key that violates the policy, or None where C(name) is declared and there is no key; C(message) is a sentence."""
+
+    kind: str
+    key: Key | None
+    name: str
+    message: str
+    allowed: Allowed | None
+
+
+class Review(NamedTuple):
+    """The findings, sorted by kind and name, and why keys must not be revoked whatever the findings (sentences, by key id)."""
+
+    findings: list[Finding]
+    protected: dict[int, str]
+
+    def due(self, kinds: Collection[str]) -> list[Key]:
+        """The keys with findings of these kinds, those with the earliest last activity first.
+
+        Keys that are only surplus come last: they may no longer be once the others are revoked.
+        """
+        found = {finding.key["id"]: finding.key for finding in self.findings if finding.key and finding.kind in kinds}
+        for_itself = {
+            finding.key["id"]
+            for finding in self.findings
+            if finding.key and finding.kind in kinds and finding.kind not in SURPLUS_KINDS
+        }
+        return sorted(found.values(), key=lambda key: (key["id"] not in for_itself, *_activity_order(key)))
+
+
+def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] | None:
+    """The option C(allowed). Raises InvalidOption."""
+    if entries is None:
+        return None
+    if not entries:
+        raise InvalidOption("allowed", "must not be empty. Omit the option to allow all names.")
+    allowed = [
+        Allowed(entry["name"], entry.get("max_keys"), entry.get("owner"), entry.get("reason")) for entry in entries
+    ]
+    for entry in allowed:
+        if not isinstance(entry.name, str) or not entry.name.strip():
+            raise InvalidOption("allowed", "an entry has no name. Set name in each entry.")
+        if "[" in _WILDCARD.sub("", entry.name):
+            raise InvalidOption(
+                "allowed", f"'{entry.name}' has a [ without ]. Add ], or write [[] for the character [."
+            )
+        if any(_OTHER_BRACKETS.match(bracket) for bracket in _WILDCARD.findall(entry.name)):
+            raise InvalidOption(
+                "allowed",
+                f"'{entry.name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
+                "[0-9] for digits.",
+            )
+        if entry.max_keys is not None and entry.max_keys < 1:
+            raise InvalidOption("allowed", f"max_keys of '{entry.name}' must be 1 or more, not {entry.max_keys}")
+    repeated = [name for name, count in Counter(_normal(entry.name) for entry in allowed).items() if count > 1]
+    if repeated:
+        raise InvalidOption("allowed", f"'{repeated[0]}' occurs more than once. Set max_keys to allow several keys.")
+    return allowed
+
+
+def review(keys: Sequence[Key], policy: Policy, now: datetime) -> Review:
+    """Compare all the account's keys with the policy; C(now) is the time by the service's clock."""
+    entry_of = _entries_of(keys, policy.allowed)
+    findings = [
+        *_found_by_name(keys, policy, entry_of),
+        *_found_by_age(keys, policy, now, entry_of),
+        *_surplus(keys, policy, entry_of),
+        *_missing(keys, policy),
+    ]
+    protected = {key["id"]: reason for key in keys if (reason := _reason_to_protect(key, policy, now))}
+    order = {kind: position for position, kind in enumerate(KINDS)}
+    return Review(
+        sorted(findings, key=lambda each: (order[each.kind], each.name, each.key["id"] if each.key else 0)), protected
+    )
+
+
+def name_of(key: Key) -> str:
+    """The key's name; empty if the service sent none."""
+    name = key.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _normal(name: str) -> str:
+    """The name for comparisons: the same characters can be encoded in several ways."""
+    return unicodedata.normalize("NFC", name)
+
+
+def label(key: Key) -> str:
+    """The key in a message: its name and its id."""
+    return f"{displayable(name_of(key), MAX_NAME_LENGTH) or 'A key without a name'} (id {key['id']})"
+
+
+def period_text(period: timedelta) -> str:
+    """The period, rounded down to days, hours, minutes or seconds: C(31 days), C(36 hours)."""
+    seconds = int(period.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * length or seconds == length:
+            return counted(seconds // length, unit)
+    return counted(seconds, "second")
+
+
+def counted(number: int, unit: str) -> str:
+    """The number with its unit: C(1 key), C(2 keys)."""
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+
+def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[int, Allowed]:
+    """The entry for each key that has one, by key id: the first whose name matches."""
+    patterns = [(entry, re.compile(translate(_normal(entry.name)))) for entry in allowed or ()]
+    found = {}
+    for key in keys:
+        entry = next((entry for entry, pattern in patterns if pattern.match(_normal(name_of(key)))), None)
+        if entry:
+            found[key["id"]] = entry
+    return found
+
+
+def _finding(kind: str, key: Key, text: str, entry: Allowed | None) -> Finding:
+    return Finding(kind, key, name_of(key), _message(f"{label(key)} {text}", entry), entry)
+
+
+def _message(text: str, entry: Allowed | None) -> str:
+    """The sentence with the texts of the entry for the reader."""
+    texts = [text]
+    if entry and entry.owner:
+        texts.append(f"Owner: {entry.owner.rstrip('.')}")
+    if entry and entry.reason:
+        texts.append(f"Reason: {entry.reason.rstrip('.')}")
+    return "".join(f"{displayable(each)}. " for each in texts).rstrip()
+
+
+def _found_by_name(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:
+    if policy.allowed is not None:
+        for key in keys:
+            if key["id"] not in entry_of:
+                yield _finding("unknown", key, "matches no name that the policy allows", None)
+
+
+def _found_by_age(
+    keys: Sequence[Key], policy: Policy, now: datetime, entry_of: Mapping[int, Allowed]
+) -> Iterable[Finding]:
+    for key in keys:
+        entry = entry_of.get(key["id"])
+        created_at, last_used_at = _times(key)
+        if created_at and policy.max_age is not None and now - created_at > policy.max_age:
+            yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
+        if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
+            yield _finding("idle", key, f"was last used {_before(last_used_at, policy.max_idle, 'max_idle')}", entry)
+        if created_at and _was_never_used(key) and now - created_at > policy.grace:
+            yield _finding("never_used", key, f"was created on {created_at.date()} and never used", entry)
+
+
+def _before(time: datetime, limit: timedelta, option: str) -> str:
+    """With the date and not the age, so that the message about a key stays the same."""
+    return f"on {time.date()}, more than {period_text(limit)} ago ({option})"
+
+
+def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:
+    """The keys beyond a limit, which are those with the earliest last activity."""
+    by_name: dict[str, list[Key]] = {}
+    by_entry: dict[Allowed, list[Key]] = {}
+    for key in keys:
+        entry = entry_of.get(key["id"])
+        if entry and entry.max_keys is not None:
+            by_entry.setdefault(entry, []).append(key)
+        elif name_of(key):
+            by_name.setdefault(name_of(key), []).append(key)
+    for same in by_name.values():
+        for key in _earliest(same, 1):
+            text = f"is one of {len(same)} keys of that name, and not the one that was created or used last"
+            yield _finding("duplicate", key, text, entry_of.get(key["id"]))
+    over = set()
+    for entry, matching in by_entry.items():
+        for key in _earliest(matching, entry.max_keys or 0):
+            over.add(key["id"])
+            name = displayable(entry.name, MAX_NAME_LENGTH)
+            text = f"is one of {len(matching)} keys that match '{name}', more than max_keys of {entry.max_keys}"
+            yield _finding("over_limit", key, text, entry)
+    if policy.max_keys is not None:
+        # With the keys that are over the limit of an entry, the account is over its own limit by fewer.
+        for key in _earliest([key for key in keys if key["id"] not in over], policy.max_keys):
+            text = f"is one of {len(keys)} keys of the account, more than max_keys of {policy.max_keys}"
+            yield _finding("over_limit", key, text, entry_of.get(key["id"]))
+
+
+def _missing(keys: Sequence[Key], policy: Policy) -> Iterable[Finding]:
+    names = {_normal(name_of(key)) for key in keys}
+    for entry in policy.allowed or ():
+        if not entry.is_pattern and _normal(entry.name) not in names:
+            name = displayable(entry.name, MAX_NAME_LENGTH)
+            yield Finding("missing", None, entry.name, _message(f"There is no key named '{name}'", entry), entry)
+
+
+def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:
+    """The keys beyond the limit.
+
+    A key whose last activity is unknown counts as the earliest. It is protected, and no other is revoked in its place.
+    """
+    return sorted(keys, key=_activity_order)[: max(0, len(keys) - limit)]
+
+
+def _activity_order(key: Key) -> tuple[datetime, int]:
+    """Keys are sorted by their last activity: the last use, or the creation where that was later."""
+    return _last_activity(key) or EARLIEST, key["id"]
+
+
+def _last_activity(key: Key) -> datetime | None:
+    """None if the service sent no valid timestamps."""
+    created_at, last_used_at = _times(key)
+    if created_at is None or (last_used_at is None and not _was_never_used(key)):
+        return None
+    return max(created_at, last_used_at or created_at)
+
+
+def _times(key: Key) -> tuple[datetime | None, datetime | None]:
+    """When the key was created and last used; None where the service sent no valid time.
+
+    A last use before the creation is not valid: some services send a date of the year 1.
+    """
+    created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
+    return created_at, None if last_used_at and created_at and last_used_at < created_at else last_used_at
+
+
+def _was_never_used(key: Key) -> bool:
+    """Whether the service says so: with null or an empty text, and not by leaving the field out."""
+    return key.get("last_used_at", ...) in (None, "")
+
+
+def _reason_to_protect(key: Key, policy: Policy, now: datetime) -> str:
+    """Why the key must not be revoked; empty if it may be."""
+    activity = _last_activity(key)
+    if activity is None:
+        return "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
+    if not name_of(key):
+        return "The service sent no name."
+    if now - activity <= policy.grace:
+        return f"It was created or used within the grace period of {period_text(policy.grace)}."
+    return ""

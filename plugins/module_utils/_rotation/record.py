@@ -1,0 +1,184 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of a deployment: which key a consumer holds, how far its deployment got, and who else may hold a key.
+
+It holds checksums of secrets, but no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .._errors import SecretFileError
+from .._files.secret_file import FileAttributes, SecretFile, resolved
+
+# In bytes. A record has the names of all consumers.
+MAX_RECORD_SIZE = 16 * 2**20
+# In bytes. Its other fields are shorter.
+FIELDS_SIZE = 4096
+# The key may not be everywhere on the consumer yet. It can be rolled back.
+DEPLOYING = "deploying"
+# The consumer has the key, and the service accepted it from there. It can be rolled back.
+DEPLOYED = "deployed"
+# Older keys may be revoked at any time, so the key is never rolled back.
+COMMITTED = "committed"
+
+
+class Previous(NamedTuple):
+    """What a roll-back restores: the file with its owner and mode, and the deployment where it is known.
+
+    C(sha256) is None if there was no file.
+    """
+
+    sha256: str | None
+    attributes: FileAttributes | None
+    key_id: int | None
+    state: str | None
+    deployed_at: str | None
+
+
+class KnownKey(NamedTuple):
+    """The names of the consumers that may hold a key, and the checksum of its secret."""
+
+    consumers: list[str]
+    sha256: str
+
+
+class Record(NamedTuple):
+    """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
+
+    C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
+    must not be deployed any more. C(consumer) is the name of the host that it was written for (None: by version 1.0.0).
+    """
+
+    key_id: int
+    sha256: str | None
+    state: str
+    deployed_at: str | None
+    previous: Previous | None
+    keys: dict[int, KnownKey]
+    withdrawn: int | None = None
+    consumer: str | None = None
+
+    def belongs_to(self, consumer: str) -> bool:
+        """Whether this is the record of that consumer, and not of another one that had the key at the same time.
+
+        A host that was renamed has the record of its former name.
+        """
+        others = {name for key in self.keys.values() for name in key.consumers}
+        return self.consumer in (None, consumer) or consumer not in others
+
+    def as_text(self) -> str:
+        """The record as the JSON that its file has."""
+        previous = self.previous._asdict() if self.previous else None
+        if previous and previous["attributes"]:
+            previous["attributes"] = previous["attributes"]._asdict()
+        return json.dumps({**self._asdict(), "previous": previous, **keys_as_json(self.keys)}, indent=2) + "\n"
+
+
+def record_file(path: str, check_mode: bool = False) -> SecretFile:
+    """The file of a record. Another path would lose it."""
+    return SecretFile(
+        resolved("record", path),
+        lambda path: False,
+        option="record",
+        max_size=MAX_RECORD_SIZE,
+        too_large="which no record of a deployment has. Check what has written it, and restore it from a backup or remove it.",
+        other_path="move it and set record to its new path",
+        check_mode=check_mode,
+    )
+
+
+def fits_record(keys: Mapping[int, KnownKey]) -> bool:
+    """Whether a record of these keys can be written and read."""
+    return len(Record(0, None, DEPLOYING, None, None, dict(keys)).as_text()) <= MAX_RECORD_SIZE - FIELDS_SIZE
+
+
+def read_record(file: SecretFile) -> Record | None:
+    """The record in this file; None when there is none. Raises SecretFileError, also for a file that is no record."""
+    text = file.read(private=True)
+    if not text:
+        return None
+    try:
+        return _parse(json.loads(text))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        # It may be a file with a secret.
+        raise SecretFileError(
+            f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
+        ) from None
+
+
+def write_record(file: SecretFile, record: Record) -> None:
+    """Replace the record in this file; a new one is readable by its owner only. Raises SecretFileError, also if it is too large."""
+    text = record.as_text()
+    if len(text) > MAX_RECORD_SIZE:
+        raise SecretFileError(
+            f"record: The record in {file.path} would have more than {MAX_RECORD_SIZE} bytes, so it was not written. Rotate "
+            "the key for fewer hosts, with names of their own for the keys of the others."
+        )
+    with file.replacement() as write:
+        write(text)
+
+
+def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
+    """The keys as a JSON object. Keys of the same consumers share a list of their names."""
+    lists: list[list[str]] = []
+    items: dict[str, Any] = {}
+    for key_id, key in sorted(keys.items()):
+        if key.consumers not in lists:
+            lists.append(key.consumers)
+        items[str(key_id)] = {"list": lists.index(key.consumers), "sha256": key.sha256}
+    return {"keys": items, "lists": lists}
+
+
+def keys_from_json(data: Any) -> dict[int, KnownKey]:
+    """The inverse of keys_as_json(). Raises ValueError, TypeError, LookupError or AttributeError for anything else."""
+    lists = [[str(name) for name in names] for names in data["lists"]]
+    return {int(key_id): KnownKey(lists[key["list"]], str(key["sha256"])) for key_id, key in data["keys"].items()}
+
+
+def keys_digest(keys: Mapping[int, KnownKey]) -> str | None:
+    """A checksum of the keys and the names of their consumers; None if there are no keys."""
+    return checksum(json.dumps(keys_as_json(keys)))[:32] if keys else None
+
+
+def _parse(data: Any) -> Record:
+    if "lists" not in data:
+        # By version 1.1.0 or earlier, with a list of consumers for each key.
+        keys = {
+            int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
+            for key_id, key in data["keys"].items()
+        }
+        data = {**data, **keys_as_json(keys)}
+    record = Record(
+        int(data["key_id"]),
+        data["sha256"],
+        str(data["state"]),
+        data["deployed_at"],
+        _previous(data["previous"]) if data["previous"] else None,
+        keys_from_json(data),
+        data["withdrawn"],
+        data.get("consumer"),
+    )
+    if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
+        raise ValueError
+    return record
+
+
+def _previous(data: dict[str, Any]) -> Previous:
+    attributes = data["attributes"]
+    return Previous(**{**data, "attributes": FileAttributes(**attributes) if attributes else None})
+
+
+def checksum(secret: str) -> str:
+    """The SHA-256 checksum of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def checksum_of(secret: str | None) -> str | None:
+    """The SHA-256 checksum of a file's secret; None if there is no file."""
+    return None if secret is None else checksum(secret)

@@ -1,0 +1,434 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decisions about keys by a policy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import (
+    KINDS,
+    REVOCABLE_KINDS,
+    Allowed,
+    Policy,
+    Review,
+    allowed_from,
+    label,
+    period_text,
+    review,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+NO_LIMITS = Policy(None, None, None, None, HOUR)
+
+
+def key(
+    key_id: int, name: Any = "deploy", age: timedelta = 10 * DAY, idle: timedelta | None = 2 * HOUR
+) -> dict[str, Any]:
+    """A key of this age, last used C(idle) ago (None: never used)."""
+    return {
+        "id": key_id,
+        "name": name,
+        "created_at": (EPOCH - age).isoformat(),
+        "last_used_at": None if idle is None else (EPOCH - idle).isoformat(),
+    }
+
+
+def found(keys: list[dict[str, Any]], **policy: Any) -> list[tuple[str, int | None]]:
+    """The kinds of findings, each with the id of the key."""
+    return [(each.kind, each.key and each.key["id"]) for each in reviewed(keys, **policy).findings]
+
+
+def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
+    return review(keys, NO_LIMITS._replace(**policy), EPOCH)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "pattern, name, matches",
+    [
+        ("deploy", "deploy", True),
+        ("deploy", "deploy2", False),
+        ("deploy", "my-deploy", False),
+        ("deploy", "Deploy", False),
+        ("deploy.web", "deployxweb", False),
+        ("deploy\n", "deploy", False),
+        ("deploy", "deploy\n", False),
+        ("deploy-*", "deploy-", True),
+        ("deploy-*", "deploy-web\nnext line", True),
+        ("deploy-*", "DEPLOY-web", False),
+        ("deploy-?", "deploy-1", True),
+        ("deploy-?", "deploy-12", False),
+        ("web[12]", "web2", True),
+        ("web[!12]", "web2", False),
+        ("*", "", True),
+        # One character, or a letter and an accent.
+        ("caf\u00e9", "cafe\u0301", True),
+        ("cafe\u0301-?", "caf\u00e9-1", True),
+    ],
+)
+def test_names(pattern: str, name: str, matches: bool) -> None:
+    kinds = found([key(1, name)], allowed=[Allowed(pattern), Allowed("declared"), Allowed("*?never")])
+    assert (("unknown", 1) in kinds) is not matches
+
+
+@pytest.mark.parametrize("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
+def test_unclosed_bracket_stands_for_itself(name: str) -> None:
+    assert found([key(1, "deploy")], allowed=[Allowed(name), Allowed("deploy")]) == [("missing", None)]
+    assert found([key(1, name)], allowed=[Allowed(name)]) == []
+
+
+@pytest.mark.parametrize(
+    "pattern, name",
+    [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b"), ("[!\n]", "b")],
+)
+def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
+    assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
+    assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
+
+
+def test_first_match_applies() -> None:
+    allowed = [Allowed("deploy-web", owner="web team"), Allowed("deploy-*", max_keys=1, owner="others")]
+    keys = [key(1, "deploy-web"), key(2, "deploy-db"), key(3, "deploy-mail", idle=HOUR)]
+    [finding] = reviewed(keys, allowed=allowed).findings
+    assert (finding.kind, finding.key) == ("over_limit", keys[1])
+    assert finding.message == (
+        "deploy-db (id 2) is one of 2 keys that match 'deploy-*', more than max_keys of 1. Owner: others."
+    )
+
+
+def test_any_name_is_allowed_without_entries() -> None:
+    assert found([key(1, "x"), key(2, None), key(3, "")]) == []
+
+
+def test_missing_keys_are_those_with_an_exact_name() -> None:
+    allowed = [
+        Allowed("deploy-*"),
+        Allowed("deploy-web"),
+        Allowed("backup", owner="Ann.", reason="nightly\x1b"),
+        Allowed("a?"),
+    ]
+    findings = reviewed([key(1, "deploy-web")], allowed=allowed).findings
+    assert [(each.kind, each.name, each.message) for each in findings] == [
+        ("missing", "backup", "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b.")
+    ]
+
+
+def test_texts_of_an_entry_are_sentences() -> None:
+    allowed = [Allowed("backup", owner="Team X.", reason="Backup of X..")]
+    [finding] = reviewed([], allowed=allowed).findings
+    assert finding.message == "There is no key named 'backup'. Owner: Team X. Reason: Backup of X."
+    assert finding.allowed == allowed[0]
+
+
+@pytest.mark.parametrize(
+    "policy, keys, texts",
+    [
+        (
+            {"max_age": DAY, "max_idle": HOUR},
+            [key(1)],
+            {
+                "expired": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()}, more than 1 day ago (max_age).",
+                "idle": f"deploy (id 1) was last used on {(EPOCH - 2 * HOUR).date()}, more than 1 hour ago (max_idle).",
+            },
+        ),
+        (
+            {},
+            [key(1, idle=None)],
+            {"never_used": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()} and never used."},
+        ),
+        (
+            {},
+            [key(1, idle=5 * HOUR), key(2)],
+            {
+                "duplicate": "deploy (id 1) is one of 2 keys of that name, and not the one that was created or used last."
+            },
+        ),
+        (
+            {"max_keys": 1},
+            [key(1, "a", idle=5 * HOUR), key(2, "b")],
+            {"over_limit": "a (id 1) is one of 2 keys of the account, more than max_keys of 1."},
+        ),
+    ],
+)
+def test_each_finding_has_the_entry_of_its_key(
+    policy: dict[str, Any], keys: list[dict[str, Any]], texts: dict[str, str]
+) -> None:
+    entry = Allowed("*", owner="Ann")
+    findings = reviewed(keys, allowed=[entry], **policy).findings
+    assert {finding.kind: finding.message for finding in findings} == {
+        kind: f"{text} Owner: Ann." for kind, text in texts.items()
+    }
+    assert {finding.allowed for finding in findings} == {entry}
+
+
+def test_names_in_messages_are_shortened() -> None:
+    longest, longer = "n" * 100, "n" * 101
+    assert label({"id": 7, "name": longest}) == f"{longest} (id 7)"
+    assert label({"id": 7, "name": longer}) == f"{'n' * 99}… (id 7)"
+    assert label({"id": 7}) == "A key without a name (id 7)"
+    for name, shown in ((longest, longest), (longer, "n" * 99 + "…")):
+        [missing] = reviewed([], allowed=[Allowed(name)]).findings
+        assert missing.message == f"There is no key named '{shown}'."
+        over = reviewed([key(1, name), key(2, name)], allowed=[Allowed(name, 1)]).findings[0]
+        assert f"keys that match '{shown}', more than max_keys of 1." in over.message
+
+
+def test_kinds_that_can_be_revoked() -> None:
+    assert REVOCABLE_KINDS == ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit")
+
+
+def test_surplus_keys_are_revoked_last() -> None:
+    """They may no longer be surplus by then."""
+    keys = [key(1, "a", idle=9 * DAY), key(2, "a", idle=3 * DAY), key(3, "b", age=40 * DAY, idle=HOUR)]
+    result = reviewed(keys, max_age=30 * DAY)
+    assert [each["id"] for each in result.due(["duplicate", "expired"])] == [3, 1]
+
+
+# Ages
+
+
+@pytest.mark.parametrize(
+    "policy, a_key, kinds",
+    [
+        ({"max_age": 10 * DAY}, key(1), []),
+        ({"max_age": 10 * DAY - timedelta(seconds=1)}, key(1), ["expired"]),
+        ({"max_idle": 2 * HOUR}, key(1), []),
+        ({"max_idle": HOUR}, key(1), ["idle"]),
+        ({"max_idle": HOUR}, key(1, idle=None), ["never_used"]),
+        ({}, key(1, idle=None), ["never_used"]),
+        ({}, key(1, age=HOUR, idle=None), []),
+        ({"grace": 20 * DAY}, key(1, idle=None), []),
+        ({"grace": timedelta(0)}, key(1, age=timedelta(seconds=1), idle=None), ["never_used"]),
+        ({"max_age": HOUR, "max_idle": HOUR}, key(1), ["expired", "idle"]),
+        ({"max_age": HOUR, "max_idle": HOUR}, key(1, age=-DAY, idle=-DAY), []),
+    ],
+)
+def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -> None:
+    assert found([a_key], **policy) == [(kind, 1) for kind in kinds]
+
+
+def test_messages_about_ages() -> None:
+    used, unused = key(7, age=90.5 * DAY, idle=36 * HOUR), key(8, "web", age=2 * HOUR, idle=None)
+    findings = reviewed([used, unused], max_age=90 * DAY, max_idle=DAY).findings
+    created_on, used_on, unused_since = ((EPOCH - age).date() for age in (90.5 * DAY, 36 * HOUR, 2 * HOUR))
+    assert [finding.message for finding in findings] == [
+        f"deploy (id 7) was created on {created_on}, more than 90 days ago (max_age).",
+        f"deploy (id 7) was last used on {used_on}, more than 1 day ago (max_idle).",
+        f"web (id 8) was created on {unused_since} and never used.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (60, "1 minute"),
+        (90, "90 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7199, "119 minutes"),
+        (7200, "2 hours"),
+        (172_799, "47 hours"),
+        (172_800, "2 days"),
+        (3600, "1 hour"),
+        (5400, "90 minutes"),
+        (86_400, "1 day"),
+        (100_000, "27 hours"),
+        (1_000_000, "11 days"),
+    ],
+)
+def test_periods(seconds: int, text: str) -> None:
+    assert period_text(timedelta(seconds=seconds)) == text
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "idle_hours, allowed, kinds",
+    [
+        ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
+        ([7, 6, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        ([5, 5, 5], None, [("duplicate", 1), ("duplicate", 2)]),
+        ([5, 6, 7], [Allowed("deploy")], [("duplicate", 2), ("duplicate", 3)]),
+        ([5, 6, 7], [Allowed("deploy", 3)], []),
+        ([5, 6, 7], [Allowed("dep*", 3)], []),
+        ([5, 6, 7], [Allowed("dep*", 2)], [("over_limit", 3)]),
+        ([5, 6, 7], [Allowed("deploy", 1)], [("over_limit", 2), ("over_limit", 3)]),
+    ],
+)
+def test_surplus_keys_are_those_of_the_earliest_activity(
+    idle_hours: list[int], allowed: list[Allowed] | None, kinds: list[tuple[str, int]]
+) -> None:
+    keys = [key(number, idle=hours * HOUR) for number, hours in enumerate(idle_hours, 1)]
+    assert found(keys, allowed=allowed) == kinds
+
+
+def test_creation_is_an_activity() -> None:
+    keys = [key(1, age=90 * DAY, idle=5 * DAY), key(2, age=4 * DAY, idle=None), key(3, age=6 * DAY, idle=None)]
+    assert found(keys, grace=30 * DAY) == [("duplicate", 1), ("duplicate", 3)]
+
+
+def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
+    keys = [key(number, f"web{number}", idle=number * HOUR) for number in range(1, 5)]
+    keys += [key(5, "ci", idle=50 * HOUR), key(6, "ci", idle=60 * HOUR)]
+    limits: dict[str, Any] = {"allowed": [Allowed("ci", 1), Allowed("web*")], "max_keys": 5}
+    assert found(keys, **limits) == [("over_limit", 6)]
+    assert found(keys, **{**limits, "max_keys": 4}) == [("over_limit", 5), ("over_limit", 6)]
+    message = reviewed(keys, max_keys=4).findings[-1].message
+    assert message == "ci (id 6) is one of 6 keys of the account, more than max_keys of 4."
+
+
+# Protection
+
+
+NO_TIMES = "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
+NO_NAME = "The service sent no name."
+GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
+
+
+@pytest.mark.parametrize(
+    "a_key, reason",
+    [
+        (key(1), None),
+        (key(1, idle=None), None),
+        (key(1, idle=None) | {"last_used_at": ""}, None),
+        (key(1, idle=HOUR), GRACE_PERIOD),
+        (key(1, idle=-HOUR), GRACE_PERIOD),
+        (key(1, age=HOUR, idle=None), GRACE_PERIOD),
+        (key(1, age=HOUR, idle=HOUR), GRACE_PERIOD),
+        # A use before the creation, such as one in the year 1, is none.
+        (key(1, idle=20 * DAY), NO_TIMES),
+        (key(1) | {"last_used_at": "0001-01-01T00:00:00Z"}, NO_TIMES),
+        (key(1) | {"created_at": None}, NO_TIMES),
+        (key(1) | {"created_at": ""}, NO_TIMES),
+        (key(1) | {"created_at": 1_700_000_000}, NO_TIMES),
+        (key(1) | {"last_used_at": "yesterday"}, NO_TIMES),
+        (key(1) | {"last_used_at": 0}, NO_TIMES),
+        ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, NO_TIMES),
+        (key(1, None), NO_NAME),
+        (key(1, ["deploy"]), NO_NAME),
+        (key(1, ""), NO_NAME),
+    ],
+)
+def test_protected_keys(a_key: dict[str, Any], reason: str | None) -> None:
+    protected = reviewed([a_key], max_age=timedelta(seconds=1)).protected
+    assert protected == ({1: reason} if reason else {})
+
+
+@pytest.mark.parametrize("field", ["created_at", "last_used_at"])
+@pytest.mark.parametrize("value", [None, "", "soon", 5, {}])
+def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> None:
+    """With the limit of 2, one of the known keys is surplus in any case if there are three, and none for sure if there are two."""
+    unknown = key(9) | {field: value}
+    keys = [key(1, idle=4 * HOUR), key(2, idle=3 * HOUR), unknown]
+    result = reviewed(keys, allowed=[Allowed("deploy", 2)])
+    if 9 in result.protected:
+        assert [each.key and each.key["id"] for each in result.findings] == [9]
+        result = reviewed([*keys, key(3)], allowed=[Allowed("deploy", 2)])
+        assert [each.key and each.key["id"] for each in result.findings] == [1, 9]
+    else:
+        assert (field, value) in [("last_used_at", None), ("last_used_at", "")]
+
+
+def test_due_keys_are_sorted_by_activity_and_unique() -> None:
+    keys = [key(1, idle=4 * DAY), key(2, idle=6 * DAY), key(3, idle=5 * DAY), key(4)]
+    result = reviewed(keys, max_age=DAY, max_idle=DAY)
+    assert [each["id"] for each in result.due(["expired", "idle"])] == [2, 3, 1, 4]
+    assert [each["id"] for each in result.due(["idle"])] == [2, 3, 1]
+    assert result.due(["unknown"]) == []
+
+
+def test_findings_are_sorted_by_kind_and_name() -> None:
+    keys = [key(1, "b", 9 * DAY), key(2, "a", 9 * DAY), key(3, "b", 9 * DAY, idle=None)]
+    assert found(keys, allowed=[Allowed("z")], max_age=DAY) == [
+        ("unknown", 2),
+        ("unknown", 1),
+        ("unknown", 3),
+        ("expired", 2),
+        ("expired", 1),
+        ("expired", 3),
+        ("never_used", 3),
+        ("duplicate", 3),
+        ("missing", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "policy, kinds",
+    [
+        (NO_LIMITS, {"never_used", "duplicate"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a*")]), {"never_used", "duplicate", "unknown"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a")]), {"never_used", "duplicate", "unknown", "missing"}),
+        (NO_LIMITS._replace(allowed=[Allowed("a*", 1)]), {"never_used", "duplicate", "unknown", "over_limit"}),
+        (Policy([Allowed("a")], DAY, DAY, 1, HOUR), set(KINDS)),
+    ],
+)
+def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
+    assert policy.checked() == [kind for kind in KINDS if kind in kinds]
+
+
+# The option
+
+
+def test_entries() -> None:
+    assert allowed_from(None) is None
+    entries = [{"name": "a", "max_keys": 1, "owner": "o", "reason": "r"}, {"name": "b*"}]
+    assert allowed_from(entries) == [Allowed("a", 1, "o", "r"), Allowed("b*")]
+
+
+@pytest.mark.parametrize(
+    "entries, problem",
+    [
+        ([], "allowed: must not be empty. Omit the option to allow all names."),
+        ([{"name": " "}], "allowed: an entry has no name. Set name in each entry."),
+        ([{"name": None}], "allowed: an entry has no name. Set name in each entry."),
+        ([{"name": "a", "max_keys": 0}], "allowed: max_keys of 'a' must be 1 or more, not 0."),
+        ([{"name": "a"}, {"name": "a"}], "allowed: 'a' occurs more than once. Set max_keys to allow several keys."),
+        (
+            [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
+            "allowed: 'caf\u00e9' occurs more than once. Set max_keys to allow several keys.",
+        ),
+    ],
+)
+def test_invalid_entries(entries: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from(entries)
+    assert str(error.value) == problem
+
+
+@pytest.mark.parametrize("name", ["[", "pol[1-", "web[12]-[", "[!", "[]", "[!]", "[]b"])
+def test_unclosed_bracket_is_refused(name: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from([{"name": name}])
+    assert str(error.value) == f"allowed: '{name}' has a [ without ]. Add ], or write [[] for the character [."
+
+
+@pytest.mark.parametrize(
+    "name", ["web-[^0-9]", "[^a]", "db-[[:digit:]]", "db-[a[:digit:]]", "[[.a.]]", "x[[=a=]]", "[!^][^!]"]
+)
+def test_brackets_that_shells_read_differently_are_refused(name: str) -> None:
+    with pytest.raises(InvalidOption) as error:
+        allowed_from([{"name": name}])
+    assert str(error.value) == (
+        f"allowed: '{name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
+        "[0-9] for digits."
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["[[]", "web[12]", "a]b", "[]]", "[!]]", "web[[12]", "[a^]", "[!^]", "[a:]", "[:a]", "*[=]"]
+)
+def test_closed_brackets_are_accepted(name: str) -> None:
+    assert allowed_from([{"name": name}]) == [Allowed(name)]

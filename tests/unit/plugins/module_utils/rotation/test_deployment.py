@@ -1,0 +1,689 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deployment of a key to one consumer, step by step."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from contextlib import nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    ClouddbError,
+    InvalidOption,
+    SecretFileError,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._rotation import deployment
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import (
+    Consumer,
+    DeploymentRefused,
+    Found,
+    NewKey,
+    commit,
+    confirm,
+    deploy,
+    inspect,
+    roll_back,
+    verify,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, Run
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
+    COMMITTED,
+    DEPLOYED,
+    DEPLOYING,
+    KnownKey,
+    checksum,
+)
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
+
+
+@pytest.fixture
+def account() -> SimulatedAccount:
+    return SimulatedAccount()
+
+
+class Host:
+    """A consumer with a file and a record in a folder, and the steps of one run on it."""
+
+    def __init__(self, account: SimulatedAccount, folder: Path, run: str = "run", name: str = "web1", **options: Any):
+        self.account = account
+        self.name = name
+        self.path, self.record = folder / "key", folder / ".key.rotation"
+        self.file = SecretFile(str(self.path), lambda path: False)
+        self.consumer = Consumer(
+            name, Run(run, {}), self.file, SecretFile(str(self.record), lambda path: False, option="record"), **options
+        )
+        self.client = account.client("unused")
+        self.inspected = inspect(self.client, self.consumer)
+        self.previous: str | None = None
+
+    def create(self, *others: str) -> NewKey:
+        key_id, secret = self.account.create("deploy-20261121T091507Z")
+        return NewKey(key_id, secret, [self.name, *others], {})
+
+    def deploy(self, key: NewKey) -> dict[str, Any]:
+        result = deploy(self.client, self.consumer, key, self.inspected.fingerprint)
+        self.previous = result["previous"]
+        return result
+
+    def roll_back(self, key: NewKey) -> Any:
+        return roll_back(self.client, self.consumer, key, self.previous)
+
+    def rotate(self, *others: str) -> NewKey:
+        """Deploy a new key, confirm it and commit to it."""
+        key = self.create(*others)
+        self.deploy(key)
+        confirm(self.client, self.consumer, key)
+        commit(self.client, self.consumer, key.id, key)
+        return key
+
+    @property
+    def secret(self) -> str | None:
+        return self.path.read_text(encoding="utf-8") if self.path.exists() else None
+
+
+@pytest.fixture
+def host(account: SimulatedAccount, tmp_path: Path) -> Host:
+    return Host(account, tmp_path)
+
+
+@pytest.fixture
+def rotated(host: Host, account: SimulatedAccount, tmp_path: Path) -> tuple[Host, NewKey]:
+    """A host in a second run, and the key that the first one deployed."""
+    key = host.rotate()
+    return Host(account, tmp_path, "run 2"), key
+
+
+@pytest.mark.parametrize("file", ["dest", "record"])
+def test_file_that_cannot_be_replaced_is_noticed_at_the_inspection(
+    host: Host, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    host.rotate()
+    path = host.path if file == "dest" else host.record
+    monkeypatch.setattr(atomic_file, "_is_mount_point", lambda target: target == os.path.realpath(path))
+    with pytest.raises(SecretFileError, match=f"^{file}: .* can't be written: it is a mount point"):
+        inspect(host.client, host.consumer)
+
+
+def test_deploys_the_key_and_records_each_step(host: Host) -> None:
+    assert (host.inspected.key_id, host.inspected.accepted, host.inspected.sha256) == (None, None, None)
+    key = host.create()
+    assert host.deploy(key) == {"changed": True, "previous": None}
+    assert host.secret == key.secret
+    assert stat.S_IMODE(host.record.stat().st_mode) == 0o600
+    assert not inspect(host.client, host.consumer).has_deployed(key.id)
+    confirmed = confirm(host.client, host.consumer, key)
+    assert (confirmed.key_id, confirmed.accepted, confirmed.state) == (key.id, True, DEPLOYED)
+    committed = commit(host.client, host.consumer, key.id, key)
+    assert (committed.key_id, committed.state, committed.return_sha256) == (key.id, COMMITTED, None)
+    assert inspect(host.client, host.consumer).known_keys == {key.id: KnownKey(["web1"], checksum(key.secret))}
+    assert key.secret not in host.record.read_text(encoding="utf-8")
+
+
+def test_evidence_of_a_later_run_shows_the_key(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    assert host.inspected.has_deployed(key.id)
+    assert verify(host.client, host.consumer, key.id).accepted
+
+
+@pytest.mark.parametrize("content", ["garbage", "", None])
+def test_evidence_shows_an_edited_file(rotated: tuple[Host, NewKey], content: str | None) -> None:
+    host, key = rotated
+    host.path.unlink()
+    if content is not None:
+        host.path.write_text(content, encoding="utf-8")
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.accepted) == (None, False if content else None)
+    assert not evidence.has_deployed(key.id)
+    with pytest.raises(
+        DeploymentRefused,
+        match=r"^web1 does not hold a valid key any more: its file was changed while older keys were revoked\."
+        r" Run the role again, which deploys a new key\.$",
+    ):
+        verify(host.client, host.consumer, key.id)
+
+
+def test_evidence_shows_a_revoked_key(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    del host.account.keys[key.id]
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.accepted, evidence.has_deployed(key.id)) == (key.id, False, False)
+
+
+@pytest.mark.parametrize("changed", ["path", "record"])
+def test_deploys_only_over_what_was_inspected(rotated: tuple[Host, NewKey], changed: str) -> None:
+    host, _key = rotated
+    other = Host(host.account, host.path.parent, "another run")
+    if changed == "path":
+        host.path.write_text("edited by hand", encoding="utf-8")
+    else:
+        other.rotate()
+    before = host.secret
+    with pytest.raises(
+        DeploymentRefused,
+        match=r"^What web1 holds has changed since this run inspected it, by another rotation, by a host with "
+        r"the same file or by hand\. Nothing was written there\."
+        r" Run the role again, and only once at a time\.$",
+    ):
+        host.deploy(host.create())
+    assert host.secret == before
+
+
+def test_does_not_deploy_a_key_that_the_service_rejects(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    new = host.create()
+    del host.account.keys[new.id]
+    with pytest.raises(
+        DeploymentRefused,
+        match=rf"^The service does not accept the new key {new.id} from web1\. It may have been revoked by another rotation\."
+        r" Run the role again, and only once at a time\.$",
+    ):
+        host.deploy(new)
+    assert (host.secret, inspect(host.client, host.consumer).key_id) == (key.secret, key.id)
+    assert host.account.clock.pauses == [1.0] * 4
+
+
+def test_does_not_deploy_to_a_host_that_was_not_planned(host: Host) -> None:
+    key = host.create()
+    with pytest.raises(DeploymentRefused, match="none of the consumers"):
+        host.deploy(key._replace(consumers=["web2"]))
+    assert host.secret is None
+
+
+def test_a_task_that_runs_again_after_a_lost_connection_changes_nothing(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    assert host.deploy(key) == {"changed": False, "previous": None}
+    assert host.secret == key.secret
+
+
+def test_two_names_that_lead_to_one_host_are_refused(host: Host, account: SimulatedAccount, tmp_path: Path) -> None:
+    same = Host(account, tmp_path, name="web2")
+    key = host.create("web2")
+    host.deploy(key)
+    with pytest.raises(DeploymentRefused, match="web2 has the record of web1: both names lead to the same host"):
+        same.deploy(key)
+    with pytest.raises(DeploymentRefused, match=f"web2 does not hold the new key {key.id}"):
+        confirm(same.client, same.consumer, key)
+    confirm(host.client, host.consumer, key)
+    is_restored, evidence = same.roll_back(key)
+    assert (is_restored, host.secret) == (False, key.secret)
+    assert (evidence.record_of, evidence.sha256, evidence.withdrawn) == ("web1", None, key.id)
+    assert host.roll_back(key)[0]
+    assert host.secret is None
+
+
+def test_a_name_that_leads_to_another_host_later_shows_it(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    redirected = Host(account, tmp_path, "run 2", name="web2")
+    for evidence in (redirected.inspected, commit(redirected.client, redirected.consumer, key.id, None)):
+        assert (evidence.record_of, evidence.key_id, evidence.has_deployed(key.id)) == ("web1", None, False)
+    assert commit(host.client, host.consumer, key.id, None).record_of is None
+
+
+def test_a_record_without_a_name_is_that_of_the_first_host_that_commits(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    content = json.loads(host.record.read_text(encoding="utf-8"))
+    del content["consumer"]
+    host.record.write_text(json.dumps(content), encoding="utf-8")
+    same = Host(account, tmp_path, "run 2", name="web2")
+    assert same.inspected.has_deployed(key.id)
+    assert commit(host.client, host.consumer, key.id, None).has_deployed(key.id)
+    assert commit(same.client, same.consumer, key.id, None).record_of == "web1"
+
+
+def test_a_renamed_host_keeps_its_record(host: Host, account: SimulatedAccount, tmp_path: Path) -> None:
+    old = host.rotate("web2")
+    renamed = Host(account, tmp_path, "run 2", name="app1")
+    assert (renamed.inspected.key_id, renamed.inspected.record_of) == (old.id, None)
+    new = renamed.rotate("web2")
+    assert renamed.secret == new.secret
+    assert json.loads(host.record.read_text(encoding="utf-8"))["consumer"] == "app1"
+
+
+@pytest.mark.parametrize("error", [InvalidOption("mode", "no"), SecretFileError("owner")])
+def test_attributes_that_cannot_be_set_are_noticed_at_the_inspection(host: Host, error: ClouddbError) -> None:
+    def refuse(path: str) -> bool:
+        raise error
+
+    host.rotate()
+    before = sorted(host.path.parent.iterdir())
+    with pytest.raises(type(error)):
+        inspect(host.client, host.consumer._replace(file=host.file._replace(set_attributes=refuse)))
+    assert sorted(host.path.parent.iterdir()) == before
+
+
+def test_does_not_confirm_what_the_file_does_not_hold(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    host.path.write_text("edited by hand", encoding="utf-8")
+    with pytest.raises(
+        DeploymentRefused,
+        match=rf"^web1 does not hold the new key {key.id} any more\. Another rotation or somebody else has changed it\."
+        r" Run the role again, and only once at a time\.$",
+    ):
+        confirm(host.client, host.consumer, key)
+
+
+def test_commit_needs_a_confirmed_deployment(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    evidence = commit(host.client, host.consumer, key.id, key)
+    assert evidence.state != COMMITTED
+    assert inspect(host.client, host.consumer).state != COMMITTED
+
+
+def test_rollback_restores_file_and_record(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    os.chmod(host.path, 0o640)
+    new = host.create()
+    host.deploy(new)
+    confirm(host.client, host.consumer, new)
+    is_restored, evidence = host.roll_back(new)
+    assert is_restored
+    assert host.secret == old.secret
+    assert stat.S_IMODE(host.path.stat().st_mode) == 0o640
+    assert (evidence.key_id, evidence.state, evidence.withdrawn) == (old.id, COMMITTED, new.id)
+    assert evidence.return_sha256 is None
+
+
+def test_rollback_of_the_first_deployment_removes_the_file(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    is_restored, evidence = host.roll_back(key)
+    assert (is_restored, host.secret, evidence.sha256) == (True, None, None)
+
+
+def test_rollback_keeps_the_new_key_if_the_previous_one_is_revoked(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    new = host.create()
+    host.deploy(new)
+    del host.account.keys[old.id]
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.sha256) == (False, new.secret, checksum(new.secret))
+    assert evidence.withdrawn is None
+
+
+def test_rollback_restores_the_new_key_if_the_previous_one_is_revoked_meanwhile(
+    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, old = rotated
+    new = host.create()
+    host.deploy(new)
+    checked: list[str] = []
+
+    def revoke_after_the_check(client: Any) -> bool:
+        checked.append(client.connection.api_key)
+        return len(checked) == 1
+
+    monkeypatch.setattr(deployment, "is_valid_secret", revoke_after_the_check)
+    is_restored, _evidence = host.roll_back(new)
+    assert checked[:2] == [old.secret, old.secret]
+    assert (is_restored, host.secret) == (False, new.secret)
+
+
+def test_rollback_keeps_an_edited_file(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    host.path.write_text("edited by hand", encoding="utf-8")
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.withdrawn) == (False, "edited by hand", new.id)
+
+
+def test_committed_key_is_not_rolled_back(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.rotate()
+    is_restored, evidence = host.roll_back(new)
+    assert (is_restored, host.secret, evidence.key_id, evidence.withdrawn) == (False, new.secret, new.id, None)
+
+
+def test_key_that_was_rolled_back_is_not_deployed(host: Host) -> None:
+    key = host.create()
+    host.roll_back(key)
+    with pytest.raises(DeploymentRefused, match="has changed"):
+        host.deploy(key)
+    assert host.secret is None
+
+
+def test_evidence_names_what_a_rollback_may_restore(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    host.deploy(host.create())
+    assert inspect(host.client, host.consumer).return_sha256 == checksum(old.secret)
+
+
+def test_interrupted_deployment_is_known_as_the_previous_key(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    interrupt = mock.Mock(side_effect=KeyboardInterrupt)
+    with mock.patch.object(Consumer, "write_secret", interrupt), pytest.raises(KeyboardInterrupt):
+        host.deploy(host.create())
+    assert host.secret == old.secret
+    later = Host(host.account, host.path.parent, "run 3")
+    assert later.inspected.key_id is None
+    new = later.create()
+    later.deploy(new)
+    _is_restored, evidence = later.roll_back(new)
+    assert (later.secret, evidence.key_id) == (old.secret, old.id)
+
+
+@pytest.mark.parametrize("content", ["no JSON", "[]", '{"key_id": "x"}', "[" * 60_000, "another secret"])
+def test_file_that_is_no_record_is_kept(rotated: tuple[Host, NewKey], content: str) -> None:
+    host, _key = rotated
+    host.record.write_text(content, encoding="utf-8")
+    with pytest.raises(SecretFileError, match="is not the record of a deployment"):
+        inspect(host.client, host.consumer)
+    assert host.record.read_text(encoding="utf-8") == content
+
+
+def test_record_of_another_user_is_refused(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    if os.geteuid() == 0:
+        os.chown(host.record, 65534, -1)
+    else:
+        host.record.chmod(0o622)
+    with pytest.raises(SecretFileError, match="belongs to another user, or others may write to it"):
+        inspect(host.client, host.consumer)
+
+
+def test_record_that_others_may_write_is_refused(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    host.record.chmod(0o620)
+    with pytest.raises(SecretFileError, match="others may write to it"):
+        inspect(host.client, host.consumer)
+
+
+def test_lost_record_makes_the_key_unknown(rotated: tuple[Host, NewKey]) -> None:
+    host, _key = rotated
+    host.record.unlink()
+    evidence = inspect(host.client, host.consumer)
+    assert (evidence.key_id, evidence.state, evidence.accepted) == (None, None, True)
+
+
+def test_record_needs_a_file_of_its_own(rotated: tuple[Host, NewKey]) -> None:
+    host, key = rotated
+    same = host.consumer._replace(record=host.file._replace(option="record"))
+    with pytest.raises(InvalidOption, match="record: .* is the path of dest"):
+        inspect(host.client, same)
+    assert host.secret == key.secret
+
+
+def test_rollback_sets_attributes_by_the_descriptor(
+    rotated: tuple[Host, NewKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+
+    def by_path(*_args: object, **_options: object) -> None:
+        raise AssertionError("the path may lead to another file by now")
+
+    monkeypatch.setattr(os, "chown", by_path)
+    monkeypatch.setattr(os, "chmod", by_path)
+    is_restored, _evidence = host.roll_back(new)
+    assert is_restored
+
+
+def test_without_a_file_the_run_that_deploys_is_the_evidence(account: SimulatedAccount) -> None:
+    consumer = Consumer("web1", Run("run", {}), None, None)
+    client = account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    key = NewKey(key_id, secret, ["web1"], {})
+    inspected = inspect(client, consumer)
+    assert (inspected.key_id, inspected.accepted) == (None, None)
+    assert deploy(client, consumer, key, inspected.fingerprint) == {"changed": True, "previous": None}
+    assert confirm(client, consumer, key).has_deployed(key_id)
+    committed = commit(client, consumer, key_id, key)
+    assert (committed.key_id, committed.accepted, committed.state) == (key_id, True, COMMITTED)
+    assert commit(client, consumer, key_id, None).key_id is None
+
+
+def test_check_mode_writes_nothing(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    checking = Host(host.account, host.path.parent, check_mode=True)
+    before = {path: path.read_bytes() for path in host.path.parent.iterdir()}
+    new = checking.create()
+    assert checking.deploy(new)["changed"]
+    checking.roll_back(new)
+    assert commit(checking.client, checking.consumer, old.id, None).state == COMMITTED
+    assert {path: path.read_bytes() for path in host.path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", ["symlink", "fifo", "directory"])
+def test_only_a_regular_file_is_a_place_for_a_secret(account: SimulatedAccount, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "key"
+    if kind == "symlink":
+        path.symlink_to("nowhere")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(ClouddbError, match="regular file"):
+        Host(account, tmp_path)
+
+
+def test_no_description_has_a_secret() -> None:
+    assert "secret-1" not in repr([NewKey(1, "secret-1", [], {}), Found("secret-1", None)])
+
+
+# Complete evidence, and complete records
+
+
+def record_of(host: Host) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(host.record.read_text(encoding="utf-8"))
+    return content
+
+
+def test_each_step_returns_complete_evidence(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    new = host.create("web2")
+    host.deploy(new)
+    deployed_at = (EPOCH + timedelta(seconds=host.account.clock.elapsed + 0.001)).isoformat()
+    confirmed = confirm(host.client, host.consumer, new)
+    expected = Evidence(
+        consumer="web1",
+        run="run 2",
+        variables={},
+        step="confirm",
+        has_file=True,
+        has_record=True,
+        sha256=checksum(new.secret),
+        accepted=True,
+        checked_at=host.account.now(),
+        key_id=new.id,
+        state=DEPLOYED,
+        deployed_at=deployed_at,
+        return_sha256=checksum(old.secret),
+        known_keys={new.id: KnownKey(["web1", "web2"], checksum(new.secret))},
+        fingerprint=confirmed.fingerprint,
+        withdrawn=None,
+    )
+    assert confirmed == expected
+    inspected = inspect(host.client, host.consumer)
+    assert inspected == expected._replace(step="inspect", checked_at=host.account.now(), places=host.inspected.places)
+
+    committed = commit(host.client, host.consumer, new.id, new)
+    later = expected._replace(step="commit", state=COMMITTED, return_sha256=None, checked_at=host.account.now())
+    assert committed == later
+    verified = verify(host.client, host.consumer, new.id)
+    assert verified == later._replace(step="verify", checked_at=host.account.now(), fingerprint=verified.fingerprint)
+    assert len({host.inspected.fingerprint, confirmed.fingerprint, verified.fingerprint}) == 3
+
+
+def test_records_of_each_step(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    before = record_of(host)
+    assert (before["state"], before["previous"], before["consumer"]) == (COMMITTED, None, "web1")
+    new = host.create()
+    host.deploy(new)
+    assert record_of(host) == {
+        "key_id": new.id,
+        "sha256": checksum(new.secret),
+        "state": DEPLOYING,
+        "deployed_at": None,
+        "previous": {
+            "sha256": checksum(old.secret),
+            "attributes": {"uid": os.geteuid(), "gid": os.getegid(), "mode": 0o600},
+            "key_id": old.id,
+            "state": COMMITTED,
+            "deployed_at": before["deployed_at"],
+        },
+        "keys": {str(new.id): {"list": 0, "sha256": checksum(new.secret)}},
+        "lists": [["web1"]],
+        "withdrawn": None,
+        "consumer": "web1",
+    }
+    deploying = record_of(host)
+    confirmed = confirm(host.client, host.consumer, new)
+    assert record_of(host) == {**deploying, "state": DEPLOYED, "deployed_at": confirmed.deployed_at}
+    host.roll_back(new)
+    assert record_of(host) == {**before, "keys": deploying["keys"], "withdrawn": new.id}
+
+
+def test_record_of_a_rollback_without_a_deployment(host: Host) -> None:
+    key = host.create()
+    host.roll_back(key)
+    assert record_of(host) == {
+        "key_id": key.id,
+        "sha256": None,
+        "state": DEPLOYING,
+        "deployed_at": None,
+        "previous": None,
+        "keys": {},
+        "lists": [],
+        "withdrawn": key.id,
+        "consumer": "web1",
+    }
+
+
+def test_record_of_a_rollback_to_a_secret_that_is_not_known(rotated: tuple[Host, NewKey]) -> None:
+    host, old = rotated
+    host.record.unlink()
+    later = Host(host.account, host.path.parent, "run 3")
+    new = later.create()
+    later.deploy(new)
+    confirm(later.client, later.consumer, new)
+    later.roll_back(new)
+    record = record_of(later)
+    assert later.secret == old.secret
+    assert (record["key_id"], record["state"], record["previous"], record["withdrawn"]) == (
+        new.id,
+        DEPLOYING,
+        None,
+        new.id,
+    )
+
+
+def test_another_secret_is_not_restored(rotated: tuple[Host, NewKey]) -> None:
+    host, _old = rotated
+    new = host.create()
+    host.deploy(new)
+    for previous in (host.create().secret, None):
+        assert roll_back(host.client, host.consumer, new, previous)[0] is False
+        assert host.secret == new.secret
+
+
+def test_rollback_of_another_name_of_the_host_is_complete_evidence(
+    host: Host, account: SimulatedAccount, tmp_path: Path
+) -> None:
+    key = host.rotate("web2")
+    same = Host(account, tmp_path, name="web2")
+    _is_restored, evidence = same.roll_back(key)
+    assert evidence == same.inspected._replace(step="roll_back", withdrawn=key.id, places=())
+    assert (evidence.run, evidence.consumer, evidence.accepted) == ("run", "web2", None)
+
+
+def test_key_that_is_revoked_before_it_is_confirmed(host: Host) -> None:
+    key = host.create()
+    host.deploy(key)
+    del host.account.keys[key.id]
+    with pytest.raises(DeploymentRefused, match=f"The service does not accept the new key {key.id} from web1"):
+        confirm(host.client, host.consumer, key)
+
+
+# Without a file, and in check mode
+
+
+def test_record_without_a_file(account: SimulatedAccount, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    consumer = Consumer("web1", Run("run", {}), None, SecretFile(str(record), lambda path: False, option="record"))
+    client = account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    key = NewKey(key_id, secret, ["web1"], {})
+    assert deploy(client, consumer, key, inspect(client, consumer).fingerprint)["changed"]
+    assert json.loads(record.read_text(encoding="utf-8"))["sha256"] is None
+    confirmed = confirm(client, consumer, key)
+    assert (confirmed.has_file, confirmed.has_record, confirmed.sha256) == (False, True, None)
+    assert confirmed.has_deployed(key_id)
+    # Ansible may run the task again.
+    for _attempt in range(2):
+        is_restored, evidence = roll_back(client, consumer, key, None)
+        assert (is_restored, evidence.withdrawn, evidence.key_id) == (True, key_id, key_id)
+
+
+def test_rollback_without_file_and_record(account: SimulatedAccount) -> None:
+    consumer, client = Consumer("web1", Run("run", {}), None, None), account.client("unused")
+    key_id, secret = account.create("deploy-20261121T091507Z")
+    _is_restored, evidence = roll_back(client, consumer, NewKey(key_id, secret, ["web1"], {}), None)
+    assert (evidence.step, evidence.withdrawn, evidence.has_record) == ("roll_back", key_id, False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "check_mode", "locked"),
+    [
+        (("file", "record"), False, ["key"]),
+        (("record",), False, [".key.rotation"]),
+        ((), False, []),
+        (("file", "record"), True, []),
+    ],
+)
+def test_what_is_locked(
+    host: Host, monkeypatch: pytest.MonkeyPatch, parts: tuple[str, ...], check_mode: bool, locked: list[str]
+) -> None:
+    held: list[str] = []
+
+    def hold(file: SecretFile) -> Any:
+        held.append(Path(file.path).name)
+        return nullcontext()
+
+    monkeypatch.setattr(SecretFile, "held", hold)
+    without: dict[str, Any] = {part: None for part in ("file", "record") if part not in parts}
+    consumer = host.consumer._replace(check_mode=check_mode, **without)
+    with consumer.held():
+        pass
+    assert held == locked
+
+
+def test_nothing_is_written_for_an_inspection_in_check_mode(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SecretFile, "replacement", mock.Mock(side_effect=AssertionError))
+    inspect(host.client, host.consumer._replace(check_mode=True))
+    with pytest.raises(AssertionError):
+        inspect(host.client, host.consumer)
+
+
+def test_only_a_file_can_be_removed(host: Host) -> None:
+    host.path.write_text("secret", encoding="utf-8")
+    host.consumer._replace(check_mode=True).remove_secret()
+    host.consumer._replace(file=None).remove_secret()
+    assert host.secret == "secret"
+    host.consumer.remove_secret()
+    assert host.secret is None
+
+
+def test_what_is_found_is_not_shown(host: Host) -> None:
+    assert repr(Found("secret", None)) == "Found(...)"
+    assert repr(host.create()._replace(id=7)) == "NewKey(7, ...)"

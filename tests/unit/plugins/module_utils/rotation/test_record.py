@@ -1,0 +1,154 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The text of a record, which later versions of the collection must read as well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import SecretFileError
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import FileAttributes, SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import (
+    KnownKey,
+    Previous,
+    Record,
+    checksum,
+    checksum_of,
+    read_record,
+    write_record,
+)
+
+PREVIOUS = Previous("a" * 64, FileAttributes(1000, 1001, 0o640), 6, "committed", "2026-11-20T08:00:00Z")
+KEYS = {6: KnownKey(["web1", "web2"], "a" * 64), 7: KnownKey(["web1", "web2"], "b" * 64)}
+RECORD = Record(7, "b" * 64, "deployed", "2026-11-21T08:00:00Z", PREVIOUS, KEYS, 5, "web1")
+TEXT = """{
+  "key_id": 7,
+  "sha256": "CHECKSUM_B",
+  "state": "deployed",
+  "deployed_at": "2026-11-21T08:00:00Z",
+  "previous": {
+    "sha256": "CHECKSUM_A",
+    "attributes": {
+      "uid": 1000,
+      "gid": 1001,
+      "mode": 416
+    },
+    "key_id": 6,
+    "state": "committed",
+    "deployed_at": "2026-11-20T08:00:00Z"
+  },
+  "keys": {
+    "6": {
+      "list": 0,
+      "sha256": "CHECKSUM_A"
+    },
+    "7": {
+      "list": 0,
+      "sha256": "CHECKSUM_B"
+    }
+  },
+  "withdrawn": 5,
+  "consumer": "web1",
+  "lists": [
+    [
+      "web1",
+      "web2"
+    ]
+  ]
+}
+""".replace("CHECKSUM_A", "a" * 64).replace("CHECKSUM_B", "b" * 64)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SecretFile:
+    return SecretFile(str(tmp_path / "record"), lambda path: False, option="record")
+
+
+def test_text_of_a_record(file: SecretFile) -> None:
+    write_record(file, RECORD)
+    assert Path(file.path).read_text(encoding="utf-8") == TEXT
+    assert read_record(file) == RECORD
+
+
+def test_record_without_what_is_optional(file: SecretFile) -> None:
+    for previous in (None, Previous(None, None, None, None, None)):
+        record = Record(7, None, "committed", None, previous, {})
+        write_record(file, record)
+        assert read_record(file) == record
+    assert (record.withdrawn, record.consumer) == (None, None)
+
+
+def test_record_of_version_1_1_0(file: SecretFile) -> None:
+    """It has a list of consumers for each key, and does not name its consumer."""
+    written = {**json.loads(TEXT), "keys": {str(key_id): key._asdict() for key_id, key in KEYS.items()}}
+    del written["consumer"], written["lists"]
+    Path(file.path).write_text(json.dumps(written), encoding="utf-8")
+    assert read_record(file) == RECORD._replace(consumer=None)
+
+
+@pytest.mark.parametrize(
+    "state, is_record", [("deploying", True), ("deployed", True), ("committed", True), ("Deployed", False)]
+)
+def test_states_of_a_deployment(file: SecretFile, state: str, is_record: bool) -> None:
+    Path(file.path).write_text(json.dumps({**json.loads(TEXT), "state": state}), encoding="utf-8")
+    if is_record:
+        assert read_record(file) == RECORD._replace(state=state)
+        return
+    with pytest.raises(SecretFileError) as error:
+        read_record(file)
+    assert str(error.value) == (
+        f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "withdrawn")),
+        {"key_id": "seven"},
+        {"keys": {"seven": {"list": 0, "sha256": ""}}},
+        {"keys": {"7": {"list": 1, "sha256": ""}}},
+        {"keys": {"7": {"list": 0}}},
+        {"keys": {"7": {"sha256": ""}}},
+        {"lists": ...},
+        {"keys": []},
+        {"previous": {"sha256": None}},
+        {"previous": {**PREVIOUS._asdict(), "attributes": {"uid": 0}}},
+    ],
+)
+def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None:
+    written = {name: value for name, value in {**json.loads(TEXT), **changed}.items() if value is not ...}
+    Path(file.path).write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(SecretFileError):
+        read_record(file)
+
+
+def test_numbers_and_names_have_their_types(file: SecretFile) -> None:
+    written = {**json.loads(TEXT), "key_id": "7", "keys": {"7": {"list": 0, "sha256": 2}}, "lists": [[1]]}
+    Path(file.path).write_text(json.dumps(written), encoding="utf-8")
+    assert read_record(file) == RECORD._replace(keys={7: KnownKey(["1"], "2")})
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_no_record(file: SecretFile, content: str | None) -> None:
+    if content is not None:
+        Path(file.path).write_text(content, encoding="utf-8")
+    assert read_record(file) is None
+
+
+@pytest.mark.parametrize(
+    "consumer, name, belongs",
+    [(None, "web2", True), ("web1", "web1", True), ("web1", "web2", False), ("web1", "web3", True)],
+)
+def test_whose_record_it_is(consumer: str | None, name: str, belongs: bool) -> None:
+    assert RECORD._replace(consumer=consumer).belongs_to(name) is belongs
+
+
+def test_checksums() -> None:
+    of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert (checksum(""), checksum_of(""), checksum_of(None)) == (of_nothing, of_nothing, None)

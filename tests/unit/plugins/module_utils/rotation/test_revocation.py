@@ -1,0 +1,373 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which keys are revoked, and which stay valid, by the evidence of the consumers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, evidence_from
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+    Keys,
+    add_key,
+    both,
+    evidence,
+    inspected,
+    known,
+    refusal,
+    run,
+)
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import SimulatedAccount
+
+
+def test_revokes_the_older_keys(keys: Keys) -> None:
+    account, ids = keys
+    older = [dict(account.keys[key_id]) for key_id in ids[:2]]
+    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
+    assert result == {
+        "changed": True,
+        "api_key": account.keys[ids[-1]],
+        "left": [],
+        "warnings": [],
+        "revoked": [{**key, "revoked": True} for key in older],
+    }
+    assert list(account.keys) == [1, ids[-1]]
+
+
+@pytest.mark.parametrize(
+    "fields, problem",
+    [
+        ({"run": "another run"}, "has given no evidence in this run"),
+        ({"run": "run (check mode)"}, "has given no evidence in this run"),
+        ({"step": "inspect"}, "has given no evidence in this run"),
+        ({"checked_at": "2026-11-21T08:00:00Z"}, "has given no evidence in this run"),
+        ({"key_id": 3}, "holds key 3"),
+        ({"key_id": None}, "holds another secret or none"),
+        ({"key_id": None, "record_of": "web1"}, "has the record of web1, as if both were the same host"),
+        ({"accepted": False}, "holds a secret that the service does not accept"),
+        ({"accepted": None}, "holds a secret that the service does not accept"),
+        ({"state": "deployed"}, "may still be rolled back"),
+        ({"state": "deploying"}, "may still be rolled back"),
+    ],
+)
+def test_incomplete_evidence_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
+    account, ids = keys
+    one, other = both(account, ids[-1])
+    error = refusal(account, "revoke", one, other._replace(**fields), key_id=ids[-1])
+    assert f"web2 {problem}." in str(error)
+    assert error.details["consumers"] == ["web2"]
+
+
+def test_refusal_without_any_evidence_says_so(keys: Keys) -> None:
+    account, ids = keys
+    found = [one._replace(run="another run") for one in both(account, ids[-1])]
+    error = refusal(account, "revoke", *found, key_id=ids[-1])
+    assert "web1 has given no evidence in this run. web2 has given no evidence in this run." in str(error)
+
+
+def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
+    account, ids = keys
+    assert "is not the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
+
+
+def test_no_key_is_revoked_within_the_grace_period(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1])
+    assert "the grace period ends in" in str(refusal(account, "revoke", *found, key_id=ids[-1], grace_period=60.0))
+    account.clock.elapsed += 61
+    assert run(account, "revoke", *found, key_id=ids[-1], grace_period=60.0)["changed"]
+
+
+def test_a_key_id_is_required(keys: Keys) -> None:
+    account, ids = keys
+    with pytest.raises(InvalidOption, match="key_id"):
+        run(account, "revoke", *both(account, ids[-1]))
+
+
+@pytest.mark.parametrize("item", [{"consumer": "web1"}, {"consumer": "web1", "known_keys": []}])
+def test_what_is_not_evidence_is_refused(item: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match="evidence: this is not the evidence"):
+        evidence_from([item], [])
+
+
+def test_evidence_of_unknown_keys_counts_as_none(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1])
+    error = refusal(account, "revoke", *found, key_id=ids[-1], known_keys=[])
+    assert error.details["consumers"] == ["web1", "web2"]
+    with pytest.raises(InvalidOption, match=r"^known_keys: "):
+        run(
+            account,
+            "revoke",
+            *found,
+            key_id=ids[-1],
+            known_keys=[{"keys": {"1": {"list": 0, "sha256": ""}}, "lists": []}],
+        )
+
+
+def test_evidence_of_a_host_has_at_most_1_kb(account: SimulatedAccount) -> None:
+    """Whatever the number of hosts and keys."""
+    hosts = [f"web{number:04}.region.example.com" for number in range(1000)]
+    names = ("name", "max_age", "keep", "grace_period", "consumers", "former_consumers")
+    ids = [add_key(account) for _key in range(10)]
+    found = evidence(
+        account,
+        hosts[0],
+        ids[-1],
+        variables={f"api_key_rotation_{name}": hosts for name in names},
+        known_keys=known(account, ids, *hosts),
+        fingerprint="0" * 32,
+        places=["0" * 32] * 2,
+    )
+    assert len(json.dumps(found.as_dict())) <= 1024
+
+
+@pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2)])
+def test_keeps_the_latest_keys(keys: Keys, keep: int, kept: int) -> None:
+    account, ids = keys
+    # Uses that the service shows late decide nothing.
+    account.keys[ids[1]]["last_used_at"] = None
+    result = run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], keep=keep)
+    assert [key["id"] for key in result["revoked"]] == ids[: 2 - kept]
+
+
+@pytest.mark.parametrize("shows_uses", [True, False])
+def test_own_key_is_known_by_its_checksum(keys: Keys, monkeypatch: pytest.MonkeyPatch, shows_uses: bool) -> None:
+    account, ids = keys
+    account.secrets[1], account.secrets[ids[0]] = account.secrets[ids[0]], account.secrets[1]
+    found = both(account, ids[-1])
+    if not shows_uses:
+        monkeypatch.setattr(account, "use", lambda secret: None)
+    result = run(account, "revoke", *found, key_id=ids[-1])
+    assert (list(account.keys), result["left"]) == ([1, ids[0], ids[-1]], [ids[0]])
+    assert result["warnings"] == [
+        f"Key {ids[0]} of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
+    ]
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+@pytest.mark.parametrize("has_record", [True, False])
+def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_used: bool, has_record: bool) -> None:
+    """Created by hand, or before the records were lost. The service lists uses late."""
+    own, newest = add_key(account, is_used), add_key(account)
+    account.secrets[1], account.secrets[own] = account.secrets[own], account.secrets[1]
+    records: dict[str, Any] = {"has_record": has_record, "known_keys": known(account, [newest] if has_record else [])}
+    options: dict[str, Any] = {"consumers": ["web1", "web2"]}
+    for max_age in ("0", "30d"):
+        plan = run(account, "plan", *inspected(account, newest, **records), max_age=max_age, **options)
+        assert own in plan["left"] and f"Key {own}" in plan["warnings"][0].replace("Keys", "Key")
+    result = run(account, "revoke", *both(account, newest, **records), key_id=newest, **options)
+    assert (result["revoked"], list(account.keys)) == ([], [1, own, newest])
+
+
+def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
+    account, ids = keys
+    recorded = known(account, ids[1:])
+    plan = run(account, "plan", *inspected(account, ids[-1], known_keys=recorded))
+    assert plan["left"] == [ids[0]]
+    result = run(account, "revoke", *both(account, ids[-1], known_keys=recorded), key_id=ids[-1])
+    assert [key["id"] for key in result["revoked"]] == [ids[1]]
+
+
+def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
+    account, ids = keys
+    own = known(account, ids[:2])
+    plan = run(account, "plan", *inspected(account, ids[1], known_keys=own))
+    assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
+    run(account, "revoke", *both(account, ids[1], known_keys=own), key_id=ids[1])
+    assert list(account.keys) == [1, *ids[1:]]
+
+
+def test_keys_of_other_names_are_not_touched(keys: Keys) -> None:
+    account, ids = keys
+    others = [account.create(name)[0] for name in ("deploy-tools", "deploy-2026", "xdeploy-20261121T080000Z")]
+    run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
+    assert list(account.keys) == [1, ids[-1], *others]
+
+
+def test_check_mode_revokes_nothing(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1], run="run (check mode)")
+    result = run(account, "revoke", *found, key_id=ids[-1], check_mode=True)
+    assert (result["changed"], [key["id"] for key in result["revoked"]]) == (True, ids[:2])
+    # A key that would be created makes all others older.
+    found = inspected(account, ids[-1], run="run (check mode)")
+    result = run(account, "revoke", *found, check_mode=True)
+    assert [key["id"] for key in result["revoked"]] == ids
+    assert list(account.keys) == [1, *ids]
+
+
+# Withdraw
+
+
+def withdraw(account: SimulatedAccount, key_id: int, *found: Evidence, **options: Any) -> RotationFailed:
+    errors = {"web2": "Write the key: the disk is full"}
+    with pytest.raises(RotationFailed) as error:
+        run(account, "withdraw", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
+    assert account.secrets[key_id] not in str(error.value)
+    return error.value
+
+
+def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Evidence]:
+    free = {"step": "roll_back", "withdrawn": ids[-1], "tasks_rolled_back": True}
+    return both(account, ids[-2], **{**free, **fields})
+
+
+def test_new_key_that_no_consumer_holds_is_revoked(keys: Keys) -> None:
+    account, ids = keys
+    error = withdraw(account, ids[-1], *rolled_back(account, ids))
+    assert list(account.keys) == [1, *ids[:-1]]
+    assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
+    assert f"Keys {ids[0]} and {ids[1]} of this name are unchanged." in str(error)
+    assert error.details["consumers"] == ["web2"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tasks_rolled_back": False}, {"withdrawn": None}, {"run": "another run"}, {"step": "inspect"}]
+)
+def test_new_key_that_a_consumer_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
+    account, ids = keys
+    one, other = rolled_back(account, ids)
+    error = withdraw(account, ids[-1], one._replace(**fields), other)
+    assert ids[-1] in account.keys
+    assert f"Key {ids[-1]} is still valid, because it may be in use on web1." in str(error)
+
+
+@pytest.mark.parametrize("field", ["sha256", "return_sha256"])
+def test_new_key_that_a_consumer_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
+    account, ids = keys
+    one, other = rolled_back(account, ids)
+    withdraw(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
+    assert ids[-1] in account.keys
+
+
+def test_new_key_of_a_missing_consumer_stays_valid(keys: Keys) -> None:
+    account, ids = keys
+    _one, other = rolled_back(account, ids)
+    error = withdraw(account, ids[-1], other)
+    assert "web1: The host left the play." in str(error)
+    assert ids[-1] in account.keys
+
+
+def test_new_key_that_another_rotation_has_revoked(keys: Keys) -> None:
+    account, ids = keys
+    found = rolled_back(account, ids)
+    del account.keys[ids[-1]]
+    assert f"Key {ids[-1]} has been revoked by another rotation" in str(withdraw(account, ids[-1], *found))
+
+
+def test_check_mode_does_not_withdraw(keys: Keys) -> None:
+    account, ids = keys
+    found = rolled_back(account, ids, run="run (check mode)")
+    assert "would be revoked" in str(withdraw(account, ids[-1], *found, check_mode=True))
+    assert ids[-1] in account.keys
+
+
+# Complete messages
+
+
+def test_message_about_another_newest_key(keys: Keys) -> None:
+    account, ids = keys
+    error = refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1])
+    assert str(error) == (
+        f"Key {ids[1]} is not the newest key of this name any more. No key was revoked. Another rotation is running or was "
+        "interrupted. Run the role again, and only once at a time."
+    )
+    assert error.details == {"key_ids": [ids[1]]}
+
+
+def test_message_about_incomplete_evidence(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1], state="deployed")
+    assert str(refusal(account, "revoke", *found, key_id=ids[-1])) == (
+        f"No key was revoked, because key {ids[-1]} is not confirmed on all consumers: web1 may still be rolled "
+        "back. web2 may still be rolled back. Run the role again, and only once at a time."
+    )
+
+
+def test_message_about_the_grace_period(keys: Keys) -> None:
+    account, ids = keys
+    error = refusal(account, "revoke", *both(account, ids[-1]), key_id=ids[-1], grace_period=60.0)
+    # The Date header has a resolution of one second, so two are allowed for.
+    assert str(error) == "No key was revoked, because the grace period ends in 58 seconds. Run the role again then."
+
+
+def test_message_about_the_missing_key_id(keys: Keys) -> None:
+    account, ids = keys
+    with pytest.raises(InvalidOption) as error:
+        run(account, "revoke", *both(account, ids[-1]))
+    assert str(error.value) == "key_id: is required."
+
+
+def test_prediction_for_the_first_key(account: SimulatedAccount) -> None:
+    result = run(account, "revoke", *inspected(account, None, run="run (check mode)"), check_mode=True)
+    assert (result["api_key"], result["revoked"]) == (None, [])
+
+
+def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
+    account, ids = keys
+    # A list, a DELETE that succeeds, and one that fails.
+    requests = iter([None] * 2 + ["error"])
+    account.before_request = lambda: next(requests, "error")
+    with pytest.raises(OrphanedKey) as error:
+        run(account, "revoke", *both(account, ids[-1]), key_id=ids[-1])
+    result = error.value.as_result()
+    assert ([key["id"] for key in result["revoked"]], result["left"], result["changed"]) == ([ids[0]], [], True)
+    assert result["api_key"]["id"] == ids[-1]
+
+
+def test_complete_message_of_a_withdrawal(keys: Keys) -> None:
+    account, ids = keys
+    del account.keys[ids[0]]
+    error = withdraw(account, ids[-1], *rolled_back(account, ids))
+    assert str(error) == (
+        f"Key {ids[-1]} could not be deployed to all consumers. web2: Write the key: the disk is full. Rolled back: web1. "
+        f"Key {ids[-1]} was revoked. Key {ids[1]} of this name is unchanged. Fix the errors and run the role again."
+    )
+    assert error.details == {"consumers": ["web2"], "key_ids": [ids[-1]]}
+
+
+def test_message_of_a_withdrawal_from_several_consumers(keys: Keys) -> None:
+    account, ids = keys
+    hosts = ["web1", "web2", "web3", "web4"]
+    free = {"step": "roll_back", "withdrawn": ids[-1], "tasks_rolled_back": True}
+    found = [evidence(account, host, ids[-2], **free) for host in ("web1", "web3")]
+    found += [evidence(account, "web4", ids[-1], **{**free, "withdrawn": None})]
+    error = withdraw(account, ids[-1], *found, hosts=hosts)
+    assert str(error) == (
+        f"Key {ids[-1]} could not be deployed to all consumers. web2: Write the key: the disk is full. Rolled back: web1, web3. "
+        f"Key {ids[-1]} is still valid, because it may be in use on web2, web4. Keys {ids[0]} and {ids[1]} of this name are "
+        "unchanged. Fix the errors and run the role again."
+    )
+
+
+def test_withdrawal_of_a_key_that_is_gone_names_no_key(keys: Keys) -> None:
+    account, ids = keys
+    found = rolled_back(account, ids)
+    del account.keys[ids[-1]]
+    assert withdraw(account, ids[-1], *found).details["key_ids"] == []
+
+
+@pytest.mark.parametrize(
+    "fault, text",
+    [
+        ("refused", "Key {} could not be revoked. not sent."),
+        ("error", "Key {} may still be valid, because the service did not confirm the revocation. internal error."),
+    ],
+)
+def test_withdrawal_that_fails(fault: str, text: str) -> None:
+    account = SimulatedAccount()
+    ids = [add_key(account) for _number in range(3)]
+    found = rolled_back(account, ids)
+    requests = iter([None])
+    account.before_request = lambda: next(requests, fault)
+    assert text.format(ids[-1]) in str(withdraw(account, ids[-1], *found))
+    assert ids[-1] in account.keys
