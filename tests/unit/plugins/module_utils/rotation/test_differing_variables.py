@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, RotationRefused
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     evidence,
     refusal,

@@ -27,7 +27,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
     write_record,
 )
 from ansible_collections.clouddb.control.plugins.modules import api_key_deployment
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     inspected,
     refusal,

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Run, evidence_by_consumer
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import KnownKey, keys_as_json
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     add_key,
     evidence,

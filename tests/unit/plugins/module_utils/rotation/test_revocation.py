@@ -15,7 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.api import O
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, evidence_from
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     add_key,
     both,

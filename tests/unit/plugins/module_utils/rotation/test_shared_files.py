@@ -13,7 +13,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._files import secr
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import Consumer, inspect
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Run
-from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.keys.rotations import (
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     evidence,
     refusal,
