@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
+from ansible.plugins.loader import init_plugin_loader
+from ansible.utils.collection_loader import AnsibleCollectionConfig
 from hypothesis import HealthCheck, settings
+
+# ansible-test has done this already.
+if AnsibleCollectionConfig.collection_finder is None:
+    init_plugin_loader()
 
 # A busy machine may be slow, so there is no deadline. All examples of a test share its fixtures.
 settings.register_profile(
@@ -19,9 +23,3 @@ settings.register_profile("soak", settings.get_profile("quick"), max_examples=10
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(config.getoption("--hypothesis-profile") or "quick")
-
-
-def pytest_collection_finish() -> None:
-    """Let the garbage collector of each test's process skip, and so not copy, the objects that exist before the fork."""
-    gc.collect()
-    gc.freeze()
