@@ -12,7 +12,11 @@ import re
 import shutil
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
+
+import yaml
 
 SITE = Path(__file__).resolve().parent
 CHECKOUT = SITE.parents[1]
@@ -23,11 +27,9 @@ from workspace import Workspace, exit_on_signals, temporary_workspace  # noqa: E
 
 TARGET = CHECKOUT / ".build" / "docs"
 
-# The sections of the front page of antsibull-docs: those of extra-docs.yml, then the index of the plugins.
-SECTIONS = r".*?(Guides\n-+\n.*)(Reference\n-+\n.*)(Project\n-+\n.*)(\.\. _plugin_index_.*)"
-
-# The page that is in none of its lists.
-ENVIRONMENT_VARIABLES = "\n.. toctree::\n   :hidden:\n\n   Environment variables <environment_variables>\n\n"
+# The pages of the plugins in the menu: a caption for each ending of their names. Only roles use the internal ones.
+KINDS = {"module": "Modules", "role": "Roles", "inventory": "Plugins"}
+INTERNAL = ("api_key_deployment_module", "api_key_rotation_module", "*_filter")
 
 # Labels and environment variables in Ansible's documentation to which the plugins' pages link.
 ANSIBLE_LABELS = {
@@ -75,37 +77,40 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
         target = sources / "docsite" / figure.relative_to(guides)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(figure, target)
-    front = sources / "index.rst"
-    front.write_text(
-        (SITE / "index.rst").read_text(encoding="utf-8") + sections(front.read_text(encoding="utf-8")),
-        encoding="utf-8",
-    )
+    front = (SITE / "index.rst").read_text(encoding="utf-8")
+    (sources / "index.rst").write_text(front + "".join(menu(sources)), encoding="utf-8")
 
 
-def sections(front: str) -> str:
-    """The sections of the generated front page in the order of the sidebar, without the metadata before them.
-
-    Sphinx shows a list without a caption in the sidebar below the caption of the previous list.
-    """
-    found = re.fullmatch(SECTIONS, front, re.DOTALL)
-    if not found:
-        sys.exit("The front page of antsibull-docs has other sections. Adapt SECTIONS to its new layout.")
-    guides, reference, project, plugins = found.groups()
-    # The menu has room for names, not for the titles of the plugins' pages.
-    plugins = re.sub(r"^    (\w+)_([a-z]+)$", r"    \1 \2 <\1_\2>", plugins, flags=re.MULTILINE)
-    return (
-        with_caption(guides, "Guides")
-        + with_caption(plugins, "Reference")
-        + "\n\n"
-        + reference
-        + ENVIRONMENT_VARIABLES
-        + with_caption(project, "Project")
-    )
+def menu(sources: Path) -> Iterator[str]:
+    """The lists of the menu, which the front page does not show: guides, plugins by kind, internal plugins, background."""
+    guides = yaml.safe_load((SITE.parent / "docsite" / "extra-docs.yml").read_text(encoding="utf-8"))["sections"]
+    *sections, background = [
+        toctree(section["title"], (f"docsite/{page}" for page in section["toctree"])) for section in guides
+    ]
+    yield from sections
+    pages = sorted(path.stem for path in sources.glob("*.rst"))
+    internal = [page for page in pages if any(fnmatch(page, pattern) for pattern in INTERNAL)]
+    for kind, caption in KINDS.items():
+        names = sorted(
+            page.removesuffix(f"_{kind}") for page in pages if page.endswith(f"_{kind}") and page not in internal
+        )
+        yield toctree(caption, (f"{name} <{name}_{kind}>" for name in names))
+    yield background
+    yield toctree("Internal", ["environment_variables", *internal])
 
 
-def with_caption(section: str, caption: str) -> str:
-    """The section with a caption for the sidebar on its first list."""
-    return section.replace(".. toctree::\n", f".. toctree::\n    :caption: {caption}\n", 1)
+def toctree(caption: str, entries: Iterable[str]) -> str:
+    """A list of pages for the menu."""
+    lines = [
+        "",
+        ".. toctree::",
+        f"   :caption: {caption}",
+        "   :hidden:",
+        "",
+        *(f"   {entry}" for entry in entries),
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def write_inventory(path: Path) -> None:

@@ -85,14 +85,6 @@ def documentation(name: str) -> dict[str, Any]:
     return merged
 
 
-def table(heading: str) -> list[list[str]]:
-    """The rows of the README's first table below this heading, as lists of cells."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
-    lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert lines, f"README.md has no table below {heading}"
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.group().splitlines()[2:]]
-
-
 def env_of(option: dict[str, Any]) -> list[str]:
     """The environment variables that an option of an argument spec falls back to."""
     names = option.get("fallback", (None, []))[1]
@@ -184,21 +176,6 @@ def test_playbook_of_the_search_for_secrets_has_every_module() -> None:
 
 def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
-
-
-def test_readme_lists_the_connection_options() -> None:
-    rows = table("Connection options")
-    assert [row[0] for row in rows] == [f"`{name}`" for name in CONNECTION]
-    for (name, type_and_default, environment, _meaning), option in zip(rows, CONNECTION.values()):
-        default = (
-            "required"
-            if option.get("required")
-            else f"`{str(option['default']).lower().removesuffix('.0')}`"
-            if "default" in option
-            else None
-        )
-        assert type_and_default.split(", ") == [option["type"], *([default] if default else [])], name
-        assert re.findall(r"`(\w+)`", environment) == env_of(option), name
 
 
 # Metadata
@@ -363,7 +340,7 @@ def test_links_to_files_resolve(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     relative = re.findall(r"\]\(([^):#]+)[#)]", text)
     # Galaxy shows the README without the other files.
-    assert (relative == []) if path == "README.md" else (relative or path.startswith(("roles/", ".github/")))
+    assert relative == [] or path != "README.md"
     assert [link for link in relative if not (ROOT / path).parent.joinpath(link).exists()] == []
 
 
@@ -392,27 +369,29 @@ def test_links_to_sections_resolve() -> None:
     assert [(str(path), anchor) for path, target, anchor in links if anchor not in anchors(target)] == []
 
 
-@pytest.mark.parametrize(
-    "pattern", ["*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml"]
-)
-def test_links_to_the_repository_resolve(pattern: str) -> None:
+def test_links_to_the_repository_resolve() -> None:
     files = f"{read_yaml('galaxy.yml')['repository']}/blob/main/"
     links = {
         (str(path.relative_to(ROOT)), link)
+        for pattern in ("*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml")
         for path in ROOT.glob(pattern)
         for link in re.findall(rf"{re.escape(files)}([^\s)>\"#]*)", path.read_text(encoding="utf-8"))
     }
-    assert {(path, link) for path, link in links if not (ROOT / link).is_file()} == set()
-    assert links or not pattern.endswith(("*.yml", "galaxy.yml"))
+    assert links and {(path, link) for path, link in links if not (ROOT / link).is_file()} == set()
 
 
-def test_every_link_of_the_readme_is_to_the_repository() -> None:
-    repository = read_yaml("galaxy.yml")["repository"]
-    links = re.findall(
-        r"(?<!!)\[(?:!\[[^]]*\]\([^)]*\)|[^]]*)\]\(([^)]*)\)", (ROOT / "README.md").read_text(encoding="utf-8")
-    )
-    kinds = (f"{repository}/blob/main/", f"{repository}/actions/workflows/")
-    assert links and [link for link in links if not link.startswith(kinds)] == []
+def test_links_to_the_site_lead_to_a_page() -> None:
+    site = read_yaml("galaxy.yml")["documentation"]
+    guides = {f"docsite/{path.stem}.html" for path in ROOT.glob("docs/docsite/rst/*.rst")}
+    plugins = {f"{path.stem}_{path.parent.name.removesuffix('s')}.html" for path in PLUGINS.glob("*/[!_]*.py")}
+    roles = {f"{path.parents[1].name}_role.html" for path in ROOT.glob("roles/*/tasks/main.yml")}
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("roles/*/README.md"), *ROOT.glob("playbooks/*.yml")]
+    links = {
+        link
+        for path in documents
+        for link in re.findall(rf"{re.escape(site)}([^\s)>\"#]*)", path.read_text(encoding="utf-8"))
+    }
+    assert links and links - {""} <= guides | plugins | roles
 
 
 def test_readme_installs_from_the_repository() -> None:
@@ -422,7 +401,7 @@ def test_readme_installs_from_the_repository() -> None:
 def test_badges_of_the_readme_are_true() -> None:
     galaxy = read_yaml("galaxy.yml")
     repository = galaxy["repository"]
-    support = f"{repository}/blob/main/docs/docsite/rst/support.rst"
+    support = f"{galaxy['documentation']}docsite/support.html"
     [license_name] = galaxy["license"]
 
     def versions(supported: Iterable[str]) -> str:
@@ -471,23 +450,14 @@ def test_front_page_has_the_playbook_of_the_readme() -> None:
     )
 
 
-def test_readme_lists_the_plugins_and_roles() -> None:
-    listed = [tuple(re.findall(r"^([\w ]+) `(\w+)`", row[0])[0]) for row in table("Modules, plugins and roles")]
-    # An action plugin belongs to the module of the same name; the others belong to several plugins.
-    unlisted = {"action", "doc_fragments", "module_utils", "plugin_utils"}
-    files = [path for path in (ROOT / "plugins").glob("*/[!_]*.py") if path.parent.name not in unlisted]
-    plugins = [(path.parent.name.removesuffix("s"), path.stem) for path in files]
-    sources = [
-        ("event source", path.stem)
-        for path in (ROOT / "extensions" / "eda" / "plugins" / "event_source").glob("[!_]*.py")
-    ]
-    roles = [("role", path.parents[1].name) for path in ROOT.glob("roles/*/tasks/main.yml")]
-    assert sorted(listed) == sorted(plugins + sources + roles)
-
-
-def test_readme_lists_the_playbooks() -> None:
-    files = [f"`clouddb.control.{path.stem}`" for path in (ROOT / "playbooks").glob("*.yml")]
-    assert sorted(row[0] for row in table("Playbooks")) == sorted(files)
+def test_readme_lists_what_playbooks_use() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Content\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| (?:[a-z ]*)\[?`([\w.]+)`", section, re.MULTILINE)
+    roles = [path.parents[1].name for path in ROOT.glob("roles/*/tasks/main.yml")]
+    playbooks = [f"clouddb.control.{path.stem}" for path in (ROOT / "playbooks").glob("*.yml")]
+    modules = sorted(set(MODULES) - ROTATION_MODULES)
+    assert listed == [*modules, *sorted(roles), "projects", "operations", *listed[-len(playbooks) :]]
+    assert sorted(listed[-len(playbooks) :]) == sorted(playbooks)
 
 
 def test_readme_shows_a_task_of_the_quickstart() -> None:
