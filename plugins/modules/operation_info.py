@@ -21,23 +21,30 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - If O(project_id), O(branch_id), O(endpoint_id) or an O(operation_id) is V(null), an earlier task would create it. It has no operations yet.
+      - If O(project), O(project_id), O(branch_id), O(endpoint_id) or an O(operation_id) is V(null), or there is no such O(project), an earlier
+        task would create it. It has no operations yet.
 options:
+  project:
+    description:
+      - Name or id of the project whose operations to list. A text that fits several projects is an error.
+      - If neither this nor O(project_id) is set, the operations of all projects of the account are listed.
+    type: str
+    version_added: 1.2.0
   project_id:
     description:
-      - Project whose operations to list. If not set, the operations of all projects of the account are listed.
+      - Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
   query:
     description:
       - Additional query parameters for the list of projects that the service supports, such as C(org_id).
       - Values are strings, numbers, or lists of them.
-      - Cannot be combined with O(project_id), because no projects are listed then.
+      - Cannot be combined with O(project) or O(project_id), which select a single project.
     type: dict
     version_added: 1.2.0
   operation_id:
     description:
       - Id of the operation to return, or a list of ids. Operations that the project does not have are left out.
-      - Requires O(project_id), and cannot be combined with the options that filter operations.
+      - Requires O(project) or O(project_id), and cannot be combined with the options that filter operations.
     type: list
     elements: str
   status:
@@ -77,7 +84,7 @@ options:
     default: 100
   workers:
     description:
-      - Maximum number of projects to list in parallel when O(project_id) is not set, or of operations to fetch in parallel when
+      - Maximum number of projects to list in parallel when no project is set, or of operations to fetch in parallel when
         O(operation_id) has several, from 1 to 32.
     type: int
     default: 4
@@ -117,7 +124,7 @@ EXAMPLES = r"""
 
 - name: List the ten newest operations of a project
   clouddb.control.operation_info:
-    project_id: wispy-lake-12345678
+    project: shop
     max_results: 10
 
 - name: Count the operations of the account by status and action
@@ -226,11 +233,12 @@ from ..module_utils._operations.api import (
 from ..module_utils._operations.status import ACTIONS, STATUSES
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer, moment, not_blank, unknown_values
 from ..module_utils._projects import checked_query
+from ..module_utils._resources.parents import project_id_from
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
+    operation_ids = identifier(params, "operation_id")
     selection = Selection(
         statuses=_selected(params, "status"),
         actions=_selected(params, "action"),
@@ -247,12 +255,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         for option in ("fields", "max_results"):
             if params[option] is not None:
                 raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
+    project_id = project_id_from(params, client, may_be_missing=check_mode)
+    if operation_ids is not None and project_id is None:
+        raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
     if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
         operation_ids = []
     operations: list[Operation] = []
     account_warnings: list[str] = []
     if operation_ids is not None:
-        operations = find_operations(client, project_id, operation_ids, workers)
+        operations = find_operations(client, project_id or NOT_CREATED_ID, operation_ids, workers)
         counted = summary(operations)
     elif params["summary_only"]:
         if project_id is None:
@@ -284,6 +295,7 @@ def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:
 def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
+            project={"type": "str"},
             project_id={"type": "str"},
             query={"type": "dict"},
             operation_id={"type": "list", "elements": "str"},
@@ -298,8 +310,9 @@ def main() -> None:
             fields={"type": "list", "elements": "str"},
             summary_only={"type": "bool", "default": False},
         ),
-        required_by={"operation_id": "project_id"},
         mutually_exclusive=[
+            ("project", "project_id"),
+            ("project", "query"),
             ("project_id", "query"),
             *(
                 ("operation_id", option)

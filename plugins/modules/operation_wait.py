@@ -30,7 +30,8 @@ attributes:
     details:
       - In check mode the module polls once and does not wait. It then fails for failed operations, but not for unfinished ones.
       - The requests of this poll are retried up to O(api_retries) times, but not after O(timeout).
-      - Ids that are V(null) are those of what an earlier task would create. There is nothing to wait for.
+      - An id or O(project) that is V(null), and an O(project) that does not exist, are those of what an earlier task would create. There is
+        nothing to wait for.
 options:
   operations:
     description:
@@ -38,24 +39,29 @@ options:
       - With an empty list the task returns at once.
     type: list
     elements: dict
+  project:
+    description:
+      - Name or id of the project of the operations in O(operation_id). A text that fits several projects is an error.
+      - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
+        O(lookback), up to 10,000.
+      - An operation that fails after the start of the task, but before the module has listed it, counts as failed if listing takes more than
+        a second. The service's C(Date) header is in whole seconds, so a failure up to a second before the start can count as well.
+    type: str
+    version_added: 1.2.0
   project_id:
     description:
-      - Project of the operations in O(operation_id). Without O(operation_id), the module waits for all operations of the project that are
-        unfinished at the call and were created within O(lookback), up to 10,000.
-      - An operation that fails after the call, but before the module has listed it, counts as failed if listing takes more than a second. The
-        service's C(Date) header is in whole seconds, so that a failure before the call can count as well then, by a second and the duration of a
-        response at most.
+      - Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
   operation_id:
     description:
-      - Id of the operation to wait for, or a list of ids. Requires O(project_id).
+      - Id of the operation to wait for, or a list of ids. Requires O(project) or O(project_id).
       - With an empty list the task returns at once.
     type: list
     elements: str
   lookback:
     description:
-      - Maximum age at the call of the operations to wait for when only O(project_id) is set, by the service's clock. In seconds, or an age such
-        as V(24h) or V(7d).
+      - Maximum age of the operations to wait for when O(operation_id) is not set, by the service's clock. In seconds, or an age such as
+        V(24h) or V(7d).
       - V(0) includes the whole history of the project.
     type: raw
     default: 86400
@@ -102,13 +108,13 @@ EXAMPLES = r"""
 
 - name: Wait for all unfinished operations of a project
   clouddb.control.operation_wait:
-    project_id: wispy-lake-12345678
+    project: shop
 
 - name: Distinguish a failure from a timeout
   block:
     - name: Wait, and give the platform a minute to retry failed operations
       clouddb.control.operation_wait:
-        project_id: wispy-lake-12345678
+        project: shop
         failed_grace: 1m
       register: waited
   rescue:
@@ -175,13 +181,14 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
 
-from ..module_utils._clock import Clock
+from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.wait import Wait
+from ..module_utils._operations.wait import LAST_POLL_SECONDS, Wait
 from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, duration, identifier, integer
+from ..module_utils._resources.parents import project_id_from
 from ..module_utils._untrusted import is_id
 
 
@@ -189,26 +196,34 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """The task's result; in check mode after a single poll."""
     limits = limits_from(params, integer(params, "workers", 1, MAX_WORKERS))
     saved = params.get("_state")
-    state = WaitState.from_json(client.clock, saved) if saved else initial_state(params, client.clock)
+    state = WaitState.from_json(client.clock, saved) if saved else initial_state(params, client, check_mode)
     wait = Wait(client, limits, state)
     result = wait.poll_once() if check_mode else wait.run(stop_when_from(params))
     return {"changed": False, **result}
 
 
-def initial_state(params: Mapping[str, Any], clock: Clock) -> WaitState:
-    """The state of a wait that begins now, for the operations in the options. Raises InvalidOption."""
+def initial_state(params: Mapping[str, Any], client: Client, check_mode: bool) -> WaitState:
+    """The state of a wait that begins now, for the operations in the options. Raises InvalidOption, and what find_project() raises."""
     timeout, lookback = duration(params, "timeout"), duration(params, "lookback")
-    project_id, operation_ids = identifier(params, "project_id"), identifier(params, "operation_id")
+    operation_ids = identifier(params, "operation_id")
+    state = WaitState(client.clock, timeout)
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
-        return WaitState(clock, timeout, refs)
+        state.operations = dict.fromkeys(refs)
+        return state
+    deadline = Deadline.after(client.clock, timeout + LAST_POLL_SECONDS)
+    project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
     if project_id is None:
-        raise InvalidOption("operations", "is missing. Set it to the operations of a response, or set project_id.")
+        raise InvalidOption(
+            "project", "is missing. Set project or project_id, or set operations to those of a response."
+        )
     if project_id == NOT_CREATED_ID:
-        return WaitState(clock, timeout, [])
+        return state
     if operation_ids is not None:
-        return WaitState(clock, timeout, [OperationRef(project_id, operation_id) for operation_id in operation_ids])
-    return WaitState(clock, timeout, unlisted=UnfinishedOperations(project_id, lookback))
+        state.operations = dict.fromkeys(OperationRef(project_id, operation_id) for operation_id in operation_ids)
+    else:
+        state.unlisted = UnfinishedOperations(project_id, lookback)
+    return state
 
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
@@ -225,14 +240,14 @@ def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
             operations={"type": "list", "elements": "dict"},
+            project={"type": "str"},
             project_id={"type": "str"},
             operation_id={"type": "list", "elements": "str"},
             lookback={"type": "raw", "default": 86400},
             workers={"type": "int", "default": 4},
             **WAIT_OPTIONS,
         ),
-        mutually_exclusive=[("operations", "project_id")],
-        required_by={"operation_id": "project_id"},
+        mutually_exclusive=[("operations", "project", "project_id"), ("operations", "operation_id")],
         supports_check_mode=True,
     )
     run_module(module, run)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
-from .._options import similar
+from .._options import NOT_CREATED_ID, identifier, not_blank, similar
 from .._projects import project_pages
 from .lookup import list_resources, name_of
 from .plan import Resource
@@ -40,6 +41,23 @@ def find_project(client: Client, project: str) -> str:
             pass
     listed = [each for page in project_pages(client, page_size=PROJECTS_PAGE_SIZE) for each in page.projects]
     return str(_selected("project", listed, project)["id"])
+
+
+def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
+    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
+
+    With C(may_be_missing), an earlier task would create a project that is not there: NOT_CREATED_ID. Raises as find_project() does.
+    """
+    project = not_blank(params, "project")
+    if project is None:
+        project_id: str | None = identifier(params, "project_id")
+        return project_id
+    try:
+        return NOT_CREATED_ID if project == NOT_CREATED_ID else find_project(client, project)
+    except ParentNotFound:
+        if not may_be_missing:
+            raise
+        return NOT_CREATED_ID
 
 
 def find_branch(client: Client, project_id: str, branch: str | None) -> Resource:

@@ -257,8 +257,7 @@ def is_refused_by_ansible(spec: dict[str, Any], value: Any) -> bool:
 # Options that another option requires, or that contradict it.
 FURTHER_OPTIONS: dict[str, dict[str, Any]] = {
     "id": {"state": "absent", "name": OMITTED},
-    "operation_id": {"project_id": "p"},
-    "operations": {"project_id": OMITTED},
+    "operations": {"project_id": OMITTED, "operation_id": OMITTED},
 }
 NULLS = [
     (module, {**options, option: value}, option, value is None)
@@ -412,7 +411,7 @@ def test_message_about_an_unsupported_option_omits_internal_options(
         (project_info, {"page_size": "many"}, ["page_size: must be an integer", "not 'many'"]),
         (project_info, {"query": "a word"}, ["'query'", "dict"]),
         (project_info, {"projectid": "p"}, ["Unsupported parameters", "projectid"]),
-        (operation_info, {"operation_id": "a"}, ["operation_id", "project_id"]),
+        (operation_info, {"operation_id": "a"}, ["project: is missing"]),
         (operation_info, {"project_id": "p", "query": {"org_id": "o"}}, ["mutually exclusive: project_id|query"]),
         *(
             (
@@ -429,10 +428,10 @@ def test_message_about_an_unsupported_option_omits_internal_options(
                 ("max_results", 1),
             ]
         ),
-        (operation_wait, {}, ["operations: is missing", "or set project_id"]),
-        (operation_wait, {"operation_id": ["a"]}, ["required by 'operation_id': project_id"]),
-        (operation_wait, {"operations": [], "project_id": "p"}, ["mutually exclusive: operations|project_id"]),
-        (operation_wait, {"operations": [], "operation_id": ["a"]}, ["operation_id", "project_id"]),
+        (operation_wait, {}, ["project: is missing"]),
+        (operation_wait, {"operation_id": ["a"]}, ["project: is missing"]),
+        (operation_wait, {"operations": [], "project_id": "p"}, ["mutually exclusive: operations|project|project_id"]),
+        (operation_wait, {"operations": [], "operation_id": ["a"]}, ["mutually exclusive: operations|operation_id"]),
         (operation_wait, {"operations": ["a-word"]}, ["operations", "dict"]),
     ],
 )

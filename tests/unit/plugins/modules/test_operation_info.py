@@ -49,7 +49,7 @@ def seed() -> dict[str, Any]:
     ]
     return {
         "projects": [
-            {"id": SHOP, "age": "5d", "compute": False, "operations": shop},
+            {"id": SHOP, "name": "shop", "age": "5d", "compute": False, "operations": shop},
             {"id": BLOG, "age": "4d", "compute": False, "operations": blog},
             {"id": "calm-hill-23456789", "age": "3d", "compute": False},
         ]
@@ -59,6 +59,7 @@ def seed() -> dict[str, Any]:
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
     names = (
+        "project",
         "project_id",
         "operation_id",
         "status",
@@ -116,6 +117,27 @@ def test_keeps_unknown_fields_and_statuses(sandbox: Sandbox, client: Client) -> 
 
 def test_a_project_without_operations_has_an_empty_list(client: Client) -> None:
     assert task(client, project_id="calm-hill-23456789")["summary"] == {"total": 0, "by_status": {}, "by_action": {}}
+
+
+@pytest.mark.parametrize(
+    "selected, lookup",
+    [
+        ({"project": "shop"}, ["GET /projects"]),
+        ({"project": SHOP}, [f"GET /projects/{SHOP}"]),
+        ({"project_id": SHOP}, []),
+    ],
+)
+def test_a_project_is_selected_by_name_or_id(
+    sandbox: Sandbox, client: Client, selected: dict[str, Any], lookup: list[str]
+) -> None:
+    assert len(ids(task(client, **selected, page_size=10))) == 4
+    assert list(dict.fromkeys(sandbox.sent())) == [*lookup, f"GET /projects/{SHOP}/operations"]
+
+
+def test_operation_id_requires_a_project(sandbox: Sandbox, client: Client) -> None:
+    with pytest.raises(InvalidOption) as error:
+        task(client, operation_id=["shop-1"])
+    assert (error.value.details, sandbox.sent()) == ({"option": "project"}, [])
 
 
 def test_without_project_id_all_projects_are_listed_newest_first(client: Client) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
@@ -53,7 +54,7 @@ def seed() -> dict[str, Any]:
     ]
     return {
         "projects": [
-            {"id": SHOP, "compute": False, "operations": shop},
+            {"id": SHOP, "name": "shop", "compute": False, "operations": shop},
             {"id": BLOG, "compute": False, "operations": blog},
         ],
         "api_keys": [{"name": "own", "key": OWN_KEY}],
@@ -64,7 +65,7 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
     """The result of the module with these options; C(names) are operations of SHOP."""
     if "names" in options:
         options["operations"] = [{"id": name, "project_id": SHOP} for name in options.pop("names")]
-    defaults = {"operations": None, "project_id": None, "operation_id": None, "lookback": float(DAY)}
+    defaults = {"operations": None, "project": None, "project_id": None, "operation_id": None, "lookback": float(DAY)}
     return operation_wait.run(
         {**defaults, "timeout": 300.0, "interval": 5.0, "failed_grace": 0.0, "workers": 4, **options},
         client,
@@ -120,6 +121,23 @@ def test_waits_for_operations_by_their_ids(client: Client, clock: FakeClock) -> 
     assert statuses(result) == {"slow": "finished", "quick": "finished"}
     assert [operation["id"] for operation in result["operations"]] == ["slow", "quick"]
     assert 100 <= clock.elapsed <= 105
+
+
+@pytest.mark.parametrize("name", ["shop", SHOP])
+def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, name: str) -> None:
+    assert statuses(task(client, project=name, operation_id=["quick"])) == {"quick": "finished"}
+    lookup = "GET /projects" if name == "shop" else f"GET /projects/{SHOP}"
+    assert list(dict.fromkeys(sandbox.sent())) == [lookup, f"GET /projects/{SHOP}/operations/quick"]
+
+
+def test_looking_up_the_project_takes_no_longer_than_timeout(
+    sandbox: Sandbox, client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_wait, "LAST_POLL_SECONDS", 1.0)
+    sandbox.fault("status", path="/projects", status=503, retry_after=20, times=None)
+    with pytest.raises(StatusError):
+        task(client, project="shop", timeout=50.0)
+    assert clock.elapsed <= 51
 
 
 def test_polls_quickly_at_first_and_then_every_interval(client: Client, clock: FakeClock) -> None:
