@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from typing import Any
+
+# Earlier than all timestamps of the service.
+BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
 _TIMESTAMP = r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?"
 _AGE = r"(\d+(?:\.\d+)?)\s*([smhdw])"
@@ -31,6 +36,14 @@ def parse_timestamp(text: str) -> datetime:
         return datetime.fromisoformat(normalized).astimezone(timezone.utc) + timedelta(seconds=leap)
     except (OverflowError, ValueError) as error:
         raise ValueError(f"{text!r} is out of range") from error
+
+
+def timestamp_of(item: Mapping[str, Any], field: str) -> datetime | None:
+    """The timestamp in this field; None if it is missing, null, empty or malformed."""
+    try:
+        return parse_timestamp(item[field])
+    except (AttributeError, KeyError, ValueError):
+        return None
 
 
 def parse_age(value: object) -> timedelta | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 # Longer ids would not fit into the name of a file or host.
@@ -49,3 +50,12 @@ def without_templates(text: str) -> str:
     For texts that cannot be marked as untrusted: names of fields, and variables that ansible-rulebook passes on.
     """
     return _DELIMITER_START.sub(r"\1 ", text)
+
+
+def walk(value: Any, on_text: Callable[[str], str]) -> Any:
+    """A copy of the value with C(on_text) applied to every text in it, also to the names of fields."""
+    if isinstance(value, str):
+        return on_text(value)
+    if isinstance(value, dict):
+        return {walk(field, on_text): walk(inner, on_text) for field, inner in value.items()}
+    return [walk(inner, on_text) for inner in value] if isinstance(value, list) else value

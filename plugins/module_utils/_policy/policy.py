@@ -14,7 +14,8 @@ from fnmatch import translate
 from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
-from .._keys.api import EARLIEST, Key, time_of
+from .._keys.api import Key
+from .._timestamps import BEGINNING, timestamp_of
 from .._untrusted import displayable
 
 # In the order in which findings on a key are listed.
@@ -271,7 +272,7 @@ def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:
 
 def _activity_order(key: Key) -> tuple[datetime, int]:
     """Keys are sorted by their last activity: the last use, or the creation where that was later."""
-    return _last_activity(key) or EARLIEST, key["id"]
+    return _last_activity(key) or BEGINNING, key["id"]
 
 
 def _last_activity(key: Key) -> datetime | None:
@@ -287,7 +288,7 @@ def _times(key: Key) -> tuple[datetime | None, datetime | None]:
 
     A last use before the creation is not valid: some services send a date of the year 1.
     """
-    created_at, last_used_at = time_of(key, "created_at"), time_of(key, "last_used_at")
+    created_at, last_used_at = timestamp_of(key, "created_at"), timestamp_of(key, "last_used_at")
     return created_at, None if last_used_at and created_at and last_used_at < created_at else last_used_at
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from .text import scalar, timestamp_or_none
+from ...module_utils._timestamps import timestamp_of
+from .text import scalar
 
 
 def key_facts(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: int) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def key_facts(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: 
 
 
 def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: bool) -> dict[str, Any]:
-    created_at, last_used_at = timestamp_or_none(key.get("created_at")), timestamp_or_none(key.get("last_used_at"))
+    created_at, last_used_at = timestamp_of(key, "created_at"), timestamp_of(key, "last_used_at")
     unused_days = _full_days(last_used_at, now)
     return {
         "id": scalar(key, "id"),

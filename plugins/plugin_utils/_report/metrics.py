@@ -16,9 +16,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ...module_utils._operations.status import ACTIONS, STATUSES
+from ...module_utils._timestamps import timestamp_of
 from ...module_utils._untrusted import displayable
 from .operations import IN_PROGRESS, SCHEDULING, grouped
-from .text import timestamp_or_none
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -167,7 +167,7 @@ def _counts(found: Iterable[Labels], known: Iterable[Labels] = ()) -> Samples:
 def _oldest(groups: Mapping[Labels, Iterable[Mapping[str, Any]]]) -> Samples:
     """The Unix time at which the oldest object of each group was created, for groups that have one."""
     created = {
-        labels: [moment.timestamp() for item in group if (moment := timestamp_or_none(item["created_at"]))]
+        labels: [moment.timestamp() for item in group if (moment := timestamp_of(item, "created_at"))]
         for labels, group in groups.items()
     }
     return {labels: min(moments) for labels, moments in created.items() if moments}

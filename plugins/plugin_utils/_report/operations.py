@@ -12,9 +12,9 @@ from statistics import median
 from typing import Any
 
 from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
 from .projects import counts
-from .text import number_or_zero, scalar, timestamp_or_none
+from .text import number_or_zero, scalar
 
 OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
 # Only operations that were executed have a duration: the times of skipped and cancelled ones are not those of the action.
@@ -89,7 +89,7 @@ def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[s
 
 
 def _duration(operation: Mapping[str, Any]) -> float | None:
-    updated_at = timestamp_or_none(operation.get("updated_at"))
+    updated_at = timestamp_of(operation, "updated_at")
     if updated_at is None:
         return None
     return max(0.0, (updated_at - parse_timestamp(operation["created_at"])).total_seconds())

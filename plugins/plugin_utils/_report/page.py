@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...module_utils._timestamps import parse_timestamp
-from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
+from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 from .operations import ERROR, LABELS, by_label, by_project
 from .text import (
     NARROW_SPACE,
@@ -25,7 +25,6 @@ from .text import (
     number_or_zero,
     number_text,
     time_text,
-    timestamp_or_none,
     truncated,
 )
 from .timelines import (
@@ -75,16 +74,13 @@ def report_page(facts: Mapping[str, Any], limits: PageLimits) -> dict[str, Any]:
         "operations": _operations(facts["operations"], limits),
         "timelines": _timelines(facts, window, limits),
     }
-    return {field: _displayable(content) for field, content in page.items()}
+    displayed: dict[str, Any] = walk(page, _displayable)
+    return displayed
 
 
-def _displayable(content: Any) -> Any:
-    if isinstance(content, str):
-        # NARROW_SPACE, within numbers, is not printable by Python's definition.
-        return NARROW_SPACE.join(displayable(part, MAX_MESSAGE_LENGTH) for part in content.split(NARROW_SPACE))
-    if isinstance(content, dict):
-        return {field: _displayable(item) for field, item in content.items()}
-    return [_displayable(item) for item in content] if isinstance(content, list) else content
+def _displayable(text: str) -> str:
+    # NARROW_SPACE, within numbers, is not printable by Python's definition.
+    return NARROW_SPACE.join(displayable(part, MAX_MESSAGE_LENGTH) for part in text.split(NARROW_SPACE))
 
 
 def _figures(facts: Mapping[str, Any]) -> list[Row]:
@@ -160,7 +156,7 @@ def _key(key: Mapping[str, Any]) -> Row:
         "id": key["id"],
         "name": _name(key["name"]),
         "age": days_text(key["age_days"]),
-        "created": datetime_text(timestamp_or_none(key["created_at"])),
+        "created": datetime_text(timestamp_of(key, "created_at")),
         "last_used": ago_text(key["unused_days"]),
         "last_used_on": key["last_used_on"] or "",
         "from": truncated(key["last_used_from_addr"] or NO_VALUE, MAX_NAME_LENGTH),
@@ -202,7 +198,7 @@ def _project(project: Mapping[str, Any]) -> Row:
         "version": _name(project["pg_version"]),
         "cpu": number_text(project["cpu_used_sec"]),
         "limit": number_text(project["branch_logical_size_limit"]),
-        "created": datetime_text(timestamp_or_none(project["created_at"])),
+        "created": datetime_text(timestamp_of(project, "created_at")),
     }
 
 

@@ -11,7 +11,6 @@ from datetime import date, datetime
 from typing import Any
 
 from ...module_utils._json import MAX_INTEGER
-from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import displayable
 
 NO_VALUE = "–"
@@ -44,14 +43,6 @@ def number_or_zero(item: Mapping[str, Any], field: str) -> int | float:
     """The field's number, at most MAX_INTEGER, so that sums are finite; 0 if it is missing or no number."""
     value = scalar(item, field)
     return max(-MAX_INTEGER, min(MAX_INTEGER, value)) if isinstance(value, (int, float)) else 0
-
-
-def timestamp_or_none(text: Any) -> datetime | None:
-    """The parsed timestamp; None if it is missing or malformed."""
-    try:
-        return parse_timestamp(text)
-    except (AttributeError, TypeError, ValueError):
-        return None
 
 
 def number_text(number: Any) -> str:

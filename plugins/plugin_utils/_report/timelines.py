@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
 from .operations import ERROR, EXECUTED_STATUSES, LABELS, grouped
 from .text import (
     count_text,
     day_text,
     duration_text,
     time_text,
-    timestamp_or_none,
     truncated,
 )
 
@@ -153,7 +152,7 @@ def _bar(group: Bar, action: str, window: Window, cells: int) -> dict[str, str]:
 def _end(operation: Mapping[str, Any], window: Window) -> datetime:
     """The end of the operation; the end of the window while it is in progress."""
     ended = operation["label"] == ERROR or operation["status"] in EXECUTED_STATUSES or operation["status"] == "skipped"
-    updated_at = timestamp_or_none(operation["updated_at"])
+    updated_at = timestamp_of(operation, "updated_at")
     return updated_at if ended and updated_at else parse_timestamp(operation["created_at"]) if ended else window.end
 
 

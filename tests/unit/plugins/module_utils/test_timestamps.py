@@ -10,7 +10,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import (
+    parse_age,
+    parse_timestamp,
+    timestamp_of,
+)
 
 UTC = timezone.utc
 
@@ -90,6 +94,11 @@ def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
 def test_parse_timestamp_refuses_other_text(text: str) -> None:
     with pytest.raises(ValueError):
         parse_timestamp(text)
+
+
+@pytest.mark.parametrize("item", [{}, {"at": None}, {"at": ""}, {"at": 5}, {"at": []}, {"at": "yesterday"}])
+def test_a_field_without_a_timestamp(item: dict[str, object]) -> None:
+    assert timestamp_of(item, "at") is None
 
 
 @pytest.mark.parametrize(

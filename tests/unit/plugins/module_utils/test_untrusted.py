@@ -15,6 +15,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import (
     displayable,
     is_id,
+    walk,
     without_templates,
 )
 
@@ -95,6 +96,12 @@ def test_no_text_holds_a_template_nor_do_two_in_a_row(one: str, other: str) -> N
 
 def test_other_texts_stay_as_they_are() -> None:
     assert without_templates("{ x } costs 5 $ or 100 % }} #1") == "{ x } costs 5 $ or 100 % }} #1"
+
+
+def test_walk_reaches_every_text() -> None:
+    value = {"a": ["b", {"c": "d"}, 5, None], 6: "e"}
+    assert walk(value, str.upper) == {"A": ["B", {"C": "D"}, 5, None], 6: "E"}
+    assert value == {"a": ["b", {"c": "d"}, 5, None], 6: "e"}
 
 
 def test_errors_are_displayable() -> None:
