@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inventory plugin for the projects of the account."""
+"""Inventory plugin for the projects of the account. Keeps P1, P5 and P8."""
 
 from __future__ import annotations
 
@@ -77,8 +77,7 @@ notes:
     to make this an error.
   - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
   - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates.
-  - Booleans and numbers cannot be templates. A text that is neither, such as C(ture), is an error, also in the environment and in
-    C(ansible.cfg).
+  - Booleans and numbers cannot be templates.
   - The cache does not contain the API key. The names of its entries depend on the key through a slow hash, PBKDF2 with O(base_url) as salt,
     so that guessing a key from them is slow.
 seealso:
@@ -125,7 +124,7 @@ cache_timeout: 3600
 import hashlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -133,6 +132,7 @@ from typing import Any
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
@@ -148,7 +148,6 @@ from ..module_utils._options import integer
 from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
-from ..plugin_utils._given_options import check_given, decrypted
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
@@ -203,11 +202,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 host.remove_group(group)
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
-        """Set the options from the configuration file, C(direct). Raises InvalidOption for a value that Ansible would convert to another one."""
-        direct = decrypted(direct)
-        if direct is not None:
-            check_given(self, direct)
-        super().set_options(task_keys, var_options, direct)
+        """Set the options from the configuration file, C(direct). Raises InvalidOption."""
+        given = _decrypted(direct)
+        try:
+            boolean((given or {}).get("validate_certs", True))
+        except TypeError:
+            # Ansible would take it for false, and turn the validation off.
+            raise InvalidOption("validate_certs", "must be true or false") from None
+        super().set_options(task_keys, var_options, given)
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
         """The account as C(projects), C(operations) by project id (empty unless the option is set), C(warnings) and C(is_complete)."""
@@ -281,6 +283,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
         value = super()._compose(*args, **kwargs)
         return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
+
+
+def _decrypted(value: Any) -> Any:
+    """The value, with the text of each C(!vault) value in it: up to ansible-core 2.18, these are objects, which conversions refuse."""
+    if isinstance(value, Mapping):
+        return {name: _decrypted(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_decrypted(part) for part in value]
+    is_vaulted = hasattr(value, "encode") and not isinstance(value, str)
+    return str(value) if is_vaulted else value
 
 
 def _earlier_ids(inventory: InventoryData) -> dict[str, set[str]]:

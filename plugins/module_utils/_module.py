@@ -1,13 +1,12 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5."""
+"""What all modules share: the connection options, and the one place where a task begins and ends. Keeps P5, P9 and P11."""
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -18,14 +17,13 @@ from ansible.module_utils.basic import (
     missing_required_lib,
 )
 from ansible.module_utils.common.parameters import remove_values
-from ansible.module_utils.common.validation import check_type_dict, check_type_list
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._files.regular_file import resolve_folder
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
-from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID, NUMBERS, plain_number
+from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
 from ._secrets import masked, masked_text
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
@@ -56,7 +54,7 @@ def env_or_empty(variable: str) -> str:
 
 
 class ControlModule(AnsibleModule):
-    """A module whose every failure has RV(failure), also one that Ansible itself finds in its options or files.
+    """A module whose every failure has RV(failure), even one that Ansible itself finds in its options or files.
 
     C(attributes_diff) is the difference in owner, group and mode of C(dest), as the modules of files show it.
     """
@@ -81,22 +79,14 @@ class ControlModule(AnsibleModule):
         self.given = dict(self.params)
 
     def fail_json(self, msg: str, **result: Any) -> None:
-        """End the task as failed; an option that is null or no plain number, which Ansible has its own words for, comes first.
-
-        Raises SecretFileError for what Ansible says about the owner, the group or the mode of a file.
-        """
+        """End the task as failed. Raises SecretFileError for what Ansible says about a file, so that its caller can roll back."""
         if "failure" not in result:
-            # Only what Ansible says about a file names its path.
+            # Only what Ansible says about the owner, the group or the mode of a file names its path, which may be temporary.
             if "path" in result:
-                raise _attributes_error(self.params["dest"], msg, result)
+                problem = f"{msg}: {result['details']}" if result.get("details") else msg
+                text = sentence(problem.replace(str(result["path"]), self.params["dest"]))
+                raise SecretFileError(f"dest: {text} Check owner, group, mode and attributes.")
             result["failure"] = {"kind": "invalid_option"}
-            msg = without_internal_options(msg)
-            try:
-                _check_given(self)
-            except InvalidOption as error:
-                msg, result["failure"] = str(error), error.as_result()["failure"]
-            except (TypeError, ValueError):
-                pass  # of a dictionary or a list that Ansible could not convert either
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
         self._mask_options()
@@ -110,19 +100,6 @@ class ControlModule(AnsibleModule):
     def _mask_options(self) -> None:
         # With -vvv, Ansible shows the options.
         self.params = masked(self.params, self.params.get("secret_fields") or ())
-
-
-def _attributes_error(dest: str, msg: str, result: Mapping[str, Any]) -> SecretFileError:
-    details = f": {result['details']}" if result.get("details") else ""
-    # The options are tried on a temporary file, which the user does not know.
-    problem = f"{msg}{details}".replace(str(result["path"]), dest)
-    return SecretFileError(f"dest: {sentence(problem)} Check owner, group, mode and attributes.")
-
-
-def without_internal_options(msg: str) -> str:
-    """Ansible's message about an unsupported option, without the options that only the action plugins set."""
-    start, listing, names = msg.partition("Supported parameters include: ")
-    return start + listing + re.sub(r"(?<![\w.])_\w+(?: \(\w+\))?, ", "", names)
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:
@@ -150,7 +127,7 @@ def run_module(module: ControlModule, run: Run) -> None:
         module.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
     client: Client | None = None
     try:
-        _check_given(module)
+        _refuse_null(module.given, module.argument_spec)
         connection = connection_from(module.params)
         # The option may have had white space around it, which the censored value would then have too.
         if connection.api_key:
@@ -196,12 +173,6 @@ def _lacks_value(value: Any) -> bool:
     return value is None or value == ""
 
 
-def _check_given(module: ControlModule) -> None:
-    """Raise InvalidOption for an option whose value Ansible would convert to another one."""
-    _refuse_null(module.given, module.argument_spec)
-    require_plain_numbers(module.given, module.argument_spec)
-
-
 def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InvalidOption for an option that is given as null, or as a list with a null, or with a required suboption that is.
 
@@ -219,27 +190,6 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
         for name, suboption in spec.get("options", {}).items():
             if suboption.get("required") and any(entry.get(name, "") is None for entry in entries):
                 raise InvalidOption(option, f"{name} must not be null. Set a value.")
-
-
-def require_plain_numbers(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]], within: str = "") -> None:
-    """Raise InvalidOption for a number that is a boolean or a text that only Python reads as a number, also in suboptions.
-
-    C(within) is the option that these are suboptions of.
-    """
-    for option, spec in specs.items():
-        values, type_name = _values(given.get(option), spec)
-        for value in values:
-            if type_name in NUMBERS:
-                plain_number(within or option, value, type_name, option if within else "")
-            elif "options" in spec:
-                require_plain_numbers(check_type_dict(value), spec["options"], within or option)
-
-
-def _values(value: Any, spec: Mapping[str, Any]) -> tuple[list[Any], str]:
-    """The option's values that are set, those of a list or the only one, and their type."""
-    is_list = spec.get("type") == "list"
-    values = check_type_list(value) if is_list and value is not None else [value]
-    return [each for each in values if each is not None], spec.get("elements" if is_list else "type", "str")
 
 
 def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Client | None) -> None:

@@ -1,12 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of single option values; each raises InvalidOption, which says what is valid."""
+"""Checks of single option values; each raises InvalidOption, which says what is valid. Keeps P9 and P11."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,32 +28,13 @@ MAX_COMPARED = 2000
 # In check mode, the ids of what only an earlier task would create, see ControlModule._load_params(). No real id equals them.
 NOT_CREATED_ID = "(not created)"
 NOT_CREATED_KEY_ID = 0
-# Python and Ansible take more for numbers: booleans, digits of other scripts, and underscores between digits.
-NUMBERS = {
-    "int": r"\s*[+-]?[0-9]{1,1000}\s*",
-    "float": r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf)\s*",
-}
-
-
-def plain_number(option: str, value: object, type_name: str, part: str = "") -> None:
-    """Raise InvalidOption unless the value is a number or its text; C(type_name) is C(int) or C(float).
-
-    C(part) is the name of a suboption.
-    """
-    if isinstance(value, str):
-        is_plain = re.fullmatch(NUMBERS[type_name], value, re.ASCII | re.IGNORECASE) is not None
-    else:
-        is_plain = isinstance(value, (int, float) if type_name == "float" else int) and not isinstance(value, bool)
-    if not is_plain:
-        wanted = "an integer of the digits 0 to 9, such as 12" if type_name == "int" else "a number such as 12 or 2.5"
-        given = "a boolean" if isinstance(value, bool) else f"'{displayable(str(value), 100)}'"
-        raise InvalidOption(option, f"{part and part + ' '}must be {wanted}, not {given}")
 
 
 def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int | None = None) -> Any:
     """The option's integer, which may be None; from C(smallest) to C(largest)."""
     value = params.get(option)
-    if value is not None and (value < smallest or (largest is not None and value > largest)):
+    # Ansible takes a boolean for an integer.
+    if value is not None and (isinstance(value, bool) or value < smallest or (largest is not None and value > largest)):
         raise InvalidOption(
             option,
             f"must be {smallest} or more, not {value}"
@@ -66,10 +46,11 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
 
 def integer_of(option: str, value: object, smallest: int) -> int:
     """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
-    # A division in a template is a float.
-    given = int(value) if isinstance(value, float) and value.is_integer() else value
-    plain_number(option, given, "int")
-    number = int(str(given))
+    try:
+        # A division in a template is a float.
+        number = int(value) if isinstance(value, float) and value.is_integer() else int(str(value))
+    except ValueError:
+        raise InvalidOption(option, f"must be an integer, not '{displayable(str(value), 100)}'") from None
     integer({option: number}, option, smallest)
     return number
 
@@ -118,36 +99,21 @@ def identifier(params: Mapping[str, Any], option: str) -> Any:
     return value
 
 
-def string_names(option: str, value: Mapping[Any, Any]) -> None:
-    """Raise InvalidOption for a dictionary with a name that is no string, as C(1) and C(true) are in YAML."""
-    for name in value:
-        if not isinstance(name, str):
-            raise InvalidOption(option, f"the name {displayable(name, 100)} must be a string. Put it in quotes.")
-
-
-def query_parameters(option: str, query: Mapping[str, Any] | None, allow_missing: bool = False) -> dict[str, Any]:
-    """The query parameters; empty when there are none.
-
-    Raises InvalidOption for names other than strings, and for values other than strings, numbers and lists of them.
+def query_parameters(option: str, query: Mapping[Any, Any] | None, allow_missing: bool = False) -> dict[str, Any]:
+    """The query parameters; empty when there are none. Raises InvalidOption for values other than strings, numbers and lists of them.
 
     With C(allow_missing), for check mode, a value may be None, because an earlier task would provide it.
     """
-
-    def items(value: Any) -> list[Any]:
-        return value if isinstance(value, list) else [value]
-
-    string_names(option, query or {})
+    parameters: dict[str, Any] = {}
     for name, value in (query or {}).items():
-        if not (allow_missing and value is None) and not all(
-            isinstance(item, (str, int, float)) for item in items(value)
-        ):
+        values = value if isinstance(value, list) else [value]
+        if value is None and allow_missing:
+            parameters[str(name)] = None
+        elif all(isinstance(each, (str, int, float)) for each in values):
+            parameters[str(name)] = [str(each).lower() if isinstance(each, bool) else each for each in values]
+        else:
             raise InvalidOption(option, f"the value of {name} must be a string, a number, or a list of them")
-    return {
-        name: None
-        if value is None
-        else [str(item).lower() if isinstance(item, bool) else item for item in items(value)]
-        for name, value in (query or {}).items()
-    }
+    return parameters
 
 
 def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
@@ -173,35 +139,19 @@ def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | Non
 
 def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str]) -> list[str]:
     """Warnings about values of the option, a list that selects items, which this collection does not know."""
-    warnings = []
-    for value in params.get(option) or ():
-        if value not in known:
-            near = [each for each in sorted(known) if _is_misspelt(value.lower(), each.lower())]
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            warnings.append(
-                f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur.{hint} "
-                f"Known values are {', '.join(sorted(known))}."
-            )
-    return warnings
-
-
-def _is_misspelt(text: str, word: str) -> bool:
-    """Whether one character is missing, added or replaced, or two are swapped. More similar words can be opposites."""
-    while text and text[:1] == word[:1]:
-        text, word = text[1:], word[1:]
-    while text and text[-1:] == word[-1:]:
-        text, word = text[:-1], word[:-1]
-    return max(len(text), len(word)) <= 1 or (len(text) == 2 and text == word[::-1])
+    return [
+        f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur. "
+        f"Known values are {', '.join(sorted(known))}."
+        for value in params.get(option) or ()
+        if value not in known
+    ]
 
 
 def similar(text: str, candidates: Iterable[str]) -> list[str]:
     """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare."""
     from difflib import get_close_matches  # only for misspelt values
 
-    by_lower_case: dict[str, list[str]] = {}
-    for candidate in sorted(candidates):
-        by_lower_case.setdefault(candidate.lower(), []).append(candidate)
+    by_lower_case = {candidate.lower(): candidate for candidate in sorted(candidates, reverse=True)}
     if len(by_lower_case) > MAX_COMPARED:
         return []
-    near = get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)
-    return [candidate for found in near for candidate in by_lower_case[found]][:MAX_SIMILAR]
+    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)]

@@ -1,18 +1,18 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The account's projects (api.md, GET /projects)."""
+"""The account's projects (api.md, GET /projects). Keeps P1 and P11."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._fields import Fields
 from ._http.client import Client
 from ._http.pagination import next_cursor, pages
-from ._options import MAX_SIMILAR, identifier, not_blank, query_parameters, similar
+from ._options import identifier, not_blank, query_parameters, similar
 from ._untrusted import displayable
 
 
@@ -31,16 +31,11 @@ class ProjectPage(NamedTuple):
 
 
 class Projects(NamedTuple):
-    """The projects, and the ids of those that the service could not include in its list.
-
-    C(values) has the values of the filtered fields among all projects that the service listed, by filter, and
-    C(alternatives) those among the projects that all other filters match.
-    """
+    """The projects, the ids of those that the service could not include in its list, and the names of all that it listed."""
 
     projects: list[dict[str, Any]]
     unavailable_ids: list[str]
-    values: dict[str, set[str]]
-    alternatives: dict[str, set[str]]
+    names: set[str]
 
     def warnings(self) -> list[str]:
         """A warning that names the missing projects; empty when the list is complete."""
@@ -50,10 +45,6 @@ class Projects(NamedTuple):
         return [f"The project list is incomplete. The service could not include: {ids}. Try again later."]
 
 
-# The field of a project that each filter compares.
-FILTERED_FIELDS = {"project_id": "id", "name": "name", "region_id": "region_id"}
-
-
 class Filters(NamedTuple):
     """Values that fields of a project must equal; None matches any value."""
 
@@ -61,13 +52,10 @@ class Filters(NamedTuple):
     name: str | None = None
     region_id: str | None = None
 
-    def wanted(self) -> dict[str, str]:
-        """The filters that are set."""
-        return {option: value for option, value in self._asdict().items() if value is not None}
-
     def matches(self, project: Mapping[str, Any]) -> bool:
         """Whether the project has all values that are set."""
-        return all(project.get(FILTERED_FIELDS[option]) == value for option, value in self.wanted().items())
+        wanted = {"id": self.project_id, "name": self.name, "region_id": self.region_id}
+        return all(value is None or project.get(field) == value for field, value in wanted.items())
 
 
 def list_projects(
@@ -84,20 +72,16 @@ def list_projects(
     fields = fields or Fields()
     projects: list[dict[str, Any]] = []
     listed: set[str] = set()
+    names: set[str] = set()
     unavailable: dict[str, None] = {}
-    values: dict[str, set[str]] = {option: set() for option in filters.wanted()}
-    alternatives: dict[str, set[str]] = {option: set() for option in filters.wanted()}
     for page in project_pages(client, query, page_size):
-        projects += fields.reduce(project for project in page.projects if filters.matches(project))
-        for option in filters.wanted():
-            others = filters._replace(**{option: None})
-            values[option].update(_values(option, page.projects))
-            alternatives[option].update(_values(option, filter(others.matches, page.projects)))
+        projects += fields.reduce(filter(filters.matches, page.projects))
         listed.update(project["id"] for project in page.projects)
+        names.update(str(project.get("name", "")) for project in page.projects)
         unavailable.update(dict.fromkeys(page.unavailable_ids))
     # The service may be able to include a project by the time that it lists another page.
     missing = [project_id for project_id in unavailable if project_id not in listed]
-    return Projects(projects, missing, values, alternatives)
+    return Projects(projects, missing, names)
 
 
 def project_pages(
@@ -111,26 +95,16 @@ def project_pages(
         yield ProjectPage(page.items, list(map(page.response.require_id, ids)), next_cursor(page.response))
 
 
-def _values(option: str, projects: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    values = (project.get(FILTERED_FIELDS[option]) for project in projects)
-    return (value for value in values if isinstance(value, str))
-
-
 def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]) -> None:
-    """Raise ProjectNotFound if no project was found; the message names what was asked for, and similar values."""
+    """Raise ProjectNotFound if no project was found; the message names what was asked for, and projects with similar names."""
     if found.projects:
         return
-    wanted = filters.wanted()
+    wanted = {option: value for option, value in filters._asdict().items() if value is not None}
     conditions = [f"{option} '{value}'" for option, value in wanted.items()]
     conditions += [f"query {name}={value}" for name, value in query.items()]
     sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
-    if almost := _almost_found(found, wanted):
-        sentences.append(almost)
-    else:
-        for option, value in wanted.items():
-            near = similar(value, found.values[option]) if value not in found.values[option] else []
-            if near:
-                sentences.append(f"Did you mean {option} {_quoted(near)}?")
+    if filters.name and filters.name not in found.names and (near := similar(filters.name, found.names)):
+        sentences.append(f"Did you mean {' or '.join(displayable(name, 100) for name in near)}?")
     sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
     details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
     if found.unavailable_ids:
@@ -138,29 +112,13 @@ def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]
     raise ProjectNotFound(" ".join(sentences), details)
 
 
-def _almost_found(found: Projects, wanted: Mapping[str, str]) -> str:
-    """The sentence about projects that only one of the filters excludes, if the others identify a project; empty if there are none."""
-    for option in reversed(list(wanted)):
-        others = [f"{other} '{value}'" for other, value in wanted.items() if other != option]
-        values = sorted(found.alternatives[option])[:MAX_SIMILAR]
-        if values and set(wanted) - {option} != {"region_id"} and others:
-            subject, verb = ("A project", "has") if len(values) == 1 else ("Projects", "have")
-            return f"{subject} with {' and '.join(others)} {verb} {option} {_quoted(values)}."
-    return ""
-
-
-def _quoted(values: Iterable[str]) -> str:
-    return " or ".join(f"'{displayable(value, 100)}'" for value in values)
-
-
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:
     """The option C(query) as query parameters; empty when it is None.
 
-    Raises InvalidOption for the parameters of paging, and for names and values that query_parameters() refuses.
+    Raises InvalidOption for the parameters of paging, and for values that query_parameters() refuses.
     """
-    for name in params["query"] or {}:
-        if name in ("limit", "cursor"):
-            raise InvalidOption("query", f"must not contain {name}. All pages are fetched anyway.")
+    for name in {"limit", "cursor"}.intersection(params["query"] or {}):
+        raise InvalidOption("query", f"must not contain {name}. All pages are fetched anyway.")
     return query_parameters("query", params["query"])
 
 

@@ -50,13 +50,13 @@ options:
   status:
     description:
       - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed). An empty list is an error.
-      - A warning names statuses that are unknown to this collection, and similar ones.
+      - A warning names statuses that are unknown to this collection, and the known ones.
     type: list
     elements: str
   action:
     description:
       - Actions of the operations to return, such as V(create_branch) or V(start_compute). An empty list is an error.
-      - A warning names actions that are unknown to this collection, and similar ones.
+      - A warning names actions that are unknown to this collection, and the known ones.
     type: list
     elements: str
   branch_id:

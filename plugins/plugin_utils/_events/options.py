@@ -19,12 +19,11 @@ from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, con
 from ...module_utils._operations.status import ACTIONS, STATUSES
 from ...module_utils._options import (
     MAX_AGE,
-    NUMBERS,
     duration,
     identifier,
     integer,
+    integer_of,
     not_blank,
-    plain_number,
     unknown_values,
 )
 from ...module_utils._projects import checked_query
@@ -67,6 +66,13 @@ def _boolean(value: Any) -> bool:
     return text in TRUE
 
 
+def _float(value: Any) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise ValueError(f"must be a number, not '{value}'") from None
+
+
 def _raw(value: Any) -> Any:
     return value
 
@@ -82,8 +88,7 @@ class Argument(NamedTuple):
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "bool": _boolean,
     "dict": _dictionary,
-    "float": float,
-    "int": int,
+    "float": _float,
     "list": _strings,
     "path": _path,
     "raw": _raw,
@@ -177,8 +182,8 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
     if value == []:
         # A template can be empty by mistake.
         raise InvalidOption(name, "is empty. Specify at least one value, or omit it to select all.")
-    if argument.type in NUMBERS:
-        plain_number(name, value, argument.type)
+    if argument.type == "int":
+        return integer_of(name, value, 0)
     try:
         return CONVERTERS[argument.type](value)
     except (ValueError, OverflowError) as error:

@@ -147,7 +147,7 @@ class TestTables:
         assert [row["name"] for row in found["projects"]["rows"]] == ["p3", "p2", "p1"]
 
     @pytest.mark.parametrize("option", ["most_rows", "most_timelines"])
-    @pytest.mark.parametrize("value, problem", [(-1, "0 or more, not -1"), ("all", "an integer of .*, not 'all'")])
+    @pytest.mark.parametrize("value, problem", [(-1, "0 or more, not -1"), ("all", "an integer, not 'all'")])
     def test_limits(self, option, value, problem):
         with pytest.raises(AnsibleFilterError, match=f"^account_report_page: {option}: must be {problem}.$"):
             page({option: value})

@@ -21,11 +21,6 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
     return str(error.value)
 
 
-@pytest.mark.parametrize("value", [None, 1, 2, 10**400])
-def test_integer_accepts_values_from_the_minimum(value: int | None) -> None:
-    assert options.integer({"it": value}, "it", 1) == value
-
-
 def test_missing_option_is_none() -> None:
     assert options.integer({}, "it", 1) is None
     assert options.not_blank({}, "it") is None
@@ -33,113 +28,76 @@ def test_missing_option_is_none() -> None:
     assert options.moment({}, "it") is None
 
 
-@pytest.mark.parametrize("value", [0, -1])
-def test_integer_refuses_values_below_the_minimum(value: int) -> None:
-    assert refused(options.integer, value, 1) == f"it: must be 1 or more, not {value}."
-
-
-def test_integer_refuses_values_out_of_range() -> None:
+def test_integer_is_within_limits() -> None:
+    assert options.integer({"it": 10**400}, "it", 1) == 10**400
     assert options.integer({"it": 32}, "it", 1, 32) == 32
+    assert refused(options.integer, 0, 1) == "it: must be 1 or more, not 0."
     assert refused(options.integer, 33, 1, 32) == "it: must be from 1 to 32, not 33."
-    assert refused(options.integer, 0, 1, 32) == "it: must be from 1 to 32, not 0."
+    assert refused(options.integer, 0, 1, 32)
+    assert refused(options.integer, True, 1)
 
 
-@pytest.mark.parametrize("value", [0, 0.0, 0.25, 300, 31_536_000])
+@pytest.mark.parametrize("value, number", [(7, 7), ("7", 7), (14.0, 14)])
+def test_integer_of_a_filter_may_be_a_text_or_the_result_of_a_division(value: Any, number: int) -> None:
+    assert options.integer_of("it", value, 1) == number
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "many", None, 0])
+def test_other_values_of_a_filter_are_refused(value: Any) -> None:
+    with pytest.raises(InvalidOption):
+        options.integer_of("it", value, 1)
+
+
+@pytest.mark.parametrize("value", [0, 0.25, 31_536_000])
 def test_seconds_accepts_up_to_a_year(value: float) -> None:
     assert options.seconds({"it": value}, "it") == value
 
 
-@pytest.mark.parametrize("value", [-0.1, -1, float("nan"), float("inf"), float("-inf"), 31_536_000.1])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), 31_536_000.1])
 def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
-    assert refused(options.seconds, value) == f"it: must be a number of seconds from 0 to 31536000, not {value}."
+    assert str(value) in refused(options.seconds, value)
 
 
-def test_seconds_refuses_zero_unless_allowed() -> None:
-    assert (
-        refused(options.seconds, 0.0, zero=False)
-        == "it: must be a number of seconds greater than 0 and up to 31536000, not 0.0."
-    )
-    assert options.seconds({"it": 0.001}, "it", zero=False) == 0.001
+@pytest.mark.parametrize("check", [options.seconds, options.duration])
+def test_zero_is_refused_unless_allowed(check: Callable[..., Any]) -> None:
+    assert "greater than 0" in refused(check, 0.0, zero=False)
+    assert check({"it": 0.001}, "it", zero=False) == 0.001
 
 
 @pytest.mark.parametrize(
-    "value, number",
-    [
-        (0, 0),
-        (0.25, 0.25),
-        (300, 300),
-        ("300", 300),
-        (" 300 ", 300),
-        ("90s", 90),
-        ("5m", 300),
-        ("24h", 86400),
-        ("365d", 31_536_000),
-    ],
+    "value, number", [(0.25, 0.25), (" 300 ", 300), ("90s", 90), ("5m", 300), ("365d", 31_536_000)]
 )
 def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
     assert options.duration({"it": value}, "it") == number
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        -0.1,
-        -1,
-        "-1",
-        float("nan"),
-        "nan",
-        "inf",
-        31_536_000.1,
-        "366d",
-        "9" * 400,
-        "soon",
-        "",
-        "5 years",
-        True,
-        None,
-        [300],
-        {},
-    ],
-)
+@pytest.mark.parametrize("value", [-1, "-1", "nan", "366d", "9" * 400, "soon", "", True, None, [300]])
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
-    expected = f"it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, not '{value}'."
-    assert refused(options.duration, value) == expected
-
-
-def test_duration_refuses_zero_unless_allowed() -> None:
-    assert "greater than 0 and up to 31536000" in refused(options.duration, "0s", zero=False)
-    assert options.duration({"it": "0.001"}, "it", zero=False) == 0.001
+    assert refused(options.duration, value) == (
+        "it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, "
+        f"not '{value}'."
+    )
 
 
 def test_duration_has_a_maximum() -> None:
     assert options.duration({"it": "36500d"}, "it", largest=options.MAX_AGE) == options.MAX_AGE
-    assert "from 0 to 3153600000, or" in refused(options.duration, "36501d", largest=options.MAX_AGE)
+    assert refused(options.duration, "36501d", largest=options.MAX_AGE)
 
 
-@pytest.mark.parametrize("value", ["a", " a ", ["a", "b"], []])
-def test_not_blank_accepts_text_and_lists(value: Any) -> None:
-    assert options.not_blank({"it": value}, "it") == value
+@pytest.mark.parametrize("value", ["a", ["a", "br_1.5"], []])
+def test_text_and_lists_are_accepted(value: Any) -> None:
+    assert options.not_blank({"it": value}, "it") == options.identifier({"it": value}, "it") == value
 
 
-@pytest.mark.parametrize("value", ["", " ", "\t\n", ["a", ""], [" "]])
+@pytest.mark.parametrize("value", ["", "\t\n", ["a", " "]])
 @pytest.mark.parametrize("check", [options.not_blank, options.identifier])
-def test_not_blank_refuses_blank_text(check: Callable[..., Any], value: Any) -> None:
+def test_blank_text_is_refused(check: Callable[..., Any], value: Any) -> None:
     assert "must not be empty" in refused(check, value)
 
 
-@pytest.mark.parametrize("value", ["a", ["a", "wispy-lake-12345678"], ["br_1.5"], []])
-def test_identifier_accepts_ids(value: Any) -> None:
-    assert options.identifier({"it": value}, "it") == value
-
-
-@pytest.mark.parametrize(
-    "value, quoted",
-    [("..", "'..'"), (["a", "b/c"], "'b/c'"), (" a", "' a'"), ("\x1b[31m", r"'\x1b[31m'"), ("\ud800", r"'\ud800'")],
-)
-def test_identifier_refuses_other_text(value: Any, quoted: str) -> None:
-    assert refused(options.identifier, value) == (
-        f"it: {quoted} is not an id. Ids consist of letters, digits, '-', '_' and '.'."
-    )
+@pytest.mark.parametrize("value", ["..", ["a", "b/c"], " a", "\x1b[31m", "\ud800"])
+def test_identifier_refuses_other_text(value: Any) -> None:
+    assert "is not an id" in refused(options.identifier, value)
 
 
 def test_moment_accepts_timestamps_and_ages() -> None:
@@ -147,96 +105,36 @@ def test_moment_accepts_timestamps_and_ages() -> None:
     assert options.moment({"it": "24h"}, "it") == timedelta(days=1)
     assert options.moment({"it": 5400}, "it") == options.moment({"it": "5400"}, "it") == timedelta(minutes=90)
     assert options.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
-
-
-def test_only_an_age_without_a_unit_has_a_maximum() -> None:
-    for age in (options.MAX_BARE_AGE, f"{options.MAX_BARE_AGE}s"):
-        assert options.moment({"it": age}, "it") == timedelta(seconds=options.MAX_BARE_AGE)
-    for age, expected in {
-        "10000000s": {"seconds": 10**7},
-        "200000m": {"minutes": 200_000},
-        "116d": {"days": 116},
-    }.items():
-        assert options.moment({"it": age}, "it") == timedelta(**expected)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "yesterday",
-        "h",
-        "-1h",
-        "-24",
-        "20261121",
-        "True",
-        "1y",
-        "24 hours",
-        "2026-13-01",
-        "2026-11-21T25:00:00Z",
-        "1763712000",
-        "9" * 400 + "d",
-    ],
-)
-def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
-    assert refused(options.moment, value) == (
-        "it: must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as 90s, 5m, 24h, 7d or 2w, "
-        f"or an age in seconds up to 9999999, not '{value}'."
-    )
-
-
-def test_moment_accepts_an_age_of_zero() -> None:
     assert options.moment({"it": "0s"}, "it") == timedelta(0)
 
 
-KNOWN = {"failed", "finished", "running"}
+def test_only_an_age_without_a_unit_has_a_maximum() -> None:
+    assert options.moment({"it": options.MAX_BARE_AGE}, "it") == timedelta(seconds=options.MAX_BARE_AGE)
+    assert options.moment({"it": "10000000s"}, "it") == timedelta(seconds=10**7)
+    assert refused(options.moment, options.MAX_BARE_AGE + 1)
 
 
-@pytest.mark.parametrize("values", [None, [], ["failed"], ["running", "finished"]])
-def test_known_values_cause_no_warning(values: list[str] | None) -> None:
-    assert options.unknown_values({"it": values}, "it", KNOWN) == []
+@pytest.mark.parametrize("value", ["", "yesterday", "-1h", "20261121", "2026-13-01", "9" * 400 + "d"])
+def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
+    message = refused(options.moment, value)
+    assert "2026-11-21T08:00:00Z" in message
+    assert options.AGE_EXAMPLES in message
 
 
-@pytest.mark.parametrize(
-    "value, rest",
-    [
-        ("faild", "Did you mean failed? Known values are failed, finished, running."),
-        ("FINISHED", "Did you mean finished? Known values are failed, finished, running."),
-        ("fialed", "Did you mean failed? Known values are failed, finished, running."),
-        ("unfinished", "Known values are failed, finished, running."),
-        ("dreaming", "Known values are failed, finished, running."),
-    ],
-)
-def test_unknown_value_causes_a_warning_with_the_known_ones_and_the_misspelt_one(value: str, rest: str) -> None:
-    assert options.unknown_values({"it": ["running", value]}, "it", KNOWN) == [
-        f"it: '{value}' is unknown to this collection, and may never occur. {rest}"
+def test_unknown_value_causes_a_warning_with_the_known_ones() -> None:
+    assert options.unknown_values({"it": None}, "it", {"failed"}) == []
+    assert options.unknown_values({"it": ["running", "faild"]}, "it", {"failed", "running"}) == [
+        "it: 'faild' is unknown to this collection, and may never occur. Known values are failed, running."
     ]
 
 
-def test_all_known_values_that_an_unknown_one_may_mean_are_named() -> None:
-    [warning] = options.unknown_values({"it": ["fal"]}, "it", ["fall", "fail", "done"])
-    assert warning.endswith(" Did you mean fail or fall? Known values are done, fail, fall.")
-
-
-def test_plain_numbers_in_upper_case() -> None:
-    for value in ("1E5", "2.5e-3", "NaN", "INF"):
-        options.plain_number("it", value, "float")
-
-
-@pytest.mark.parametrize("value", ["\u00a01", "\u0661"])
-@pytest.mark.parametrize("type_name", ["int", "float"])
-def test_numbers_with_characters_of_unicode_are_not_plain(value: str, type_name: str) -> None:
-    with pytest.raises(InvalidOption, match="^it: must be an? "):
-        options.plain_number("it", value, type_name)
+@pytest.mark.parametrize("query", [{"a": True, "b": [False, 1]}, {1: "x"}, {"a": None}])
+def test_query_parameters_are_texts_and_numbers(query: dict[Any, Any]) -> None:
+    expected = {"a": ["true"], "b": ["false", 1]} if "b" in query else {"1": ["x"]} if 1 in query else {"a": None}
+    assert options.query_parameters("it", query, allow_missing=True) == expected
 
 
 def test_similar_texts_come_first_whatever_their_case() -> None:
-    assert options.similar("SHOPS", ["blog", "shop-eu", "Shop", "shop"]) == ["Shop", "shop", "shop-eu"]
+    assert options.similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
     assert options.similar("x", ["blog"]) == []
-    assert len(options.similar("shop", [f"shop{number}" for number in range(9)])) == options.MAX_SIMILAR
-
-
-def test_too_many_texts_are_not_compared() -> None:
-    candidates = ["shop", *map(str, range(options.MAX_COMPARED))]
-    assert options.similar("shops", candidates[:-1]) == ["shop"]
-    assert options.similar("shops", candidates) == []
+    assert options.similar("shops", ["shop", *map(str, range(options.MAX_COMPARED))]) == []

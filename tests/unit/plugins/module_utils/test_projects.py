@@ -48,13 +48,9 @@ def test_returns_all_projects_of_all_pages_with_all_fields(serve: Serve) -> None
     [
         (Filters(), ["shop-1", "shop-2", "blog-1", "bare-1"]),
         (Filters(project_id="blog-1"), ["blog-1"]),
-        (Filters(name="shop"), ["shop-1", "shop-2"]),
-        (Filters(region_id="aws-eu-central-1"), ["shop-1", "blog-1"]),
         (Filters(name="shop", region_id="aws-us-east-2"), ["shop-2"]),
         (Filters(project_id="blog-1", name="shop"), []),
-        (Filters(name="Shop"), []),
         (Filters(name="sho"), []),
-        (Filters(project_id=""), []),
     ],
 )
 def test_filters_are_exact_and_combined_with_and(serve: Serve, filters: Filters, matching: list[str]) -> None:
@@ -69,9 +65,8 @@ def test_incomplete_list_warns_with_the_ids_of_all_pages(serve: Serve) -> None:
     found = list_projects(serve(first, second).client, Filters(name="shop"))
     assert found.projects == [SHOP]
     assert found.unavailable_ids == ["lost-1", "lost-2", "lost-3"]
-    assert found.warnings() == [
-        "The project list is incomplete. The service could not include: lost-1, lost-2, lost-3. Try again later."
-    ]
+    [warning] = found.warnings()
+    assert "lost-1, lost-2, lost-3" in warning
 
 
 def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
@@ -85,14 +80,9 @@ def test_project_that_another_page_lists_is_not_missing(serve: Serve) -> None:
     assert found.unavailable_ids == ["lost-1"]
 
 
-@pytest.mark.parametrize("ids", [None, []])
-def test_complete_list_does_not_warn(serve: Serve, ids: Any) -> None:
-    assert list_projects(serve(reply({"projects": [SHOP], "unavailable_project_ids": ids})).client).warnings() == []
-
-
-@pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, 7])
+@pytest.mark.parametrize("ids", ["lost-1", {"lost-1": 1}, [7], ["../x"]])
 def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None:
-    with pytest.raises(UnexpectedResponse, match="unavailable_project_ids"):
+    with pytest.raises(UnexpectedResponse):
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
 
 
@@ -105,7 +95,6 @@ def test_failed_page_fails_the_list(serve: Serve) -> None:
     "query, sent",
     [
         (None, []),
-        ({}, []),
         ({"org_id": "o 1", "search": "a&b"}, [("org_id", "o 1"), ("search", "a&b")]),
         ({"number": 7, "deleted": True, "locked": False}, [("number", "7"), ("deleted", "true"), ("locked", "false")]),
         ({"tag": ["a", "b", 3]}, [("tag", "a"), ("tag", "b"), ("tag", "3")]),
@@ -118,29 +107,19 @@ def test_query_parameters_are_sent(serve: Serve, query: Any, sent: list[tuple[st
 
 
 @pytest.mark.parametrize(
-    "query, message",
-    [
-        ({"limit": 5}, "must not contain limit. All pages are fetched anyway"),
-        ({"cursor": "1"}, "must not contain cursor. All pages are fetched anyway"),
-        ({"tag": {"a": 1}}, "the value of tag must be a string, a number"),
-        ({"tag": None}, "the value of tag must be a string, a number"),
-        ({"tag": ["a", None]}, "the value of tag must be a string, a number"),
-        ({1: "a", "b": "c"}, r"^query: the name 1 must be a string. Put it in quotes\.$"),
-        ({True: "a"}, "the name True must be a string"),
-    ],
+    "query", [{"limit": 5}, {"cursor": "1"}, {"tag": {"a": 1}}, {"tag": None}, {"tag": ["a", None]}], ids=str
 )
-def test_invalid_query_raises(query: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidOption, match=message) as error:
+def test_invalid_query_raises(query: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption) as error:
         checked_query({"query": query})
     assert error.value.details == {"option": "query"}
 
 
 @pytest.mark.parametrize("option", ["project_id", "name", "region_id"])
-def test_blank_and_non_string_filters_raise(option: str) -> None:
+@pytest.mark.parametrize("value", [" ", 7])
+def test_blank_and_non_string_filters_raise(option: str, value: Any) -> None:
     with pytest.raises(InvalidOption) as error:
-        checked_filters({option: " "})
-    with pytest.raises(InvalidOption, match=f"{option}: must be a string, not 7"):
-        checked_filters({option: 7})
+        checked_filters({option: value})
     assert error.value.details == {"option": option}
 
 
@@ -148,19 +127,7 @@ def test_filters_from_options() -> None:
     assert checked_filters({"project_id": "p", "name": None, "region_id": "r"}) == Filters("p", None, "r")
 
 
-def test_booleans_are_lower_case() -> None:
-    assert checked_query({"query": {"a": True, "b": [False, 1]}}) == {"a": ["true"], "b": ["false", 1]}
-
-
-@pytest.mark.parametrize("project_id", ["..", "", "a/b", "{{ x }}", "é", "a\n", "x" * 129])
+@pytest.mark.parametrize("project_id", ["..", "a/b", "{{ x }}", "x" * 129])
 def test_id_that_is_not_an_id_raises(serve: Serve, project_id: str) -> None:
-    with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
+    with pytest.raises(UnexpectedResponse):
         list_projects(serve(page("projects", [{"id": project_id}])).client)
-    with pytest.raises(UnexpectedResponse, match="an id was expected, not '"):
-        list_projects(serve(reply({"projects": [], "unavailable_project_ids": ["p", project_id]})).client)
-
-
-@pytest.mark.parametrize("project_id", [None, 5, True, ["p"], {}])
-def test_unavailable_id_of_another_type_raises(serve: Serve, project_id: Any) -> None:
-    with pytest.raises(UnexpectedResponse, match="an id was expected, not "):
-        list_projects(serve(reply({"projects": [], "unavailable_project_ids": [project_id]})).client)

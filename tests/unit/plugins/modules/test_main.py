@@ -11,12 +11,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.clouddb.control.plugins.module_utils import _module
 from ansible_collections.clouddb.control.plugins.modules import (
     api_key,
-    api_key_info,
     api_request,
     connection_info,
     database,
@@ -129,12 +126,6 @@ def test_failure_returns_the_documented_fields(sandbox: Sandbox, module: ModuleT
     assert_documented(module, outcome, "failure")
 
 
-def test_operation_info_returns_operations_and_summary(sandbox: Sandbox) -> None:
-    result = run_main(operation_info, connected(sandbox, status="failed,running", created_after="90m")).success
-    assert [(operation["id"], operation["status"]) for operation in result["operations"]] == [("unfinished", "running")]
-    assert result["summary"] == {"total": 1, "by_status": {"running": 1}, "by_action": {"start_compute": 1}}
-
-
 def test_operation_info_accepts_an_id_as_text_or_list(sandbox: Sandbox) -> None:
     for operation_id, expected in [
         ("done", ["done"]),
@@ -145,42 +136,10 @@ def test_operation_info_accepts_an_id_as_text_or_list(sandbox: Sandbox) -> None:
         assert [operation["id"] for operation in result["operations"]] == expected
 
 
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_summary_only_returns_no_list(sandbox: Sandbox, check_mode: bool) -> None:
-    result = run_main(operation_info, connected(sandbox, summary_only=True), check_mode).success
-    assert "operations" not in result
-    assert result["summary"]["by_status"] == {"finished": 1, "failed": 1, "running": 1}
-
-
-def test_fields_reduce_results(sandbox: Sandbox) -> None:
-    fields = connected(sandbox, fields="id")
-    assert run_main(operation_info, fields).success["operations"] == [
-        {"id": "unfinished"},
-        {"id": "done"},
-        {"id": "failed"},
-    ]
-    assert run_main(project_info, fields).success["projects"] == [{"id": SHOP}]
-    assert [list(key) for key in run_main(api_key_info, fields).success["api_keys"]] == [["id"]]
-
-
-def test_misspelt_filters_and_fields_are_warnings(sandbox: Sandbox) -> None:
-    options = connected(sandbox, status="faild,running", fields=["id", "actoin"])
-    warnings = [str(warning) for warning in run_main(operation_info, options).success["warnings"]]
-    assert ["Did you mean failed?" in warnings[0], "'actoin'" in warnings[1], len(warnings)] == [True, True, 2]
-
-
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox, check_mode: bool) -> None:
-    outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True), check_mode)
+def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox) -> None:
+    outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True))
     assert outcome.failure == {"kind": "not_found", "project_id": f"{SHOP}9"}
-    assert f"Did you mean project_id '{SHOP}'?" in outcome.result["msg"]
     assert_documented(project_info, outcome, "failure")
-
-
-@pytest.mark.parametrize("timeout", [20, 20.0, "20", " 20s ", "0.3333333333333m"], ids=repr)
-def test_wait_accepts_seconds_and_ages(sandbox: Sandbox, timeout: Any) -> None:
-    options = connected(sandbox, project_id=SHOP, timeout=timeout, lookback="24h", interval="2s", failed_grace="0s")
-    assert run_main(operation_wait, options).result["msg"].startswith("Timed out after 20 s ")
 
 
 def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
@@ -192,48 +151,20 @@ def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     assert_documented(operation_wait, outcome, "when the wait failed")
 
 
-def test_timed_out_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
-    outcome = run_main(operation_wait, connected(sandbox, project_id=SHOP, timeout=20))
+def test_wait_accepts_ages(sandbox: Sandbox) -> None:
+    options = connected(sandbox, project_id=SHOP, timeout="0.3333333333333m", lookback="24h", interval="2s")
+    outcome = run_main(operation_wait, {**options, "failed_grace": "0s"})
     assert (outcome.result["failed_ids"], outcome.result["pending_ids"]) == ([], ["unfinished"])
-    assert outcome.result["msg"].startswith("Timed out after 20 s with 1 of 1 operation unfinished: ")
-
-
-def test_warnings_are_reported(sandbox: Sandbox) -> None:
-    sandbox.fault("unavailable_projects", ids=["lost-sea-45678901"])
-    result = run_main(project_info, connected(sandbox)).success
-    assert result["unavailable_project_ids"] == ["lost-sea-45678901"]
-    assert ["lost-sea-45678901" in str(warning) for warning in result["warnings"]] == [True]
+    assert outcome.result["elapsed"] == pytest.approx(20, abs=0.5)
 
 
 @of_every_module
-@pytest.mark.parametrize("slash", ["", "/"], ids=["no slash", "slash"])
 def test_connection_options_from_the_environment(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any], slash: str
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setenv("CLOUDDB_BASE_URL", sandbox.base_url + slash)
-    monkeypatch.setenv("CLOUDDB_API_KEY", sandbox.api_key)
+    monkeypatch.setenv("CLOUDDB_BASE_URL", f"{sandbox.base_url}/")
+    monkeypatch.setenv("CLOUDDB_API_KEY", f" {sandbox.api_key}\r\n")
     outcome = run_main(module, options)
-    assert not outcome.failed, outcome.printed
-    assert sandbox.api_key not in outcome.printed
-
-
-def test_options_take_precedence_over_the_environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLOUDDB_BASE_URL", "https://elsewhere.example.com/api/v2")
-    monkeypatch.setenv("CLOUDDB_API_KEY", "another-key")
-    assert not run_main(project_info, connected(sandbox)).failed
-
-
-@pytest.mark.parametrize("source", ["option", "environment"])
-def test_key_with_white_space_is_stripped_and_censored(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    padded = f" \t{sandbox.api_key}\r\n"
-    options = {"base_url": sandbox.base_url, "name": "deploy"}
-    if source == "environment":
-        monkeypatch.setenv("CLOUDDB_API_KEY", padded)
-    else:
-        options["api_key"] = padded
-    outcome = run_main(api_key, options)
     assert not outcome.failed, outcome.printed
     assert sandbox.api_key not in outcome.printed
 
@@ -256,40 +187,3 @@ def test_key_in_a_response_is_censored(sandbox: Sandbox) -> None:
     outcome = run_main(project_info, {**connected(sandbox), "api_key": f"{sandbox.api_key}\n"})
     assert outcome.success["projects"] == [{"id": "p", "note": "made with ********", "********": 1}]
     assert sandbox.api_key not in outcome.printed
-
-
-def test_failure_has_the_fields_of_the_error_body(sandbox: Sandbox) -> None:
-    sandbox.fault("status", status=403, body={"message": "not your account", "code": "FORBIDDEN", "request_id": "r-1"})
-    outcome = run_main(project_info, connected(sandbox))
-    assert outcome.failure == {
-        "kind": "http_status",
-        "method": "GET",
-        "path": "/projects",
-        "attempts": 1,
-        "status": 403,
-        "message": "not your account",
-        "code": "FORBIDDEN",
-        "request_id": "r-1",
-    }
-    assert outcome.result["msg"] == "GET /projects returned 403 Forbidden: not your account."
-
-
-@of_every_module
-def test_missing_requests_is_named(
-    monkeypatch: pytest.MonkeyPatch, module: ModuleType, options: dict[str, Any]
-) -> None:
-    trace = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'requests'"
-    passed: dict[str, Any] = {}
-    fail_json = AnsibleModule.fail_json
-
-    def recording(self: AnsibleModule, **result: Any) -> None:
-        passed.update(result)
-        fail_json(self, **result)
-
-    monkeypatch.setattr(_module, "REQUESTS_IMPORT_ERROR", trace)
-    monkeypatch.setattr(AnsibleModule, "fail_json", recording)
-    outcome = run_main(module, {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key", **options})
-    assert outcome.failed
-    assert "Failed to import the required Python library (requests)" in outcome.result["msg"]
-    # ansible-core displays all or a part of the traceback, depending on its version and settings.
-    assert passed["exception"] == trace

