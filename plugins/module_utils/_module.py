@@ -19,7 +19,6 @@ from ansible.module_utils.basic import (
 from ansible.module_utils.common.parameters import remove_values
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
-from ._files.regular_file import resolve_folder
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
 from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
@@ -108,7 +107,7 @@ def set_file_attributes(module: ControlModule, path: str) -> bool:
     Raises SecretFileError.
     """
     params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else DEFAULT_MODE}
-    is_dest = path == resolve_folder(params["dest"])
+    is_dest = os.path.basename(path) == os.path.basename(params["dest"])
     if not is_dest:
         # A temporary file with an attribute such as +i could not be renamed.
         params["attributes"] = None

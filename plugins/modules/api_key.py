@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates and revokes API keys."""
+"""Creates and revokes API keys. Keeps P2, P3, P5, P6, P7 and P9."""
 
 DOCUMENTATION = r"""
 module: api_key
@@ -59,21 +59,22 @@ options:
   dest:
     description:
       - Path of the file on the target to write the secret to. The secret is then not part of the result.
-      - The module checks that the file can be written before it creates the key, also in check mode, and replaces the file atomically. The
-        directory must exist. Outside check mode, it also checks that the disk has space for a secret.
-      - If the key exists, the module reads the file and checks with a request whether the service accepts its content. The secret is no longer
+      - The directory must exist. Before the module creates the key, it creates a temporary file there, with the final owner and permissions,
+        and checks that the disk has space. It then replaces O(dest) atomically. If that fails, for example because O(dest) is immutable or
+        mounted into a container, the new key is revoked.
+      - If the key exists, the module checks with a request whether the service accepts the content of the file. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401, twice within a second.
-      - The path must be missing or a regular file of at most 64 KiB. A symbolic link, a FIFO, a socket or a device is refused before any
-        request, as is a file with several hard links that neither this user nor root owns. Directories of the path can be symbolic links.
+      - A symbolic link, a FIFO, a socket, a device or a file of more than 64 KiB is refused before any request. Directories of the path can be
+        symbolic links.
       - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
         The task fails before it creates a key.
       - If a key of that O(name) exists, any key that the service accepts counts as its secret, because the service does not show which key a
         secret belongs to. Use a path of its own for each key.
       - A user who may only read the file and its directory can use a key that exists and is valid.
-      - While the task runs, a lock file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there. The
-        task fails when the lock is not free within 300 seconds.
-      - Only trusted users should be able to write to the directory. Others could create a lock file or a file at O(dest) in advance. The module
-        refuses a lock file of another user, but it uses an existing file at O(dest), whoever owns it.
+      - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
+        remains there. The task fails when the lock is not free within 300 seconds.
+      - Only trusted users should be able to write to the directory. The module refuses a lock file of another user, but it uses an existing
+        file at O(dest), whoever owns it.
       - A file that is replaced keeps its access list (POSIX ACL) and its other extended attributes, such as the SELinux context.
       - Ignored with O(state=absent).
     type: path
@@ -115,8 +116,8 @@ options:
       - File system attributes of O(dest), in the format of C(lsattr). They are set last. If that fails, the result names the new key.
   unsafe_writes:
     description:
-      - Allows writing the secret in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container. If
-        that fails, for example because the disk is full, the file keeps its previous content.
+      - Allows writing the secret in place when O(dest) can't be replaced atomically because it is mounted into a container. If that fails, for
+        example because the disk is full, the file gets its previous content again.
 seealso:
   - module: clouddb.control.api_key_info
 """

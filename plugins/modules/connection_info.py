@@ -199,8 +199,8 @@ def _write(dest: Optional[SecretFile], uri: str, check_mode: bool) -> bool:
     if dest is None:
         return False
     if dest.read() == uri:
-        return dest.set_attributes(dest.path) if check_mode else dest.update_attributes()
-    dest.check_replaceable()
+        # In check mode, it changes nothing and returns whether it would.
+        return dest.set_attributes(dest.path)
     if not check_mode:
         with dest.held(), dest.replacement() as write:
             write(uri)

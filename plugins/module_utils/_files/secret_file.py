@@ -1,32 +1,23 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file on the target that holds one secret: read, and replaced completely or not at all."""
+"""A file on the target that holds one secret: read, and replaced completely or not at all. Keeps P2, P5 and P7."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Callable, NamedTuple
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
-from .atomic_file import (
-    TemporaryFile,
-    copy_attributes,
-    has_kept_attributes,
-    remove_temporary_files,
-    replaced_owner,
-    require_replaceable,
-    temporary_file,
-)
-from .file_lock import exclusive_lock
-from .regular_file import as_text, open_regular_file, require_regular_file, resolve_folder, system_path
+from .atomic_file import TemporaryFile, copy_attributes, remove_temporary_files, temporary_file
+from .regular_file import open_regular_file, require_regular_file, resolve_folder
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
@@ -36,8 +27,9 @@ SECRET_SIZE = 4096
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
-# The names of the locks and the temporary files of all users: see held() and _temporary_prefix().
-OWN_NAMES = re.compile(r"\.clouddb-\d+(\.lock|-.{8}\.tmp)", re.DOTALL)
+# In seconds, between attempts to get the lock.
+POLL_INTERVAL = 0.1
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
 class FileAttributes(NamedTuple):
@@ -54,8 +46,7 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read, and C(too_large) says what to do about it. C(other_path) says how to use another path. In check mode, the
-    folder may be missing, because an earlier task would create it.
+    not read. In check mode, the folder may be missing, because an earlier task would create it.
     """
 
     path: str
@@ -66,8 +57,6 @@ class SecretFile(NamedTuple):
     option: str = "dest"
     clock: Clock = SYSTEM_CLOCK
     max_size: int = MAX_SIZE
-    too_large: str = "so it holds no secret. Set dest to another path."
-    other_path: str = "set another path"
     check_mode: bool = False
 
     def check(self) -> None:
@@ -76,24 +65,16 @@ class SecretFile(NamedTuple):
         self.check_folder()
 
     def check_path(self) -> None:
-        """Raise InvalidOption when the path can't be that of a secret, also one that is only read."""
+        """Raise InvalidOption when the path can't be that of a secret, even one that is only read."""
         if not (os.path.isdir(self._folder()) or self._is_folder_planned()):
-            problem = f"The directory {as_text(self._folder())} does not exist. Create it first."
-            raise InvalidOption(self.option, problem)
-        name = os.path.basename(self.path)
-        if OWN_NAMES.fullmatch(name):
-            problem = f"{name} is a name of the collection's own lock and temporary files. Choose another name."
+            problem = f"The directory {self._folder()} does not exist. Create it first."
             raise InvalidOption(self.option, problem)
         try:
-            status = os.lstat(self._target())
-            require_regular_file(status)
+            status = require_regular_file(self.path)
         except FileNotFoundError:
             return
         except OSError as error:
-            advice = f"Set {self.option} to the path of a regular file."
-            if error.errno == errno.EMLINK:
-                advice = "Replace it by a copy, without other links, that belongs to the user of this task."
-            problem = f"{self.path} can't be used: {error.strerror}. {advice}"
+            problem = f"{self.path} can't be used: {error.strerror}. Set {self.option} to the path of a regular file."
             raise InvalidOption(self.option, problem) from error
         if status.st_size > self.max_size:
             raise InvalidOption(self.option, self._too_large())
@@ -105,25 +86,8 @@ class SecretFile(NamedTuple):
     def check_folder(self) -> None:
         """Raise InvalidOption when this user may not create files in the folder."""
         if not self.may_create_files():
-            folder = as_text(self._folder())
-            problem = f"This user may not create files in {folder}. Change its permissions, or set become."
+            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
-
-    def check_replaceable(self) -> None:
-        """Raise InvalidOption or SecretFileError when it can be known in advance that no secret can be written."""
-        self.check_folder()
-        if self._is_folder_planned():
-            return
-        try:
-            require_replaceable(self._target(), self.unsafe_writes)
-            replaced = replaced_owner(self._target(), self.unsafe_writes)
-        except OSError as error:
-            problem = (
-                f"{self.option}: {self.path} can't be written: {error.strerror}. Change that, or {self.other_path}."
-            )
-            raise SecretFileError(problem) from error
-        if replaced and not self.has_owner and os.geteuid() not in (0, replaced[0]):
-            raise self._foreign(*replaced)
 
     def read(self, private: bool = False) -> str | None:
         """The secret without surrounding white space; None when the file is missing. Raises SecretFileError.
@@ -131,7 +95,7 @@ class SecretFile(NamedTuple):
         With C(private), a file that another user owns or may write is refused.
         """
         try:
-            with open_regular_file(self._target()) as file:
+            with open_regular_file(self.path) as file:
                 status = os.fstat(file.fileno())
                 if private and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
                     raise SecretFileError(
@@ -142,7 +106,7 @@ class SecretFile(NamedTuple):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+            raise self._error("read", error) from error
         if len(content) > self.max_size:
             raise SecretFileError(f"{self.option}: {self._too_large()}")
         return content.decode(errors="replace").strip()
@@ -150,9 +114,9 @@ class SecretFile(NamedTuple):
     def attributes(self) -> FileAttributes:
         """Owner, group and mode of the existing file. Raises SecretFileError."""
         try:
-            status = os.lstat(self._target())
+            status = os.lstat(self.path)
         except OSError as error:
-            raise SecretFileError(f"{self.option}: {self.path} can't be read: {error.strerror}.") from error
+            raise self._error("read", error) from error
         return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
 
     def place(self) -> str | None:
@@ -184,9 +148,10 @@ class SecretFile(NamedTuple):
             with ExitStack() as cleanup_of_draft:
                 draft = self._create_temporary(cleanup_of_draft)
                 self._prepare(draft, attributes)
-                _require_readable(draft.path)
+                status = os.stat(draft.path)
+                _require_read_bit(stat.S_IMODE(status.st_mode))
                 with self._write_errors():
-                    _give(temporary, *_owner(draft))
+                    _give(temporary, status.st_uid, status.st_gid)
                     copy_attributes(draft.path, temporary.file.fileno())
             with self._write_errors():
                 temporary.check_space(size)
@@ -201,41 +166,28 @@ class SecretFile(NamedTuple):
         """Remove the file, if there is one. Raises SecretFileError."""
         try:
             with suppress(FileNotFoundError):
-                os.unlink(self._target())
+                os.unlink(self.path)
         except OSError as error:
-            raise SecretFileError(f"{self.option}: {self.path} can't be removed: {error.strerror}.") from error
-
-    def update_attributes(self) -> bool:
-        """Set owner, group and mode of the existing file; returns whether that changed them. Raises like replacement()."""
-        # They are set on a temporary file first, so that the file stays readable when they are refused.
-        # Where none can be created, the file is not replaced either, and its attributes are mostly right.
-        probe = self._replace(has_owner=True, has_group=True)
-        with probe.replacement() if self.may_create_files() else nullcontext():
-            changed = self.set_attributes(self.path)
-        _require_readable(self._target())
-        return changed
+            raise self._error("removed", error) from error
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the folder against other tasks of this user that write secrets to it, where its file system has locks.
 
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
-        are removed. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
+        are removed. The lock's file remains. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
         """
         # Each user has a separate lock: any user who can open a lock could hold it forever.
         path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:
             try:
-                is_locked = cleanup.enter_context(exclusive_lock(path, Deadline.after(self.clock, LOCK_TIMEOUT)))
-            except TimeoutError as error:
-                raise SecretFileError(
-                    f"{self.option}: Another task has held the lock {as_text(path)} for {LOCK_TIMEOUT:g} seconds. "
-                    "Wait until it has ended, or end it, and run this task again."
-                ) from error
+                lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+                cleanup.callback(os.close, lock)
+                is_locked = _lock(lock, Deadline.after(self.clock, LOCK_TIMEOUT))
             except OSError as error:
                 raise SecretFileError(
-                    f"{self.option}: The lock {as_text(path)} can't be used: {error.strerror}. "
-                    "Check who may write to this directory, and remove the file if there is one."
+                    f"{self.option}: The lock {path} can't be used: {error.strerror}. Wait until the task that holds it has "
+                    "ended, or check who may write to this directory and remove the file."
                 ) from error
             if is_locked:
                 remove_temporary_files(self._folder(), _temporary_prefix())
@@ -244,29 +196,34 @@ class SecretFile(NamedTuple):
     def _create_temporary(self, cleanup: ExitStack) -> TemporaryFile:
         """Create a temporary file, which C(cleanup) removes. Raises SecretFileError."""
         try:
-            return cleanup.enter_context(temporary_file(self._target(), _temporary_prefix()))
+            return cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
         except OSError as error:
-            folder = as_text(self._folder())
-            problem = f"{self.option}: No file can be created in {folder}: {error.strerror}."
+            problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
             raise SecretFileError(problem) from error
 
     def _prepare(self, draft: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
         with self._write_errors():
-            if has_kept_attributes(draft.target):
-                copy_attributes(draft.target, draft.file.fileno())
-        if attributes is None or not _restore_attributes(draft, attributes):
+            # Where everybody may write, anybody may have created the file to be given its new content.
+            is_shared = os.stat(self._folder()).st_mode & stat.S_IWOTH
+            is_kept = os.path.lexists(self.path) and not is_shared
+            if is_kept:
+                copy_attributes(self.path, draft.file.fileno())
+        if attributes and _restore_attributes(draft, attributes):
+            return
+        if is_kept:
             self._keep_owner(draft)
-            self.set_attributes(as_text(draft.path))
+        self.set_attributes(draft.path)
 
     def _keep_owner(self, draft: TemporaryFile) -> None:
-        replaced = replaced_owner(draft.target, self.unsafe_writes)
-        if replaced:
-            own = _owner(draft)
-            try:
-                _give(draft, own[0] if self.has_owner else replaced[0], own[1] if self.has_group else replaced[1])
-            except OSError as error:
-                raise self._foreign(*replaced) from error
+        own, (uid, gid, _mode) = os.fstat(draft.file.fileno()), self.attributes()
+        try:
+            _give(draft, own.st_uid if self.has_owner else uid, own.st_gid if self.has_group else gid)
+        except OSError as error:
+            raise SecretFileError(
+                f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
+                "replaces it. Set become, or set owner and group."
+            ) from error
 
     @contextmanager
     def _write_errors(self) -> Iterator[None]:
@@ -274,22 +231,19 @@ class SecretFile(NamedTuple):
         try:
             yield
         except OSError as error:
-            raise SecretFileError(f"{self.option}: {self.path} can't be written: {error.strerror}.") from error
+            raise self._error("written", error) from error
 
-    def _foreign(self, uid: int, gid: int) -> SecretFileError:
-        return SecretFileError(
-            f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "
-            "replaces it. Set become, or set owner and group."
-        )
+    def _error(self, participle: str, error: OSError) -> SecretFileError:
+        return SecretFileError(f"{self.option}: {self.path} can't be {participle}: {error.strerror}.")
 
     def _too_large(self) -> str:
-        return f"{self.path} has more than {self.max_size} bytes, {self.too_large}"
-
-    def _target(self) -> str:
-        return system_path(self.path)
+        return (
+            f"{self.path} has more than {self.max_size} bytes, so it was not written by this collection. "
+            f"Set {self.option} to another path."
+        )
 
     def _folder(self) -> str:
-        return os.path.dirname(self._target())
+        return os.path.dirname(self.path)
 
     def _is_folder_planned(self) -> bool:
         return self.check_mode and not os.path.lexists(self._folder())
@@ -318,14 +272,29 @@ def resolved(option: str, path: str) -> str:
     return resolve_folder(path)
 
 
-def _owner(temporary: TemporaryFile) -> tuple[int, int]:
-    status = os.fstat(temporary.file.fileno())
-    return status.st_uid, status.st_gid
+def _lock(file: int, deadline: Deadline) -> bool:
+    """Wait for the lock of this file; returns False when its file system has none. Raises OSError."""
+    status = os.fstat(file)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, f"it belongs to uid {status.st_uid}, or other users can open it")
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if not deadline.remaining():
+                raise TimeoutError(errno.ETIMEDOUT, f"another task has held it for {LOCK_TIMEOUT:g} seconds") from None
+            deadline.clock.sleep(POLL_INTERVAL)
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                return False
+            raise
 
 
 def _give(temporary: TemporaryFile, uid: int, gid: int) -> None:
     """Set owner and group if they differ, which not every user may do. Raises OSError."""
-    if (uid, gid) != _owner(temporary):
+    status = os.fstat(temporary.file.fileno())
+    if (uid, gid) != (status.st_uid, status.st_gid):
         os.fchown(temporary.file.fileno(), uid, gid)
 
 
@@ -333,7 +302,7 @@ def _restore_attributes(temporary: TemporaryFile, attributes: FileAttributes) ->
     """Set owner, group and mode; returns whether this user may."""
     # By the descriptor: in the meantime, the path may lead to a file of somebody else.
     try:
-        os.fchown(temporary.file.fileno(), attributes.uid, attributes.gid)
+        _give(temporary, attributes.uid, attributes.gid)
     except OSError:
         return False
     os.fchmod(temporary.file.fileno(), attributes.mode)
@@ -357,10 +326,6 @@ def require_readable_mode(mode: object) -> None:
             return
     if isinstance(mode, int):
         _require_read_bit(mode)
-
-
-def _require_readable(path: str) -> None:
-    _require_read_bit(stat.S_IMODE(os.lstat(path).st_mode))
 
 
 def _require_read_bit(mode: int) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists, creates and revokes the API keys of the account (api.md, API key)."""
+"""Lists, creates and revokes the API keys of the account (api.md, API key). Keeps P1, P2, P3, P5 and P6."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from .._timestamps import parse_timestamp
 Key = dict[str, Any]
 Result = TypeVar("Result")
 
-# Characters of a secret; the service's have 64.
-MAX_SECRET_LENGTH = 4096
 EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 # A part of the service may reject a key for a moment that another part has created.
@@ -62,14 +60,8 @@ class CreatedKey(NamedTuple):
 
 
 def list_keys(client: Client) -> list[Key]:
-    """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys).
-
-    Of a key that is listed more than once, the item with the latest use.
-    """
-    listed = sorted(
-        map(_public, client.get("api_keys").items(None, id=int)),
-        key=lambda key: time_of(key, "last_used_at") or EARLIEST,
-    )
+    """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys)."""
+    listed = map(_public, client.get("api_keys").items(None, id=int))
     return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
 
 
@@ -102,8 +94,7 @@ def create_key(client: Client, name: str, known_ids: Collection[int]) -> Created
         client.hide(created["key"])
         if created["id"] <= 0 or created["id"] in known_ids:
             raise response.unexpected(f"{created['id']} cannot be the id of a new key")
-        is_old = created["key"] == client.connection.api_key
-        if is_old or not is_sendable(created["key"]) or len(created["key"]) > MAX_SECRET_LENGTH:
+        if not is_sendable(created["key"]):
             raise response.unexpected("the field 'key' cannot be a new secret")
     except RequestFailed as error:
         if not error.may_have_acted:
@@ -160,18 +151,26 @@ def require_accepted(client: Client, created: CreatedKey) -> None:
         ) from error
 
 
-def earliest_new_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> Key:
-    """The earliest key of that name whose id is not among C(known_ids): the one that is kept.
+def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> tuple[Key, list[str]]:
+    """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
 
-    When many hosts create the same key at once, all of them come to the same result. Raises NameChanged.
+    When many hosts create the same key at once, all of them come to the same result. It is the one that this task created
+    when the keys can't be listed. Raises NameChanged.
     """
     _require_name(created.public, name)
-    listed = list_keys(client)
+    try:
+        listed = list_keys(client)
+    except RequestFailed as error:
+        warning = (
+            f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "
+            f"named '{name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
+        )
+        return created.public, [warning]
     # A list may be older than the key; where it has the key, it has more fields of it.
     ours = next((key for key in listed if key["id"] == created.id), created.public)
     _require_name(ours, name)
     new = [key for key in listed if key.get("name") == name and key["id"] not in known_ids]
-    return min([*new, ours], key=_creation_order)
+    return min([*new, ours], key=_creation_order), []
 
 
 def _require_name(key: Key, name: str) -> None:
@@ -225,7 +224,7 @@ def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
         return False
 
 
-def roll_back(client: Client, created: CreatedKey, reason: str) -> None:
+def revoke_created_key(client: Client, created: CreatedKey, reason: str) -> None:
     """Revoke the key that this task has created. Raises OrphanedKey, with the reason, when that fails."""
     try:
         revoke_key(client, created.public)

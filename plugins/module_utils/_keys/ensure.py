@@ -1,15 +1,15 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings the API keys of a name to the state that a task asks for: present or absent."""
+"""Brings the API keys of a name to the state that a task asks for: present or absent. Keeps P2, P3, P5, P6 and P9."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, RequestFailed, SecretFileError, sentence
+from .._errors import ClouddbError, RequestFailed, SecretFileError
 from .._files.secret_file import SECRET_SIZE, SecretFile
 from .._http.client import Client
 from .._options import NOT_CREATED_KEY_ID
@@ -19,16 +19,16 @@ from .api import (
     Key,
     OrphanedKey,
     as_revoked,
+    choose_key,
     create_key,
-    earliest_new_key,
     is_valid_secret,
     list_keys,
     not_revoked,
     numbered,
     require_accepted,
     retry_advice,
+    revoke_created_key,
     revoke_key,
-    roll_back,
     time_of,
 )
 
@@ -53,6 +53,21 @@ class MultipleKeys(ClouddbError):
     kind = "several_keys"
 
 
+class _Keys(NamedTuple):
+    """The keys of the account before the task changes them, and the name that it is about."""
+
+    name: str
+    listed: list[Key]
+
+    @property
+    def ids(self) -> list[int]:
+        return [key["id"] for key in self.listed]
+
+    @property
+    def of_the_name(self) -> list[Key]:
+        return [key for key in self.listed if key.get("name") == self.name]
+
+
 def present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
     """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
@@ -60,46 +75,49 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
     SecretUnavailable, OtherKey, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
-        return _present(client, name, None, regenerate, check_mode)
+        return _present_in_result(client, name, regenerate, check_mode)
     dest.check_path()
     # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
     # A task that may not create files there only reads it.
     with dest.held() if dest.may_create_files() and not check_mode else nullcontext():
-        return _present(client, name, dest, regenerate, check_mode)
+        return _present_in_file(client, name, dest, regenerate, check_mode)
 
 
-def _present(client: Client, name: str, dest: SecretFile | None, regenerate: str, check_mode: bool) -> Result:
-    listed = list_keys(client)
-    existing = [key for key in listed if key.get("name") == name]
-    if existing and not _needs_replacement(client, existing, dest, regenerate):
-        return _unchanged(existing, dest, check_mode)
-    if dest:
-        dest.check_replaceable()
-        if not existing:
-            _require_no_other_key(client, name, dest)
+def _present_in_result(client: Client, name: str, regenerate: str, check_mode: bool) -> Result:
+    keys = _Keys(name, list_keys(client))
+    if keys.of_the_name and regenerate != "always":
+        return _unchanged(keys.of_the_name)
     if check_mode:
-        return _planned(name, existing, dest)
-    known_ids = [key["id"] for key in listed]
+        return {**_planned(keys), "key": None}
+    created = create_key(client, name, keys.ids)
+    with _revoked_on_error(client, created):
+        kept, warnings = _choose(client, created, keys)
+    if kept["id"] != created.id:
+        return _revoke_later_key(client, created, keys, kept)
+    return _replace(client, created, keys, {"api_key": kept, "warnings": warnings, "key": created.secret})
+
+
+def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
+    keys = _Keys(name, list_keys(client))
+    if keys.of_the_name and regenerate != "always" and _is_available(client, keys.of_the_name, dest, regenerate):
+        # In check mode, set_attributes() changes nothing and returns whether it would.
+        return _unchanged(keys.of_the_name, changed=dest.set_attributes(dest.path))
+    dest.check_folder()
+    if not keys.of_the_name:
+        _require_no_other_key(client, name, dest)
+    if check_mode:
+        return _planned(keys)
     # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
-    with dest.replacement(size=SECRET_SIZE) if dest else nullcontext() as write:
-        created = create_key(client, name, known_ids)
-        with _rolled_back_on_error(client, created):
-            key, warnings = _earliest_new_key(client, name, created, known_ids)
-            is_ours = key["id"] == created.id
-            if is_ours and existing:
-                require_accepted(client, created)
-            if is_ours and write:
+    with dest.replacement(size=SECRET_SIZE) as write:
+        created = create_key(client, name, keys.ids)
+        with _revoked_on_error(client, created):
+            kept, warnings = _choose(client, created, keys)
+            if kept["id"] == created.id:
                 write(created.secret)
-    if not is_ours:
-        return _roll_back_later_key(client, existing, created, key, dest)
-    result = {**_result(True, existing, [key], key, []), "warnings": warnings}
-    if dest is None:
-        result["key"] = created.secret
-    if existing:
-        # With the new key, because this task may have authenticated with one of the old ones.
-        result["revoked"] = revoke_all(client.with_api_key(created.secret), existing, result, created.id)
-    if dest:
-        _set_attributes(dest, result)
+    if kept["id"] != created.id:
+        return _revoke_later_key(client, created, keys, kept, f" {dest.path} was not written.")
+    result = _replace(client, created, keys, {"api_key": kept, "warnings": warnings})
+    _set_attributes(dest, result)
     return result
 
 
@@ -116,7 +134,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
     keys = [key for key in listed if (key["id"] == key_id if name is None else key.get("name") == name)]
     if len(keys) > 1 and not allow_multiple:
         raise MultipleKeys(
-            f"{len(keys)} keys are named '{name}' (ids {_ids(keys)}). "
+            f"{len(keys)} keys are named '{name}' ({_ids(keys)}). "
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
             {"key_ids": [key["id"] for key in keys]},
         )
@@ -126,25 +144,22 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _needs_replacement(client: Client, existing: Sequence[Key], dest: SecretFile | None, regenerate: str) -> bool:
-    if dest is None or regenerate == "always":
-        return regenerate == "always"
-    reason = _reason_unavailable(client, dest)
-    if reason and regenerate == "never":
-        raise SecretUnavailable(_secret_unavailable(existing, reason), {"key_ids": [key["id"] for key in existing]})
-    return reason is not None
-
-
-def _reason_unavailable(client: Client, dest: SecretFile) -> str | None:
-    """The sentence that says why the secret in this file is of no use; None when the service accepts it."""
+def _is_available(client: Client, existing: Sequence[Key], dest: SecretFile, regenerate: str) -> bool:
+    """Whether the service accepts the secret in this file. Raises SecretUnavailable where that must not be changed."""
     secret = dest.read()
-    if secret is None:
-        return f"{dest.path} does not exist."
-    if not secret:
-        return f"{dest.path} is empty."
-    if not is_valid_secret(client.with_api_key(secret)):
-        return f"The service rejects the key in {dest.path}."
-    return None
+    if secret and is_valid_secret(client.with_api_key(secret)):
+        return True
+    if regenerate == "never":
+        if secret:
+            reason = f"The service rejects the key in {dest.path}."
+        else:
+            reason = f"{dest.path} {'does not exist' if secret is None else 'is empty'}."
+        raise SecretUnavailable(
+            f"A key named '{existing[0]['name']}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
+            "The service shows a secret only once. Set regenerate: if_lost to replace the key.",
+            {"key_ids": [key["id"] for key in existing]},
+        )
+    return False
 
 
 def _require_no_other_key(client: Client, name: str, dest: SecretFile) -> None:
@@ -157,6 +172,42 @@ def _require_no_other_key(client: Client, name: str, dest: SecretFile) -> None:
         )
 
 
+@contextmanager
+def _revoked_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
+    """Revoke the created key if the block fails, even if it is interrupted: nobody would have the secret."""
+    try:
+        yield
+    except BaseException as error:
+        revoke_created_key(client, created, str(error) or type(error).__name__)
+        raise
+
+
+def _choose(client: Client, created: CreatedKey, keys: _Keys) -> tuple[Key, list[str]]:
+    """The key that is kept, which another host may have created earlier, and warnings."""
+    kept, warnings = choose_key(client, keys.name, created, keys.ids)
+    if kept["id"] == created.id and keys.of_the_name:
+        require_accepted(client, created)
+    return kept, warnings
+
+
+def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, addition: str = "") -> Result:
+    """Revoke the key that this task created, because another host was earlier. Returns the task's result."""
+    reason = (
+        f"Key {kept['id']} of the same name was created a moment earlier by another host or task, which has its secret."
+    )
+    revoke_created_key(client, created, reason)
+    warning = f"{reason} Key {created.id}, which this task had created, was revoked.{addition}"
+    return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
+
+
+def _replace(client: Client, created: CreatedKey, keys: _Keys, fields: Result) -> Result:
+    """Revoke the older keys of the name. Returns the task's result, with these fields; so does OrphanedKey."""
+    result = {**_result(True, keys.of_the_name, [fields["api_key"]], None, []), **fields}
+    # With the new key, because this task may have authenticated with one of the old ones.
+    new_client = client.with_api_key(created.secret)
+    return {**result, "revoked": revoke_all(new_client, keys.of_the_name, result, created.id)}
+
+
 def _set_attributes(dest: SecretFile, result: Result) -> None:
     """Set what only the file itself can have, such as file system attributes. Raises SecretFileError with the result."""
     try:
@@ -166,79 +217,26 @@ def _set_attributes(dest: SecretFile, result: Result) -> None:
         raise SecretFileError(problem, error.details, result) from error
 
 
-def _secret_unavailable(existing: Sequence[Key], reason: str) -> str:
-    name = existing[0]["name"]
-    if len(existing) == 1:
-        return (
-            f"A key named '{name}' exists (id {_ids(existing)}), but its secret is no longer available. {reason} "
-            "The service shows a secret only once. Set regenerate: if_lost to replace the key."
-        )
-    return (
-        f"{len(existing)} keys named '{name}' exist (ids {_ids(existing)}), but their secrets are no longer available. "
-        f"{reason} The service shows a secret only once. Set regenerate: if_lost to replace all of them with one new key."
-    )
-
-
-def _unchanged(existing: Sequence[Key], dest: SecretFile | None, check_mode: bool) -> Result:
-    changed = False
-    if dest:
-        # In check mode, set_attributes() changes nothing and returns whether it would.
-        changed = dest.set_attributes(dest.path) if check_mode else dest.update_attributes()
+def _unchanged(existing: Sequence[Key], changed: bool = False) -> Result:
+    """The result of keys that are kept. C(changed) is whether anything else was changed."""
     result = _result(changed, existing, existing, existing[0], [])
     if len(existing) > 1:
         result["warnings"] = [
-            f"{len(existing)} keys are named '{existing[0]['name']}' (ids {_ids(existing)}), and none of them was changed. "
+            f"{len(existing)} keys are named '{existing[0]['name']}' ({_ids(existing)}), and none of them was changed. "
             "An interrupted task can leave a key whose secret nobody has. "
             "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
         ]
     return result
 
 
-def _planned(name: str, existing: Sequence[Key], dest: SecretFile | None) -> Result:
+def _planned(keys: _Keys) -> Result:
     """What check mode says of a key that would be created."""
-    key = _planned_key(name)
-    result = _result(True, existing, [key], key, [as_revoked(old) for old in existing])
-    return result if dest else {**result, "key": None}
+    key = _planned_key(keys.name)
+    return _result(True, keys.of_the_name, [key], key, [as_revoked(old) for old in keys.of_the_name])
 
 
 def _planned_key(name: str | None) -> Key:
     return {"id": None, "name": name, "created_at": None, "last_used_at": None, "last_used_from_addr": ""}
-
-
-@contextmanager
-def _rolled_back_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
-    """Revoke the created key if the block fails, even if it is interrupted: nobody would have the secret."""
-    try:
-        yield
-    except BaseException as error:
-        roll_back(client, created, str(error) or type(error).__name__)
-        raise
-
-
-def _earliest_new_key(
-    client: Client, name: str, created: CreatedKey, known_ids: Collection[int]
-) -> tuple[Key, list[str]]:
-    """The key that is kept, and warnings; the one that this task created when the keys can't be listed."""
-    try:
-        return earliest_new_key(client, name, created, known_ids), []
-    except RequestFailed as error:
-        warning = (
-            f"Key {created.id} was created, but the keys could not be listed again: another host may have created a key "
-            f"named '{name}' at the same time. Check with api_key_info that there is only one. Error: {sentence(error)}"
-        )
-        return created.public, [warning]
-
-
-def _roll_back_later_key(
-    client: Client, existing: Sequence[Key], created: CreatedKey, earlier: Key, dest: SecretFile | None
-) -> Result:
-    """Another host was earlier: its key is kept, the one that this task created is revoked."""
-    reason = f"Key {earlier['id']} of the same name was created a moment earlier by another host or task, which has its secret."
-    roll_back(client, created, reason)
-    warning = f"{reason} Key {created.id}, which this task had created, was revoked."
-    if dest:
-        warning += f" {dest.path} was not written."
-    return {**_result(False, existing, existing, earlier, []), "warnings": [warning]}
 
 
 def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int | None = None) -> list[Key]:
@@ -252,26 +250,19 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
             revocation = revoke_key(client, key)
         except RequestFailed as error:
             remaining = [other["id"] for other in keys[position:]]
+            problem = not_revoked(remaining, error)
+            if revoked:
+                verb = "was" if len(revoked) == 1 else "were"
+                problem = f"{numbered([key['id'] for key in revoked])} {verb} revoked. {problem}"
+            if new_id is None:
+                problem = f"{problem} {retry_advice(error)}"
+            else:
+                problem = f"The new key {new_id} is in use. {problem} Revoke what remains with state=absent and id."
             result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
-            raise OrphanedKey(
-                _revocation_failed(revoked, remaining, new_id, error), remaining, error, result
-            ) from error
+            raise OrphanedKey(problem, remaining, error, result) from error
         if revocation:
             revoked.append(revocation)
     return revoked
-
-
-def _revocation_failed(
-    revoked: Sequence[Key], remaining: Sequence[int], new_id: int | None, error: RequestFailed
-) -> str:
-    problem = not_revoked(remaining, error)
-    if revoked:
-        verb = "was" if len(revoked) == 1 else "were"
-        problem = f"{numbered([key['id'] for key in revoked])} {verb} revoked. {problem}"
-    if new_id is None:
-        return f"{problem} {retry_advice(error)}"
-    which = "it" if len(remaining) == 1 else "them"
-    return f"The new key {new_id} is in use. {problem} Revoke {which} with state=absent and id."
 
 
 def _result(changed: bool, before: Sequence[Key], after: Sequence[Key], key: Key | None, revoked: list[Key]) -> Result:
@@ -284,4 +275,4 @@ def _result(changed: bool, before: Sequence[Key], after: Sequence[Key], key: Key
 
 
 def _ids(keys: Sequence[Key]) -> str:
-    return ", ".join(str(key["id"]) for key in keys)
+    return f"{'id' if len(keys) == 1 else 'ids'} {', '.join(str(key['id']) for key in keys)}"

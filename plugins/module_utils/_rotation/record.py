@@ -81,14 +81,12 @@ class Record(NamedTuple):
 
 
 def record_file(path: str, check_mode: bool = False) -> SecretFile:
-    """The file of a record. Another path would lose it."""
+    """The file of a record."""
     return SecretFile(
         resolved("record", path),
         lambda path: False,
         option="record",
         max_size=MAX_RECORD_SIZE,
-        too_large="which no record of a deployment has. Check what has written it, and restore it from a backup or remove it.",
-        other_path="move it and set record to its new path",
         check_mode=check_mode,
     )
 

@@ -1,14 +1,12 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs api_key against a sandbox without AnsibleModule, and injects actions before or after its requests."""
+"""Runs api_key without AnsibleModule."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,9 @@ from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 OLD_SECRET = "old-secret-0123456789abcdef0123456789abcdef0123456789abcdef01234"
-OTHER_SECRET = "other-secret-0123456789abcdef0123456789abcdef0123456789abcdef012"
-REVOKED_SECRET = "revoked-secret-0123456789abcdef0123456789abcdef0123456789abcdef0"
 
 one_key = pytest.mark.parametrize(
     "seed", [{"api_keys": [{"name": "deploy", "key": OLD_SECRET, "age": "1d"}]}], ids=["one key"]
-)
-two_keys = pytest.mark.parametrize(
-    "seed",
-    [{"api_keys": [{"name": "deploy", "age": "1d"}, {"name": "deploy", "key": OLD_SECRET, "age": "2d"}]}],
-    ids=["two keys"],
 )
 
 
@@ -62,41 +53,6 @@ def ids(keys: list[dict[str, Any]]) -> list[int]:
     return [key["id"] for key in keys]
 
 
-def before(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Call the action before the first request of this method, by this client or one that it creates."""
-    send = getattr(type(client), method)
-    actions = [action]
-
-    def acting(sender: Client, *args: Any, **kwargs: Any) -> Any:
-        while actions:
-            actions.pop()()
-        return send(sender, *args, **kwargs)
-
-    monkeypatch.setattr(type(client), method, acting)
-
-
-def after(monkeypatch: pytest.MonkeyPatch, client: Client, method: str, action: Callable[[], object]) -> None:
-    """Call the action after each request of this method with the key of this client."""
-    send = getattr(type(client), method)
-
-    def acting(sender: Client, *args: Any, **kwargs: Any) -> Any:
-        response = send(sender, *args, **kwargs)
-        if sender.connection.api_key == client.connection.api_key:
-            action()
-        return response
-
-    monkeypatch.setattr(type(client), method, acting)
-
-
 def writes(sandbox: Sandbox) -> list[str]:
     """The requests other than GET that the module sent."""
     return [request for request in sandbox.sent() if not request.startswith("GET ")]
-
-
-def no_space(*args: Any, **kwargs: Any) -> Any:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def without_last_use(key: dict[str, Any]) -> dict[str, Any]:
-    """The key without the fields that change when it is used."""
-    return {field: value for field, value in key.items() if not field.startswith("last_used")}

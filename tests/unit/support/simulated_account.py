@@ -33,6 +33,8 @@ class SimulatedAccount:
         self.clock = FakeClock()
         self.keys: dict[int, dict[str, Any]] = {}
         self.secrets: dict[int, str] = {}
+        # The requests that were sent so far, each as its method, and the id for DELETE.
+        self.sent: list[str] = []
         # Called before each request; returns how it fails, None if it does not.
         self.before_request: Callable[[], str | None] | None = None
         # How the service changes the names of keys.
@@ -118,11 +120,12 @@ class SimulatedClient:
                 raise NotFound("not found", "DELETE", f"/api_keys/{key_id}", 1, "request", 404, {})
             return {**key, "revoked": True}
 
-        return self._send("DELETE", revoke)
+        return self._send("DELETE", revoke, f" {key_id}")
 
-    def _send(self, method: str, act: Callable[[], Any]) -> Response:
+    def _send(self, method: str, act: Callable[[], Any], key_id: str = "") -> Response:
         """The response to a request. Raises Unauthorized, what C(act) raises, and the error of a planned fault."""
         request = (method, "/api_keys", 1, "request")
+        self.account.sent.append(method + key_id)
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
             raise ServiceUnreachable("not sent", *request, sent=False, transient=True)

@@ -1,380 +1,574 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""api_key with state=present and state=absent, in normal and in check mode."""
+"""api_key on an account in memory: exactly one key, its secret in the result or in a file, and nothing revoked too early."""
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import Unauthorized, UnexpectedResponse
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import MultipleKeys, SecretUnavailable
-from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
-    OLD_SECRET,
-    OTHER_SECRET,
-    REVOKED_SECRET,
-    before,
-    ids,
-    one_key,
-    task,
-    two_keys,
-    without_last_use,
-    writes,
+from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+    ClouddbError,
+    InvalidOption,
+    RequestFailed,
+    SecretFileError,
+    Unauthorized,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
+from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
+    MultipleKeys,
+    OtherKey,
+    SecretUnavailable,
+)
+from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_KEY_ID
+from ansible_collections.clouddb.control.plugins.modules import api_key
+from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of, task
+from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
+
+LOCK = f".clouddb-{os.geteuid()}.lock"
 
 
-def test_present_creates_the_key_and_returns_its_secret(sandbox: Sandbox, client: Client) -> None:
-    result = task(client, name="deploy")
+class Account(SimulatedAccount):
+    """An account with keys named deploy."""
 
-    [key] = sandbox.keys("deploy")
-    assert sandbox.accepts(result.pop("key"))
+    def add(self, number: int = 1, name: str = "deploy") -> list[int]:
+        """The ids of new keys, each created a second after the one before."""
+        added = []
+        for _key in range(number):
+            self.clock.elapsed += 1
+            added.append(self.create(name)[0])
+        return added
+
+    def run(self, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+        """The result of a task for the name deploy."""
+        return task(self.client(), check_mode, **{"name": "deploy", **options})
+
+    def plan(self, *actions: Callable[[], object] | str | None) -> None:
+        """Let something happen before the next requests, or let them fail so; nothing for None."""
+        remaining = iter(actions)
+
+        def before() -> str | None:
+            action = next(remaining, None)
+            if callable(action):
+                action()
+                return None
+            return action
+
+        self.before_request = before
+
+    def create_elsewhere(self) -> Callable[[], None]:
+        """An action: another host creates a key of the name."""
+
+        def create() -> None:
+            self.create("deploy")
+
+        return create
+
+    @property
+    def active(self) -> list[int]:
+        """The keys other than the one of the administrator."""
+        return list(self.keys)[1:]
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account()
+
+
+@pytest.fixture
+def dest(tmp_path: Path) -> Path:
+    return tmp_path / "deploy.key"
+
+
+def reject() -> None:
+    raise Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {})
+
+
+def interrupt(*args: object) -> None:
+    raise KeyboardInterrupt
+
+
+def failing(number: int) -> Callable[..., Any]:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+# Present, with the secret in the result
+
+
+def test_a_key_is_created_once(account: Account) -> None:
+    result = account.run()
+    [key] = [account.keys[key_id] for key_id in account.active]
     assert result == {
         "changed": True,
         "api_key": key,
+        "key": account.secrets[key["id"]],
         "revoked": [],
-        "warnings": [],
         "diff": {"before": {"api_keys": []}, "after": {"api_keys": [key]}},
+        "warnings": [],
     }
-
-
-def test_name_is_sent_unchanged(sandbox: Sandbox, client: Client) -> None:
-    name = ' Ключ/"deploy"&+%20 \n'
-    assert task(client, name=name)["api_key"]["name"] == name
-    assert not task(client, name=name)["changed"]
-    assert len(sandbox.keys(name)) == 1
-
-
-@one_key
-def test_present_does_not_change_an_existing_key(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    assert task(client, name="deploy") == {
+    assert account.sent == ["GET", "POST", "GET"]
+    again = account.run()
+    assert again == {
         "changed": False,
         "api_key": key,
         "revoked": [],
-        "diff": {"before": {"api_keys": [key]}, "after": {"api_keys": [key]}},
+        "diff": {"before": again["diff"]["after"], "after": {"api_keys": [key]}},
     }
-    assert sandbox.sent() == ["GET /api_keys"]
+    assert account.sent[3:] == ["GET"]
 
 
-@two_keys
-def test_present_warns_about_several_keys_and_returns_the_earliest(sandbox: Sandbox, client: Client) -> None:
-    later, earlier = sandbox.keys("deploy")
-    result = task(client, name="deploy")
-    assert (result["changed"], result["api_key"]) == (False, earlier)
-    assert result["warnings"] == [
-        f"2 keys are named 'deploy' (ids {earlier['id']}, {later['id']}), and none of them was changed. "
-        "An interrupted task can leave a key whose secret nobody has. "
-        "Revoke unused keys by id, or set regenerate: always to replace all of them with one new key."
-    ]
-    assert writes(sandbox) == []
+def test_names_are_compared_exactly(account: Account) -> None:
+    account.add(name="Deploy")
+    assert account.run()["changed"]
+    name = ' Ключ/"deploy"&+%20 \n'
+    assert [account.run(name=name)["changed"] for _run in range(2)] == [True, False]
 
 
-def test_names_are_case_sensitive(sandbox: Sandbox, client: Client) -> None:
-    task(client, name="deploy")
-    assert task(client, name="Deploy")["changed"]
-    assert len(sandbox.keys("deploy")) == len(sandbox.keys("Deploy")) == 1
+def test_several_keys_are_a_warning(account: Account) -> None:
+    older, newer = account.add(2)
+    result = account.run()
+    assert (result["changed"], result["api_key"]["id"]) == (False, older)
+    [warning] = result["warnings"]
+    assert f"(ids {older}, {newer}), and none of them was changed" in warning
 
 
-@one_key
-def test_always_creates_the_new_key_before_it_revokes_the_old_one(sandbox: Sandbox, client: Client) -> None:
-    [old] = sandbox.keys("deploy")
-    result = task(client, name="deploy", regenerate="always")
-
-    [new] = sandbox.keys("deploy")
-    assert result["changed"]
-    assert without_last_use(result["api_key"]) == without_last_use(new)
-    assert ids(result["revoked"]) == [old["id"]]
-    assert result["revoked"][0]["revoked"] is True
-    assert result["diff"] == {"before": {"api_keys": [old]}, "after": {"api_keys": [result["api_key"]]}}
-    assert sandbox.accepts(result["key"])
-    assert not sandbox.accepts(OLD_SECRET)
-    assert writes(sandbox) == ["POST /api_keys", f"DELETE /api_keys/{old['id']}"]
+def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: Account) -> None:
+    older = account.add(2)
+    # With one of them, because the new one revokes them.
+    result = task(account.client(account.secrets[older[0]]), name="deploy", regenerate="always")
+    new = result["api_key"]["id"]
+    assert (account.active, ids(result["revoked"]), result["changed"]) == ([new], older, True)
+    assert account.is_active(result["key"])
+    # Before it revokes anything, it uses the new key.
+    assert account.sent == ["GET", "POST", "GET", "GET", *(f"DELETE {key_id}" for key_id in older)]
+    assert [ids(side["api_keys"]) for side in result["diff"].values()] == [older, [new]]
 
 
-@two_keys
-def test_always_revokes_all_older_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
-    later, earlier = sandbox.keys("deploy")
-    result = task(client, name="deploy", regenerate="always")
-    assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
-    assert ids(result["revoked"]) == [earlier["id"], later["id"]]
+def test_if_lost_requires_dest(account: Account) -> None:
+    with pytest.raises(InvalidOption) as error:
+        account.run(regenerate="if_lost")
+    assert (error.value.details, account.sent) == ({"option": "regenerate"}, [])
 
 
-def test_invalid_bearer_key_fails_at_the_first_request(sandbox: Sandbox, clock: FakeClock) -> None:
-    client = Client(Connection(sandbox.base_url, REVOKED_SECRET), clock.clock)
-    with pytest.raises(Unauthorized):
-        task(client, name="deploy")
-    assert sandbox.sent() == ["GET /api_keys"]
+# Exactly once
 
 
-def revocation_of(key: dict[str, Any]) -> dict[str, Any]:
-    """The result of the key's revocation when it is only predicted or the response was lost. The service sends more."""
-    return {**{field: key[field] for field in ("id", "name", "last_used_at", "last_used_from_addr")}, "revoked": True}
+@pytest.mark.parametrize("fault, created", [("lost", 1), ("error", 0)])
+def test_a_creation_without_a_response_is_not_repeated(account: Account, dest: Path, fault: str, created: int) -> None:
+    account.add()
+    account.plan(None, fault)
+    with pytest.raises(OrphanedKey) as error:
+        account.run(regenerate="always", dest=dest)
+    assert len(account.active) == 1 + created
+    assert error.value.details["key_ids"] == account.active[1:]
+    assert account.sent == ["GET", "POST", "GET"]
+    assert os.listdir(dest.parent) == [LOCK]
 
 
-@one_key
-@pytest.mark.parametrize("by", ["id", "name"])
-def test_absent_revokes_the_key(sandbox: Sandbox, client: Client, by: str) -> None:
-    [key] = sandbox.keys("deploy")
-    result = task(client, state="absent", **{by: key[by]})
-    assert (result["changed"], result["api_key"]) == (True, None)
-    [revoked] = result["revoked"]
-    assert revoked.items() > revocation_of(key).items()
+def test_a_creation_that_was_not_sent_fails_without_a_key(account: Account, dest: Path) -> None:
+    account.plan(None, "refused")
+    with pytest.raises(RequestFailed) as error:
+        account.run(dest=dest)
+    assert (error.value.kind, account.active, os.listdir(dest.parent)) == ("unreachable", [], [LOCK])
+
+
+@pytest.mark.parametrize("has_dest", [False, True])
+def test_the_later_of_two_hosts_revokes_its_key(account: Account, dest: Path, has_dest: bool) -> None:
+    account.plan(None, account.create_elsewhere())
+    result = account.run(**({"dest": dest} if has_dest else {}))
+    [theirs] = account.active
+    assert (result["changed"], result["api_key"]["id"], result["revoked"]) == (False, theirs, [])
+    assert "key" not in result
+    [warning] = result["warnings"]
+    assert f"Key {theirs} " in warning and f"Key {theirs + 1}, " in warning
+    assert (f"{dest} was not written" in warning) is has_dest
+    assert account.sent == ["GET", "POST", "GET", f"DELETE {theirs + 1}"]
+    assert not dest.exists()
+
+
+def test_the_earlier_of_two_hosts_keeps_its_key(account: Account, dest: Path) -> None:
+    account.plan(None, None, account.create_elsewhere())
+    result = account.run(dest=dest)
+    assert result["changed"] and result["api_key"]["id"] == account.active[0]
+    assert dest.read_text() == account.secrets[account.active[0]]
+
+
+def test_the_later_of_two_replacements_revokes_only_its_key(account: Account) -> None:
+    [older] = account.add()
+    account.plan(None, account.create_elsewhere())
+    result = account.run(regenerate="always")
+    assert not result["changed"] and account.active == [older, result["api_key"]["id"]]
+
+
+@pytest.mark.parametrize("has_dest", [False, True])
+def test_a_failed_second_list_keeps_the_key_and_warns(account: Account, dest: Path, has_dest: bool) -> None:
+    account.plan(None, None, "error")
+    result = account.run(**({"dest": dest} if has_dest else {}))
+    assert account.active == [result["api_key"]["id"]]
+    assert account.is_active(dest.read_text() if has_dest else result["key"])
+    [warning] = result["warnings"]
+    assert "could not be listed again" in warning
+
+
+def test_tasks_that_share_a_file_create_one_key(account: Account, dest: Path) -> None:
+    with ThreadPoolExecutor(4) as hosts:
+        results = list(hosts.map(lambda _host: account.run(dest=dest), range(4)))
+    assert sorted(result["changed"] for result in results) == [False, False, False, True]
+    assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
+
+
+def test_a_key_whose_name_the_service_changes_is_revoked(account: Account, dest: Path) -> None:
+    account.add(name="ci")
+    account.stored_name = str.strip
+    with pytest.raises(NameChanged) as error:
+        account.run(name="ci ", dest=dest)
+    assert error.value.details == {"key_ids": [3], "stored_name": "ci"}
+    assert (account.active, os.listdir(dest.parent)) == ([2], [LOCK])
+
+
+@pytest.mark.parametrize("fault", [None, "refused"])
+def test_an_interrupted_task_revokes_its_key_or_names_it(account: Account, fault: str | None) -> None:
+    account.plan(None, None, interrupt, fault)
+    with pytest.raises(OrphanedKey if fault else KeyboardInterrupt) as error:
+        account.run()
+    assert account.active == ([2] if fault else [])
+    if isinstance(error.value, ClouddbError):
+        assert error.value.details["key_ids"] == [2]
+        assert str(error.value).startswith("KeyboardInterrupt. This task had created key 2.")
+
+
+# Present, with the secret in a file
+
+
+def test_the_file_has_only_the_secret(account: Account, dest: Path) -> None:
+    result = account.run(dest=dest)
+    assert result["changed"] and "key" not in result
+    assert dest.read_text() == account.secrets[account.active[0]]
+    assert (mode_of(dest), sorted(os.listdir(dest.parent))) == (0o600, [LOCK, "deploy.key"])
+    assert not account.run(dest=dest)["changed"]
+    assert account.sent.count("POST") == 1
+
+
+@pytest.mark.parametrize("regenerate", ["never", "if_lost"])
+def test_a_valid_secret_is_kept(account: Account, dest: Path, regenerate: str) -> None:
+    """Whatever white space is around it."""
+    [key_id] = account.add()
+    dest.write_text(f"\n {account.secrets[key_id]} \n")
+    dest.chmod(0o644)
+    # Only the mode is changed.
+    assert [account.run(dest=dest, regenerate=regenerate)["changed"] for _run in range(2)] == [True, False]
+    assert (account.active, mode_of(dest)) == ([key_id], 0o600)
+    assert account.sent == ["GET", "GET"] * 2
+
+
+unavailable = pytest.mark.parametrize("content", [None, b" \n", b"rejected", b"several\nlines", b"\xff\xfe"], ids=repr)
+
+
+@unavailable
+def test_an_unavailable_secret_fails_with_never(account: Account, dest: Path, content: bytes | None) -> None:
+    older = account.add(2)
+    if content is not None:
+        dest.write_bytes(content)
+    for check_mode in (True, False):
+        with pytest.raises(SecretUnavailable) as error:
+            account.run(check_mode, dest=dest)
+        assert error.value.details == {"key_ids": older}
+    reason = {None: "does not exist", b" \n": "is empty"}.get(content, "rejects")
+    assert reason in str(error.value) and "regenerate: if_lost" in str(error.value)
+    assert set(account.sent) == {"GET"}
+    assert (dest.read_bytes() if dest.exists() else None) == content
+
+
+@unavailable
+def test_if_lost_replaces_an_unavailable_secret(account: Account, dest: Path, content: bytes | None) -> None:
+    older = account.add(2)
+    if content is not None:
+        dest.write_bytes(content)
+    result = account.run(dest=dest, regenerate="if_lost")
+    assert ids(result["revoked"]) == older
+    assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
+
+
+def test_the_new_secret_is_written_before_the_old_key_is_revoked(account: Account, dest: Path) -> None:
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    seen: list[str] = []
+    account.plan(*[None] * 4, lambda: seen.append(dest.read_text()))
+    account.run(dest=dest, regenerate="always")
+    assert account.sent[4:] == [f"DELETE {older}"]
+    assert seen == [account.secrets[account.active[0]]]
+
+
+@pytest.mark.parametrize("fault", ["error", reject])
+def test_one_error_does_not_make_a_secret_unavailable(account: Account, dest: Path, fault: Any) -> None:
+    """Neither does one rejection: a part of the service may not know the key yet."""
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    account.plan(None, fault)
+    if fault is reject:
+        account.run(dest=dest, regenerate="if_lost")
+    else:
+        with pytest.raises(RequestFailed):
+            account.run(dest=dest, regenerate="if_lost")
+    assert (account.active, dest.read_text()) == ([older], account.secrets[older])
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize("regenerate", ["never", "always"])
+def test_the_secret_of_another_key_is_not_overwritten(
+    account: Account, dest: Path, regenerate: str, check_mode: bool
+) -> None:
+    [other] = account.add(name="backup")
+    dest.write_text(account.secrets[other])
+    with pytest.raises(OtherKey):
+        account.run(check_mode, dest=dest, regenerate=regenerate)
+    assert (account.active, dest.read_text()) == ([other], account.secrets[other])
+    # Without a valid key in it, it is.
+    del account.keys[other]
+    assert account.run(dest=dest)["changed"]
+
+
+def test_a_new_key_that_is_rejected_replaces_nothing(account: Account, dest: Path) -> None:
+    [older] = account.add()
+    dest.write_text(account.secrets[older])
+    account.plan(None, None, None, reject, reject)
+    with pytest.raises(RequestFailed) as error:
+        account.run(dest=dest, regenerate="always")
+    assert error.value.kind == "unexpected_response"
+    assert (account.active, dest.read_text()) == ([older], account.secrets[older])
+
+
+@pytest.mark.parametrize("call, is_created", [("mkstemp", False), ("fsync", False), ("replace", True)])
+@pytest.mark.parametrize("is_revoked", [True, False])
+def test_a_failed_write_leaves_no_key_or_names_it(
+    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, call: str, is_created: bool, is_revoked: bool
+) -> None:
+    dest.write_text("old")
+    monkeypatch.setattr(tempfile if call == "mkstemp" else os, call, failing(errno.ENOSPC))
+    # The list, two checks of the file's content, the creation and another list come before the revocation.
+    account.plan(*[None] * 5, None if is_revoked else "refused")
+    with pytest.raises(SecretFileError if is_revoked or not is_created else OrphanedKey) as error:
+        account.run(dest=dest)
+    assert "No space left on device" in str(error.value)
+    assert account.sent.count("POST") == is_created
+    orphaned = [] if is_revoked or not is_created else [2]
+    assert (account.active, error.value.details.get("key_ids", [])) == (orphaned, orphaned)
+    assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", [LOCK, "deploy.key"])
+
+
+@pytest.mark.parametrize("unsafe_writes", [False, True])
+def test_a_mounted_file_is_written_in_place_only_with_unsafe_writes(
+    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
+) -> None:
+    dest.write_text("old")
+    monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
+    if unsafe_writes:
+        account.run(dest=dest, unsafe_writes=True)
+        assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
+    else:
+        with pytest.raises(SecretFileError, match="busy"):
+            account.run(dest=dest)
+        assert (account.active, dest.read_text()) == ([], "old")
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_user_who_may_only_read_the_file_can_use_it(
+    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InvalidOption, match="dest: "):
+        account.run(check_mode, dest=dest)
+    [key_id] = account.add()
+    dest.write_text(account.secrets[key_id])
+    dest.chmod(0o600)
+    assert not account.run(check_mode, dest=dest)["changed"]
+    assert "POST" not in account.sent and os.listdir(dest.parent) == ["deploy.key"]
+
+
+def test_the_folder_is_locked_from_the_first_request_until_the_secret_is_written(
+    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[object] = []
+    held = SecretFile.held
+
+    @contextmanager
+    def recording(file: SecretFile) -> Iterator[None]:
+        with held(file):
+            steps.append(list(account.sent))
+            yield
+            steps.append(dest.exists())
+
+    monkeypatch.setattr(SecretFile, "held", recording)
+    account.run(True, dest=dest)
+    assert steps == []
+    account.sent.clear()
+    account.run(dest=dest)
+    assert steps == [[], True]
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+@pytest.mark.parametrize("options", [{"dest": "/missing/deploy.key"}, {"mode": 640}])
+def test_an_impossible_file_fails_before_any_request(
+    account: Account, dest: Path, options: dict[str, Any], check_mode: bool
+) -> None:
+    options = {"dest": dest, **options}
+    # In check mode, an earlier task would create the folder.
+    if check_mode and "mode" not in options:
+        assert account.run(True, **options)["changed"]
+        return
+    with pytest.raises(InvalidOption):
+        account.run(check_mode, **options)
+    assert account.sent == []
+
+
+def test_attributes_that_only_the_file_itself_can_have(account: Account, dest: Path) -> None:
+    """If they can't be set, the result says which key is in the file."""
+    [older] = account.add()
+
+    def set_attributes(path: str) -> bool:
+        if path == str(dest):
+            raise SecretFileError("attributes: not supported.", {"errno": 95})
+        return False
+
+    params = {"state": "present", "name": "deploy", "id": None, "dest": str(dest), "regenerate": "always"}
+    with pytest.raises(SecretFileError) as error:
+        api_key.run(params, account.client(), False, set_attributes)
+    result = error.value.as_result()
+    [new] = account.active
+    assert (result["api_key"]["id"], ids(result["revoked"]), result["changed"]) == (new, [older], True)
+    assert f"key {new} is in use" in result["msg"] and dest.read_text() == account.secrets[new]
+
+
+@pytest.mark.parametrize("number, remaining", [(1, 0), (2, 1)])
+def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: int, remaining: int) -> None:
+    older = account.add(number)
+    account.plan(*[None] * (4 + remaining), *["error"] * 9)
+    with pytest.raises(OrphanedKey) as error:
+        account.run(regenerate="always")
+    result = error.value.as_result()
+    new = max(account.keys)
+    assert account.secrets[new] == result["key"] and result["key"] not in result["msg"]
+    assert f"The new key {new} is in use." in result["msg"]
+    assert (ids(result["revoked"]), result["failure"]["key_ids"]) == (older[:remaining], older[remaining:])
+
+
+def test_an_older_key_that_is_gone_is_not_listed_as_revoked(account: Account) -> None:
+    [older] = account.add()
+    account.plan(*[None] * 4, lambda: account.keys.pop(older))
+    result = account.run(regenerate="always")
+    assert (result["changed"], result["revoked"]) == (True, [])
+
+
+# Absent
+
+
+@pytest.mark.parametrize("options", [{"name": "deploy"}, {"name": None, "id": 2}])
+def test_absent_revokes_the_key(account: Account, options: dict[str, Any]) -> None:
+    [key_id] = account.add()
+    key = account.keys[key_id]
+    result = account.run(state="absent", **options)
+    assert (result["changed"], result["api_key"], ids(result["revoked"])) == (True, None, [key_id])
     assert result["diff"] == {"before": {"api_keys": [key]}, "after": {"api_keys": []}}
-    assert sandbox.keys("deploy") == []
-    assert not sandbox.accepts(OLD_SECRET)
+    assert account.active == []
+    again = account.run(state="absent", **options)
+    assert (again["changed"], again["revoked"], account.sent) == (False, [], ["GET", f"DELETE {key_id}", "GET"])
 
 
-@pytest.mark.parametrize("options", [{"id": 4711}, {"name": "deploy"}], ids=["id", "name"])
-def test_absent_does_not_change_anything_without_such_a_key(
-    sandbox: Sandbox, client: Client, options: dict[str, Any]
-) -> None:
-    result = task(client, state="absent", **options)
-    assert result == {
-        "changed": False,
-        "api_key": None,
-        "revoked": [],
-        "diff": {"before": {"api_keys": []}, "after": {"api_keys": []}},
-    }
-    assert writes(sandbox) == []
-
-
-@two_keys
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_absent_with_several_keys_fails_and_lists_their_ids(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
-    later, earlier = ids(sandbox.keys("deploy"))
-    with pytest.raises(MultipleKeys, match=rf"ids {earlier}, {later}.*allow_multiple: true") as error:
-        task(client, check_mode, state="absent", name="deploy")
-    assert error.value.details["key_ids"] == [earlier, later]
-    assert len(sandbox.keys("deploy")) == 2
-
-
-@two_keys
-def test_allow_multiple_revokes_all_keys_of_the_name(sandbox: Sandbox, client: Client) -> None:
+def test_absent_needs_allow_multiple_for_several_keys(account: Account) -> None:
+    keys = account.add(4)
+    for check_mode in (True, False):
+        with pytest.raises(MultipleKeys) as error:
+            account.run(check_mode, state="absent")
+        assert error.value.details == {"key_ids": keys}
+    for position in (2, 0, 3):
+        account.use(account.secrets[keys[position]])
+    client = account.client(account.secrets[keys[2]])
     result = task(client, state="absent", name="deploy", allow_multiple=True)
-    assert len(result["revoked"]) == 2
-    assert sandbox.keys("deploy") == []
+    # The one that was never used is first, the task's own is last.
+    assert ids(result["revoked"]) == [keys[1], keys[0], keys[3], keys[2]]
 
 
-@two_keys
-def test_absent_by_id_revokes_one_of_several_keys(sandbox: Sandbox, client: Client) -> None:
-    later, earlier = sandbox.keys("deploy")
-    assert ids(task(client, state="absent", id=later["id"])["revoked"]) == [later["id"]]
-    assert sandbox.keys("deploy") == [earlier]
-
-
-@one_key
-def test_absent_does_not_touch_dest(client: Client, tmp_path: Path) -> None:
-    dest = tmp_path / "deploy.key"
-    dest.write_text(OLD_SECRET)
-    task(client, state="absent", name="deploy", dest=dest)
-    assert dest.read_text() == OLD_SECRET
-
-
-@one_key
-def test_key_revoked_elsewhere_in_between_is_not_changed(
-    sandbox: Sandbox, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [key] = sandbox.keys("deploy")
-    before(monkeypatch, client, "delete", lambda: sandbox.api("DELETE", f"/api_keys/{key['id']}"))
-    result = task(client, state="absent", name="deploy")
-    assert (result["changed"], result["revoked"]) == (False, [])
-
-
-@one_key
-def test_revocation_is_retried_when_its_response_is_lost(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    sandbox.fault("lost_answer", method="DELETE")
-    result = task(client, state="absent", name="deploy")
-    assert result["changed"]
-    assert [(revoked["id"], revoked["revoked"]) for revoked in result["revoked"]] == [(key["id"], True)]
-    assert writes(sandbox) == [f"DELETE /api_keys/{key['id']}"] * 2
-
-
-@two_keys
-def test_failed_revocation_reports_revoked_and_remaining_keys(sandbox: Sandbox, client: Client) -> None:
-    later, earlier = ids(sandbox.keys("deploy"))
-    sandbox.fault("status", method="DELETE", path=f"/api_keys/{later}", status=500, times=None)
-    with pytest.raises(
-        OrphanedKey,
-        match=rf"^Key {earlier} was revoked\. Key {later} may still be valid, because the service did not confirm the revocation\. Run the task again\.",
-    ) as error:
+def test_own_key_that_is_listed_late(account: Account) -> None:
+    """Without it, no other can be revoked."""
+    keys = account.add(3)
+    client = account.client(account.secrets[keys[1]])
+    account.use = lambda secret: None if account.is_active(secret) else reject()  # type: ignore[method-assign]
+    with pytest.raises(OrphanedKey) as error:
         task(client, state="absent", name="deploy", allow_multiple=True)
-    assert error.value.result["changed"] is True
-    assert ids(error.value.result["revoked"]) == [earlier]
-    assert error.value.details["key_ids"] == [later]
-    assert ids(sandbox.keys("deploy")) == [later]
+    result = error.value.as_result()
+    assert (ids(result["revoked"]), result["failure"]["key_ids"], result["changed"]) == (keys[:2], keys[2:], True)
+    assert result["failure"]["status"] == 401 and "Set api_key to another key" in result["msg"]
 
 
-@one_key
-def test_unconfirmed_revocation_fails_when_the_keys_cannot_be_listed(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    sandbox.fault("status", method="DELETE", status=500, times=None)
-    sandbox.fault("status", method="GET", status=500, skip=1, times=None)
-    with pytest.raises(OrphanedKey, match=f"Key {key['id']} may still be valid"):
-        task(client, state="absent", name="deploy")
+@pytest.mark.parametrize("action", [lambda account: account.keys.pop(2), None])
+def test_a_key_that_is_gone_when_it_is_to_be_revoked(account: Account, action: Any) -> None:
+    """By somebody else, or by this task, whose first response was lost."""
+    account.add()
+    account.plan(None, (lambda: action(account)) if action else "lost")
+    result = account.run(state="absent")
+    assert (result["changed"], ids(result["revoked"])) == ((False, []) if action else (True, [2]))
 
 
-@one_key
-def test_refused_revocation_is_not_changed(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    sandbox.fault("status", method="DELETE", status=403)
-    with pytest.raises(OrphanedKey, match=rf"^Key {key['id']} could not be revoked\. Run the task again\.") as error:
-        task(client, state="absent", name="deploy")
-    assert error.value.result == {"changed": False, "revoked": []}
+# Check mode
 
 
-PRESENT: dict[str, Any] = {"name": "deploy"}
-ABSENT: dict[str, Any] = {"name": "deploy", "state": "absent"}
-
-
-@pytest.mark.parametrize("number_of_keys", [0, 1, 2])
-@pytest.mark.parametrize("content", [None, OLD_SECRET, REVOKED_SECRET], ids=["no file", "valid", "revoked"])
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("content", [None, "rejected", ADMIN_SECRET], ids=["no file", "rejected", "valid"])
 @pytest.mark.parametrize(
     "options",
     [
-        PRESENT,
-        {**PRESENT, "regenerate": "always"},
-        {**PRESENT, "dest": True, "regenerate": "if_lost"},
-        {**PRESENT, "dest": True, "regenerate": "always"},
-        {**ABSENT, "allow_multiple": True},
+        {},
+        {"regenerate": "always"},
+        {"dest": True, "regenerate": "if_lost"},
+        {"dest": True, "regenerate": "always"},
+        {"state": "absent", "allow_multiple": True},
     ],
     ids=["present", "always", "dest, if_lost", "dest, always", "absent"],
 )
 def test_check_mode_predicts_the_result_and_changes_nothing(
-    sandbox: Sandbox, client: Client, tmp_path: Path, number_of_keys: int, content: str | None, options: dict[str, Any]
+    account: Account, dest: Path, number: int, content: str | None, options: dict[str, Any]
 ) -> None:
-    dest = tmp_path / "deploy.key"
-    for _key in range(number_of_keys):
-        sandbox.api("POST", "/api_keys", {"key_name": "deploy"})
-    if content:
-        # Any key of the account is valid if one has the name; the service does not compare names.
-        dest.write_text(sandbox.api_key if content == OLD_SECRET and number_of_keys else content)
-        dest.chmod(0o600)
-    if "dest" in options:
+    if options.get("dest"):
         options = {**options, "dest": dest}
-    keys, files = sandbox.keys("deploy"), {path: path.read_text() for path in tmp_path.iterdir()}
-
-    predicted = task(client, check_mode=True, **options)
-    assert sandbox.keys("deploy") == keys
-    assert {path: path.read_text() for path in tmp_path.iterdir()} == files
-    assert writes(sandbox) == []
-
-    real = task(client, **options)
-    predicted.setdefault("warnings", [])
-    real.setdefault("warnings", [])
-    assert set(predicted) == set(real)
-    assert [predicted[field] for field in ("changed", "warnings")] == [real[field] for field in ("changed", "warnings")]
-    assert [(key["id"], key["revoked"]) for key in predicted["revoked"]] == [
-        (key["id"], key["revoked"]) for key in real["revoked"]
-    ]
-    assert predicted["diff"]["before"] == real["diff"]["before"]
-    assert [key["name"] for key in predicted["diff"]["after"]["api_keys"]] == [
-        key["name"] for key in real["diff"]["after"]["api_keys"]
-    ]
-    if not real["changed"]:
-        assert predicted["api_key"] == real["api_key"]
+        # Any valid key counts as the key's own secret, if there is one of the name.
+        if content and (number or content != ADMIN_SECRET):
+            dest.write_text(content)
+            dest.chmod(0o600)
+    keys = account.add(number)
+    files = {path: path.read_text() for path in dest.parent.iterdir()}
+    predicted = account.run(True, **options)
+    assert account.active == keys and set(account.sent) == {"GET"}
+    assert {path: path.read_text() for path in dest.parent.iterdir()} == files
+    real = account.run(**options)
+    assert set(predicted) | {"warnings"} == set(real) | {"warnings"}
+    assert predicted["changed"] == real["changed"]
+    assert ids(predicted["revoked"]) == ids(real["revoked"])
+    assert ids(predicted["diff"]["before"]["api_keys"]) == ids(real["diff"]["before"]["api_keys"])
+    assert len(predicted["diff"]["after"]["api_keys"]) == len(real["diff"]["after"]["api_keys"])
+    assert ("key" in predicted) == ("key" in real) and predicted.get("key") is None
 
 
-def test_check_mode_returns_no_id_and_no_secret(client: Client) -> None:
-    result = task(client, check_mode=True, name="deploy")
-    assert result["key"] is None
-    times = {"created_at": None, "last_used_at": None}
-    assert result["api_key"] == {"id": None, "name": "deploy", **times, "last_used_from_addr": ""}
-
-
-@one_key
-def test_check_mode_fails_when_the_secret_is_unavailable(sandbox: Sandbox, client: Client, tmp_path: Path) -> None:
-    with pytest.raises(SecretUnavailable, match="deploy.key does not exist"):
-        task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
-    (tmp_path / "deploy.key").touch()
-    with pytest.raises(SecretUnavailable, match=r"its secret is no longer available\. .*/deploy.key is empty\."):
-        task(client, check_mode=True, name="deploy", dest=tmp_path / "deploy.key")
-    assert writes(sandbox) == []
-
-
-@two_keys
-def test_always_can_replace_the_key_that_the_task_authenticates_with(sandbox: Sandbox, clock: FakeClock) -> None:
-    olds = ids(sandbox.keys("deploy"))
-    client = Client(Connection(sandbox.base_url, OLD_SECRET), clock.clock)
-    result = task(client, name="deploy", regenerate="always")
-    assert sorted(ids(result["revoked"])) == sorted(olds)
-    assert ids(sandbox.keys("deploy")) == [result["api_key"]["id"]]
-
-
-@one_key
-def test_revocation_result_with_revoked_false_fails(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    sandbox.fault("status", method="DELETE", status=200, body={"id": key["id"], "name": "deploy", "revoked": False})
-    with pytest.raises(Exception, match="it says that the key is not revoked") as raised:
-        task(client, name="deploy", state="absent")
-    assert isinstance(raised.value.__cause__, UnexpectedResponse)
-
-
-@one_key
-def test_unconfirmed_revocation_succeeds_when_the_key_is_gone(sandbox: Sandbox, clock: FakeClock) -> None:
-    client = Client(Connection(sandbox.base_url, sandbox.api_key, api_retries=0), clock.clock)
-    sandbox.fault("lost_answer", method="DELETE")
-    [key] = sandbox.keys("deploy")
-    result = task(client, name="deploy", state="absent")
-    assert (result["changed"], result["revoked"]) == (True, [revocation_of(key)])
-    assert not sandbox.keys("deploy")
-
-
-three_keys = pytest.mark.parametrize(
-    "seed",
-    [
-        {
-            "api_keys": [
-                {"name": "deploy", "key": OLD_SECRET, "age": "3d"},
-                {"name": "deploy", "age": "2d", "last_used": "1h"},
-                {"name": "deploy", "key": OTHER_SECRET, "age": "1d"},
-            ]
-        }
-    ],
-    ids=["three keys"],
-)
-
-
-@pytest.fixture
-def own_client(sandbox: Sandbox) -> Client:
-    """A client that authenticates with a key of the name; its pauses do not use another key."""
-    return Client(Connection(sandbox.base_url, OLD_SECRET), FakeClock().clock)
-
-
-@three_keys
-def test_own_key_is_revoked_last(sandbox: Sandbox, own_client: Client) -> None:
-    own, used, unused = sorted(ids(sandbox.keys("deploy")))
-    result = task(own_client, state="absent", name="deploy", allow_multiple=True)
-    assert (result["changed"], ids(result["revoked"])) == (True, [unused, used, own])
-    assert sandbox.sent() == ["GET /api_keys", *(f"DELETE /api_keys/{each}" for each in (unused, used, own))]
-
-
-@one_key
-def test_unknown_own_key_requires_another_one_when_its_response_is_lost(
-    sandbox: Sandbox, own_client: Client, client: Client
-) -> None:
-    [key] = sandbox.keys("deploy")
-    sandbox.fault("lost_answer", method="DELETE")
-    with pytest.raises(
-        OrphanedKey,
-        match=rf"^Key {key['id']} may still be valid, because the service did not confirm the revocation\. The service no longer "
-        r"accepts the key that this task authenticates with\. Set api_key to another key and run the task again\. Error: DELETE",
-    ) as error:
-        task(own_client, state="absent", name="deploy")
-    assert error.value.details["key_ids"] == [key["id"]]
-    assert not task(client, state="absent", name="deploy")["changed"]
-
-
-@one_key
-def test_one_key_is_revoked_at_once(sandbox: Sandbox, own_client: Client) -> None:
-    [key] = sandbox.keys("deploy")
-    task(own_client, state="absent", name="deploy")
-    assert sandbox.sent() == ["GET /api_keys", f"DELETE /api_keys/{key['id']}"]
+def test_a_planned_key_has_no_id_and_can_be_revoked_by_a_later_task(account: Account) -> None:
+    planned = account.run(True)["api_key"]
+    assert planned == {
+        "id": None,
+        "name": "deploy",
+        "created_at": None,
+        "last_used_at": None,
+        "last_used_from_addr": "",
+    }
+    result = account.run(True, name=None, state="absent", id=NOT_CREATED_KEY_ID)
+    assert (result["changed"], ids(result["revoked"])) == (True, [None])

@@ -18,7 +18,6 @@ from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import (
     OLD_SECRET,
     mode_of,
-    no_space,
     one_key,
     writes,
 )
@@ -70,34 +69,13 @@ def test_secret_is_in_the_file_only(sandbox: Sandbox, options: dict[str, Any], d
     assert mode_of(dest) == 0o600
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("0640", 0o640), ("u=rw,g=r,o=", 0o640), ("0400", 0o400)])
-def test_mode_is_set_and_idempotent(options: dict[str, Any], dest: Path, mode: str, expected: int) -> None:
-    assert run_main(api_key, {**options, "mode": mode}).result["changed"]
-    assert mode_of(dest) == expected
-    assert not run_main(api_key, {**options, "mode": mode}).result["changed"]
-
-
-def test_owner_and_group_are_set(options: dict[str, Any], dest: Path) -> None:
+@pytest.mark.parametrize("mode", ["0640", "u=rw,g=r,o="])
+def test_owner_group_and_mode_are_set_once(options: dict[str, Any], dest: Path, mode: str) -> None:
     owner, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
-    assert run_main(api_key, {**options, "owner": owner, "group": group}).success["changed"]
-    assert (dest.stat().st_uid, dest.stat().st_gid) == (os.getuid(), os.getgid())
-
-
-@one_key
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [({}, (12345, 23456)), ({"owner": "0"}, (0, 23456)), ({"group": "0"}, (12345, 0))],
-    ids=["neither", "owner", "group"],
-)
-def test_replaced_file_keeps_owner_and_group_that_are_not_set(
-    options: dict[str, Any], dest: Path, given: dict[str, str], expected: tuple[int, int]
-) -> None:
-    dest.write_text(OLD_SECRET)
-    os.chown(dest, 12345, 23456)
-    assert run_main(api_key, {**options, **given, "regenerate": "always"}).success["changed"]
-    assert dest.read_text() != OLD_SECRET
-    assert (dest.stat().st_uid, dest.stat().st_gid) == expected
+    given = {**options, "owner": owner, "group": group, "mode": mode}
+    assert run_main(api_key, given).success["changed"]
+    assert (dest.stat().st_uid, dest.stat().st_gid, mode_of(dest)) == (os.getuid(), os.getgid(), 0o640)
+    assert not run_main(api_key, given).success["changed"]
 
 
 @one_key
@@ -120,46 +98,30 @@ def test_failure_after_the_replacement_returns_the_new_key(
     assert ended.result["changed"]
     assert ended.result["api_key"]["id"] == new["id"]
     assert [key["id"] for key in ended.result["revoked"]] == [old["id"]]
-    assert ended.result["msg"] == (
-        f"dest: chattr failed: Operation not supported on {dest}. Check owner, group, mode and attributes. "
-        f"The new key {new['id']} is in use, and its secret is in {dest}."
-    )
+    # Ansible's message, without the name of the temporary file.
+    assert ended.result["msg"].startswith(f"dest: chattr failed: Operation not supported on {dest}. ")
     assert sandbox.accepts(dest.read_text())
     assert dest.read_text() not in ended.printed
 
 
 @pytest.mark.parametrize(
-    "invalid", [{"owner": "nobody-of-that-name"}, {"group": "nobody-of-that-name"}, {"mode": "private"}], ids=str
+    ("invalid", "kind"),
+    [
+        ({"owner": "nobody-of-that-name"}, "secret_file"),
+        ({"mode": "private"}, "secret_file"),
+        # The owner could not read the file. An octal number without quotes is a decimal one: 640 is 01200.
+        ({"mode": 640}, "invalid_option"),
+        ({"mode": "u-r"}, "invalid_option"),
+    ],
+    ids=str,
 )
-def test_invalid_owner_group_or_mode_fails_before_the_key_is_created(
-    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, invalid: dict[str, str]
+def test_invalid_attributes_fail_before_the_key_is_created(
+    sandbox: Sandbox, options: dict[str, Any], dest: Path, invalid: dict[str, Any], kind: str
 ) -> None:
     ended = run_main(api_key, {**options, **invalid})
-    assert ended.failure == {"kind": "secret_file"}
+    assert ended.failure["kind"] == kind
     assert ".tmp" not in ended.result["msg"]
-    assert writes(sandbox) == []
-    assert os.listdir(tmp_path) == []
-
-
-# An octal number without quotes is a decimal one: 640 is 01200.
-@pytest.mark.parametrize("mode", [640, "u=w", "a=", "u-r", "0040"])
-def test_mode_that_the_owner_cannot_read_is_refused(
-    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, mode: int | str
-) -> None:
-    ended = run_main(api_key, {**options, "mode": mode})
-    assert ended.failure == {"kind": "invalid_option", "option": "mode"}
-    assert "mode: '0640'" in ended.result["msg"]
-    assert writes(sandbox) == []
-    assert os.listdir(tmp_path) == []
-
-
-@one_key
-@pytest.mark.parametrize("mode", [640, "a="])
-def test_existing_file_stays_readable(options: dict[str, Any], dest: Path, mode: int | str) -> None:
-    dest.write_text(OLD_SECRET)
-    dest.chmod(0o600)
-    assert run_main(api_key, {**options, "mode": mode}).failure["option"] == "mode"
-    assert mode_of(dest) == 0o600
+    assert writes(sandbox) == [] and not dest.exists()
 
 
 @one_key
@@ -190,55 +152,13 @@ def test_access_list_is_effective_unless_the_mode_withdraws_it(
     assert changed is (regenerate == "always" or expected == 0o600)
 
 
-@one_key
-def test_secret_of_an_existing_file_is_not_shown(options: dict[str, Any], dest: Path) -> None:
-    dest.write_text(OLD_SECRET)
-    ended = run_main(api_key, options, diff=True)
-    assert not ended.failed, ended.printed
-    assert OLD_SECRET not in ended.printed
-
-
-@one_key
-def test_unavailable_secret_fails_and_says_what_to_do(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
-    [key] = sandbox.keys("deploy")
-    ended = run_main(api_key, options)
-    assert ended.failure == {"kind": "secret_unavailable", "key_ids": [key["id"]]}
-    assert ended.result["msg"] == (
-        f"A key named 'deploy' exists (id {key['id']}), but its secret is no longer available. {dest} does not exist. "
-        "The service shows a secret only once. Set regenerate: if_lost to replace the key."
-    )
-
-
 @pytest.mark.parametrize("diff", [False, True], ids=["no diff", "diff"])
-@pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
-def test_diff_is_returned_in_diff_mode_only(options: dict[str, Any], check_mode: bool, diff: bool) -> None:
-    result = run_main(api_key, options, check_mode, diff).success
+def test_diff_is_returned_in_diff_mode_only(options: dict[str, Any], diff: bool) -> None:
+    result = run_main(api_key, options, True, diff).success
     assert ("diff" in result) is diff
     if diff:
         assert result["diff"]["before"] == {"api_keys": []}
         assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
-
-
-def test_full_disk_leaves_neither_key_nor_file(
-    sandbox: Sandbox, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "replace", no_space)
-    ended = run_main(api_key, options)
-    assert ended.failure == {"kind": "secret_file"}
-    assert ended.result["msg"] == f"dest: {tmp_path}/deploy.key can't be written: No space left on device."
-    assert sandbox.keys("deploy") == []
-    assert os.listdir(tmp_path) == []
-
-
-@one_key
-def test_failed_replacement_returns_the_new_secret(sandbox: Sandbox, options: dict[str, Any]) -> None:
-    sandbox.fault("status", method="DELETE", status=500, times=None)
-    del options["dest"]
-    ended = run_main(api_key, {**options, "regenerate": "always"})
-    assert ended.failure["kind"] == "orphaned_key"
-    assert ended.result["changed"] is True
-    assert sandbox.accepts(ended.result["key"])
-    assert ended.result["key"] not in ended.result["msg"]
 
 
 def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
@@ -247,7 +167,6 @@ def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[st
     [orphan] = sandbox.keys("deploy")
     assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
     assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
-    assert f"Revoke it with state=absent and id={orphan['id']}, then run the task again" in ended.result["msg"]
 
 
 def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:

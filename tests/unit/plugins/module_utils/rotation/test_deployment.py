@@ -21,7 +21,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
     SecretFileError,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._rotation import deployment
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.deployment import (
@@ -103,17 +102,6 @@ def rotated(host: Host, account: SimulatedAccount, tmp_path: Path) -> tuple[Host
     """A host in a second run, and the key that the first one deployed."""
     key = host.rotate()
     return Host(account, tmp_path, "run 2"), key
-
-
-@pytest.mark.parametrize("file", ["dest", "record"])
-def test_file_that_cannot_be_replaced_is_noticed_at_the_inspection(
-    host: Host, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    host.rotate()
-    path = host.path if file == "dest" else host.record
-    monkeypatch.setattr(atomic_file, "_is_mount_point", lambda target: target == os.path.realpath(path))
-    with pytest.raises(SecretFileError, match=f"^{file}: .* can't be written: it is a mount point"):
-        inspect(host.client, host.consumer)
 
 
 def test_deploys_the_key_and_records_each_step(host: Host) -> None:

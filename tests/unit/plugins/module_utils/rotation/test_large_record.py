@@ -90,15 +90,12 @@ def test_message_about_a_file_that_is_too_large_for_a_record(tmp_path: Path) -> 
     file = record_file(str(tmp_path / "record"))
     (tmp_path / "record").touch(0o600)
     os.truncate(tmp_path / "record", 16 * 2**20 + 1)
-    message = (
-        f"record: {file.path} has more than 16777216 bytes, which no record of a deployment has. Check what has written it, "
-        "and restore it from a backup or remove it."
-    )
     with pytest.raises(InvalidOption) as refused:
         file.check()
     with pytest.raises(SecretFileError) as unreadable:
         read_record(file)
-    assert str(refused.value) == str(unreadable.value) == message
+    assert str(refused.value) == str(unreadable.value)
+    assert refused.value.details == {"option": "record"}
 
 
 def test_rotation_with_records_that_could_not_be_read(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
