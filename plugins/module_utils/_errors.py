@@ -17,11 +17,11 @@ from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 LOCKED = 423
 # After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
 TRANSIENT_STATUSES = frozenset({LOCKED, 429, 500, 502, 503, 504})
-# After these, the service did not act, so that even a POST may be retried.
-REFUSED_STATUSES = frozenset({LOCKED, 429, 503})
-# After these, the service did not act either: it rejected the request. After any other status, it may have acted: a gateway may
+# After these, the service did not act, and may do so later, so that even a POST may be retried.
+REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
+# After these, the service did not act either, nor will it. After any other status, it may have acted: a gateway may
 # send it when the service is done, and a redirect is a usual response to a POST that succeeded.
-REJECTED_STATUSES = frozenset(
+REFUSED_PERMANENTLY = frozenset(
     {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
 )
 
@@ -39,7 +39,7 @@ class ClouddbError(Exception):
     Texts of the service in the message and in C(details) are made displayable here.
     """
 
-    kind = "error"
+    kind = "unexpected"
     transient = False
 
     def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
@@ -125,7 +125,7 @@ class StatusError(RequestFailed):
         self.details.update(_displayable(error_body))
         self.status = status
         self.transient = status in TRANSIENT_STATUSES
-        self.may_have_acted = status not in REFUSED_STATUSES | REJECTED_STATUSES
+        self.may_have_acted = status not in REFUSED_TEMPORARILY | REFUSED_PERMANENTLY
 
 
 class Unauthorized(StatusError):

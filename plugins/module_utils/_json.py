@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decodes untrusted JSON."""
+"""Decodes untrusted JSON. Keeps P8."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Any
 
 from ._untrusted import displayable
 
-# Ansible copies, converts and prints results recursively.
-MAX_DEPTH = 50
 MAX_INTEGER = 2**63
 # ansible-core takes objects with such fields for values of its own types, even for trusted templates.
 _RESERVED_FIELD = re.compile(r"__ansible_|.*(?:\{[{%#])", re.DOTALL)
@@ -26,36 +24,21 @@ class UnsupportedJson(ValueError):
 def decode(content: bytes | str) -> Any:
     """The decoded JSON. Raises UnsupportedJson for JSON that Ansible could not pass on, and ValueError for anything else.
 
-    Supported are finite numbers, integers of 64 bits, texts of valid Unicode, and MAX_DEPTH levels of arrays and objects.
+    Supported are finite numbers, integers of 64 bits and texts of valid Unicode. JSON of too many levels is a RecursionError.
     The names of fields contain no templates: ansible-core up to 2.18 does not keep track of who has written a name.
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    value = json.loads(
+        text, parse_int=_integer, parse_float=_finite, parse_constant=_finite, object_hook=_without_reserved
+    )
     try:
-        value = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
-    except RecursionError:
-        raise _too_deep() from None
-    level = [value]
-    for _depth in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, str):
-                if not _is_unicode(item):
-                    # Not quoted, as it may be a secret.
-                    raise UnsupportedJson("a text in it is not valid Unicode")
-            elif isinstance(item, dict):
-                inner += item.values()
-                for field in item:
-                    _check_field(field)
-            elif isinstance(item, list):
-                inner += item
-        if not inner:
-            return value
-        level = inner
-    raise _too_deep()
-
-
-def _too_deep() -> UnsupportedJson:
-    return UnsupportedJson(f"it has more than {MAX_DEPTH} levels of arrays and objects")
+        # Only escapes can be half a character.
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Not quoted, as it may be a secret.
+        raise UnsupportedJson("a text in it is not valid Unicode") from None
+    return value
 
 
 def _integer(digits: str) -> int:
@@ -72,18 +55,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_field(field: str) -> None:
-    if not _is_unicode(field):
-        raise UnsupportedJson(f"the name of a field, '{displayable(field, 100)}', is not valid Unicode")
-    if _RESERVED_FIELD.match(field):
-        raise UnsupportedJson(f"'{displayable(field, 100)}' cannot be the name of a field")
+def _without_reserved(fields: dict[str, Any]) -> dict[str, Any]:
+    for field in fields:
+        if _RESERVED_FIELD.match(field):
+            raise UnsupportedJson(f"'{displayable(field, 100)}' cannot be the name of a field")
+    return fields

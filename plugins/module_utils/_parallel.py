@@ -1,45 +1,19 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calls functions in threads that can be abandoned."""
+"""Calls a function for each of several arguments in parallel."""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, Callable, TypeVar
 
+from ._http.attempt import Worker
+
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
-
-
-class AbandonedError(BaseException):
-    """Ends an abandoned thread."""
-
-
-class Worker(threading.Thread):
-    """A thread whose work is done for others; a process ends without waiting for it.
-
-    It is abandoned by C(is_abandoned), and ends before its next request.
-    """
-
-    def __init__(self, work: Callable[[], object]):
-        super().__init__(name="clouddb.control worker", daemon=True)
-        self.is_abandoned = False
-        self._work = work
-
-    def run(self) -> None:
-        """Do the work; called by Thread.start()."""
-        self._work()
-
-
-def end_if_abandoned() -> None:
-    """To be called before each request. Raises AbandonedError in an abandoned worker."""
-    thread = threading.current_thread()
-    if isinstance(thread, Worker) and thread.is_abandoned:
-        raise AbandonedError
 
 
 def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argument], workers: int) -> list[Result]:

@@ -477,13 +477,12 @@ SHARED = {
     "_files",
     "_json",
     "_options",
-    "_parallel",
     "_secrets",
     "_timestamps",
     "_untrusted",
     "_version",
 }
-HTTP = {"_http"}
+HTTP = {"_http", "_parallel"}
 DOMAIN = {"_keys", "_operations", "_policy", "_projects", "_resources", "_rotation"}
 MODULE_UTILS = {
     path.stem for path in (PLUGINS / "module_utils").iterdir() if path.name not in ("__init__.py", "__pycache__")

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one attempt of a request in a thread of its own, so that nothing in it outlasts its deadline.
+"""Threads that can be abandoned, and one for each attempt of a request. Keeps P4.
 
 Name lookup, addresses that drop packets, proxies, TLS, headers and bodies that drip: some of these take no timeout, others
 one for each step. The thread is abandoned at the deadline, and its connection is shut down, which ends the thread.
@@ -33,21 +33,39 @@ class AttemptError(Exception):
         self.was_sent = was_sent
 
 
-class AttemptAbandonedError(Exception):
-    """Raised in the thread of an abandoned attempt, which must not send anything any more."""
+class AbandonedError(BaseException):
+    """Ends an abandoned thread before it sends anything more."""
 
 
-class Attempt(threading.Thread):
+class Worker(threading.Thread):
+    """A thread that a process does not wait for when it ends; it is abandoned by C(is_abandoned)."""
+
+    def __init__(self, work: Callable[[], Any], name: str = "clouddb.control worker"):
+        super().__init__(name=name, daemon=True)
+        self.is_abandoned = False
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work; called by Thread.start()."""
+        self._work()
+
+
+def end_if_abandoned() -> None:
+    """To be called before each request. Raises AbandonedError in an abandoned worker."""
+    thread = threading.current_thread()
+    if isinstance(thread, Worker) and thread.is_abandoned:
+        raise AbandonedError
+
+
+class Attempt(Worker):
     """The thread of one attempt; C(result) or C(error) is there once it has ended."""
 
     def __init__(self, work: Callable[[], Any]):
-        super().__init__(name="clouddb.control request", daemon=True)
+        super().__init__(work, "clouddb.control request")
         self.result: Any = None
         self.error: BaseException | None = None
         self.was_sent = False
-        self._work = work
         self._connection: Any = None
-        self._is_abandoned = False
 
     def run(self) -> None:
         """Do the work; called by Thread.start()."""
@@ -64,17 +82,17 @@ class Attempt(threading.Thread):
             if self._connection is not None and self._connection.attempt is self:
                 self._connection.attempt = None
             self._connection = None
-            if self._is_abandoned:
+            if self.is_abandoned:
                 self.result = self.error = None
 
     def use(self, connection: Any, to_send: bool = False) -> None:
         """Take a connection into use, or begin C(to_send) on it.
 
-        Raises AttemptAbandonedError, and ConnectionAbortedError if an abandoned attempt has shut the connection down.
+        Raises AbandonedError, and ConnectionAbortedError if an abandoned attempt has shut the connection down.
         """
         with _ownership:
-            if self._is_abandoned:
-                raise AttemptAbandonedError
+            if self.is_abandoned:
+                raise AbandonedError
             if to_send and connection.is_shut_down:
                 raise ConnectionAbortedError("the connection was shut down")
             self._connection = connection
@@ -84,7 +102,7 @@ class Attempt(threading.Thread):
     def abandon(self) -> bool:
         """Keep the thread from sending and end it; whether the request was sent before."""
         with _ownership:
-            self._is_abandoned = True
+            self.is_abandoned = True
             connection = self._connection
             if connection is not None and connection.attempt is self:
                 connection.is_shut_down = True
@@ -113,7 +131,7 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         is_late = attempt.is_alive()
     except RuntimeError as error:
         # The system cannot start another thread.
-        raise AttemptError(error, was_sent=False) from None
+        raise AttemptError(ConnectionError(str(error)), was_sent=False) from None
     finally:
         # Also when a signal ends the wait for the thread.
         was_sent = is_late and attempt.abandon()

@@ -27,8 +27,6 @@ from .transport import Transport
 MAX_WORKERS = MAX_CONNECTIONS
 SUCCESS = range(200, 300)
 NO_CONTENT = 204
-# A Date that differs more than this is not the time of a clock.
-MAX_CLOCK_DIFFERENCE = timedelta(days=3660)
 
 
 class Client:
@@ -122,6 +120,8 @@ class Client:
             decoded, problem = None if is_empty else self._decoded(response.content), None
         except UnsupportedJson as error:
             decoded, problem = None, self.connection.redact(str(error))
+        except RecursionError:
+            decoded, problem = None, "it has too many levels of arrays and objects"
         except ValueError:
             decoded, problem = None, _json_problem(response.content)
         result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
@@ -135,12 +135,10 @@ class Client:
 
     def _learn_service_time(self, date: str | None) -> None:
         try:
-            ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
+            self._service_ahead = parsedate_to_datetime(date or "") - self.clock.utcnow()
         except (TypeError, ValueError, IndexError, OverflowError):
             # Without a readable Date, what is known of the service's clock stays.
             return
-        if abs(ahead) < MAX_CLOCK_DIFFERENCE:
-            self._service_ahead = ahead
 
 
 def path_of(segments: Sequence[str | int]) -> str:

@@ -1,33 +1,39 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a failed attempt or an error status means: the typed error and its message. Loaded when something has failed."""
+"""What a failed attempt or an error status means: the typed error and its message. Keeps P2, P5 and P11.
+
+Loaded when something has failed.
+"""
 
 from __future__ import annotations
 
 import re
 import ssl
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 from http.client import BadStatusLine, IncompleteRead
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
 from .._clock import Clock
-from .._errors import (
-    TRANSIENT_STATUSES,
-    ClouddbError,
-    NotFound,
-    ServiceUnreachable,
-    StatusError,
-    Unauthorized,
-    sentence,
-)
+from .._errors import TRANSIENT_STATUSES, NotFound, ServiceUnreachable, StatusError, Unauthorized, sentence
+from .._json import decode
+from .._untrusted import displayable
 from .attempt import AttemptError
-from .backoff import retry_after_seconds
-from .body import BodyError
 from .connection import Connection
-from .error_body import error_fields, is_empty_or_html
-from .session import RawResponse, Request
+from .session import BodyError, RawResponse, Request
+from .transport import retry_after_seconds
+
+with suppress(ImportError):  # which session.py reports
+    from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
+    from urllib3.exceptions import (
+        ConnectTimeoutError,
+        HTTPError,
+        LocationParseError,
+        NewConnectionError,
+        ReadTimeoutError,
+    )
 
 # The end of every base_url (api.md, Versioning).
 API_PATH = "/api/v2"
@@ -39,21 +45,180 @@ BREAKS_RULE = frozenset({*range(66, 69), *range(85, 95)})
 # What OpenSSL reports, the latter from 3.2 to 3.5, when the other side speaks another protocol.
 NO_TLS = ("wrong version number", "record layer failure")
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
+# Of an error's body: the fields that say what is wrong, and those that say more about it. Of each, the first one with a text counts.
+SUMMARY = ("message", "msg", "error_description", "title", "error")
+DETAIL = ("detail", "errors")
+
+
+# Attempts without a response
+
+
+class _Failure(NamedTuple):
+    """A failed attempt: the library's C(error), None if the time was up, and C(chain), this error and those wrapped in it."""
+
+    error: BaseException | None
+    chain: list[BaseException]
+    was_sent: bool
+
+    def has(self, *types: type[BaseException]) -> bool:
+        """Whether one of the errors is of these types."""
+        return any(isinstance(each, types) for each in self.chain)
+
+    def is_timeout(self) -> bool:
+        """Whether the time was up; in urllib3 1, a connection that was refused counts among the timeouts."""
+        return self.error is None or (
+            self.has(ConnectTimeoutError, ReadTimeoutError) and not self.has(NewConnectionError)
+        )
+
+    def is_other_certificate(self) -> bool:
+        """Whether the certificate is that of another host, by urllib3's own check."""
+        return any(type(each).__name__ == "CertificateError" for each in self.chain)
+
+    def is_untrusted(self) -> bool:
+        """Whether the service's certificate was refused, or there is no CA bundle, which requests reports by a plain OSError."""
+        return (
+            self.is_other_certificate()
+            or self.has(ssl.SSLCertVerificationError)
+            or any(getattr(each, "library", None) == "X509" for each in self.chain)
+            or type(self.error) is OSError
+        )
+
+    def has_verify_code(self, codes: frozenset[int]) -> bool:
+        """Whether OpenSSL refused the certificate for one of these reasons."""
+        return any(getattr(each, "verify_code", None) in codes for each in self.chain)
+
+    def speaks_no_tls(self) -> bool:
+        """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
+        texts = [str(each) for each in self.chain if isinstance(each, ssl.SSLError)]
+        return not self.was_sent and any(part in text for part in NO_TLS for text in texts)
+
+    def is_address(self) -> bool:
+        """Whether an address cannot be read: base_url is checked before, so it is that of a proxy."""
+        return not self.was_sent and (
+            self.has(InvalidSchema, InvalidURL, LocationParseError) or isinstance(self.error, (TypeError, ValueError))
+        )
+
+    def reason(self) -> str:
+        """What the innermost error says, unless it may quote a response or the password of a proxy."""
+        error = self.chain[-1]
+        text = str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error)
+        if refusal := re.match(r"Tunnel connection failed: \d{3}\b", text):
+            return refusal.group()
+        if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
+            return "the response does not begin with an HTTP status"
+        if isinstance(error, IncompleteRead):
+            return "the body is incomplete"
+        is_shown = isinstance(error, (BodyError, OSError)) or self.is_other_certificate()
+        return text if is_shown and text else type(error).__name__
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """The error and those that requests and urllib3 have wrapped in it, the outermost first."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        inner = [getattr(error, "reason", None), getattr(error, "original_error", None), *error.args]
+        if isinstance(error, HTTPError):
+            inner += [error.__cause__, error.__context__]
+        error = next((each for each in inner if isinstance(each, BaseException)), None)
+    return chain
+
+
+class _Case(NamedTuple):
+    """The message of the failures that this C(applies) to, and whether the same request may succeed later."""
+
+    applies: Callable[[_Failure], bool]
+    message: str
+    transient: bool = False
+
+
+# The first case that applies counts.
+_CASES = (
+    _Case(
+        # What is encoded otherwise are headers: the password of a proxy.
+        lambda failure: isinstance(failure.error, UnicodeError) and getattr(failure.error, "encoding", "") == "utf-8",
+        "{name} was not sent: a value in it is not valid Unicode.",
+    ),
+    _Case(
+        lambda failure: failure.is_timeout() and failure.was_sent,
+        "{name} got no complete response from {base_url} within {limit}.{advice}",
+        transient=True,
+    ),
+    _Case(
+        lambda failure: failure.is_timeout(),
+        "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}",
+        transient=True,
+    ),
+    _Case(
+        lambda failure: failure.has_verify_code(BREAKS_RULE),
+        "The certificate of {base_url} is not trusted: {reason}. No CA bundle changes that. The certificate, or that "
+        "of its authority, must be reissued.",
+    ),
+    _Case(
+        # The reason says what to do.
+        lambda failure: failure.has_verify_code(INVALID_WITH_ANY_BUNDLE) or failure.is_other_certificate(),
+        "The certificate of {base_url} is not trusted: {reason}.",
+    ),
+    _Case(
+        lambda failure: failure.is_untrusted(),
+        "The certificate of {base_url} is not trusted: {reason}. Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle "
+        "of the authority that signed it.",
+    ),
+    _Case(
+        lambda failure: failure.speaks_no_tls() and failure.has(ProxyError),
+        "{name} was not sent: the proxy does not speak TLS. Begin its address in {proxy_variables} with http.",
+    ),
+    _Case(
+        lambda failure: failure.speaks_no_tls(),
+        "{name} was not sent: {base_url} does not speak TLS. Check the port and the scheme of base_url.",
+    ),
+    _Case(
+        lambda failure: failure.is_address() and "SOCKS" in str(failure.error),
+        "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. "
+        "Install PySocks for {python}, or unset {proxy_variables} in the environment.",
+    ),
+    _Case(
+        # The library's text may quote the password of a proxy.
+        lambda failure: failure.is_address(),
+        "{name} was not sent: an address is not valid. Check base_url, and {proxy_variables} in the environment.",
+    ),
+    _Case(
+        lambda failure: not isinstance(failure.error, (OSError, HTTPError, BodyError)),
+        "{name} failed with an unexpected {error}.",
+    ),
+    _Case(
+        lambda failure: failure.was_sent,
+        "{name} got no complete response from {base_url}: the connection broke ({reason}).",
+        transient=True,
+    ),
+    _Case(
+        lambda failure: True,
+        "{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network.",
+        transient=True,
+    ),
+)
 
 
 def error_of(
     attempt: AttemptError, connection: Connection, request: Request, attempts: int, seconds: float, acted_before: bool
-) -> ClouddbError:
-    """The error that a failed attempt of at most C(seconds) ends with: ServiceUnreachable, unless the request cannot be sent.
+) -> ServiceUnreachable:
+    """The error that a failed attempt of at most C(seconds) ends with.
 
     C(acted_before) is set if the service may have carried out an earlier attempt.
     """
-    cause = attempt.cause
-    name = f"{request.method} {request.path}"
-    # What is encoded otherwise are headers: the password of a proxy.
-    if isinstance(cause, UnicodeError) and getattr(cause, "encoding", None) == "utf-8":
-        return ClouddbError(f"{name} cannot be sent: a value in it is not valid Unicode.")
-    message = _message(attempt, name, connection, seconds)
+    failure = _Failure(attempt.cause, _chain(attempt.cause), attempt.was_sent)
+    case = next(case for case in _CASES if case.applies(failure))
+    is_option = seconds == connection.api_timeout
+    message = case.message.format(
+        name=f"{request.method} {request.path}",
+        base_url=connection.base_url,
+        limit=f"api_timeout ({seconds:.3g} s)" if is_option else f"the remaining {seconds:.3g} s",
+        advice=" Increase api_timeout, or check base_url and the network." if is_option else "",
+        reason=failure.reason().rstrip(".") if failure.chain else "",
+        error=type(failure.error).__name__,
+        python=sys.executable,
+        proxy_variables=PROXY_VARIABLES,
+    )
     if attempts > 1:
         message += f" {attempts} attempts were made."
     message += _earlier_attempt_note(request, acted_before and not attempt.was_sent)
@@ -64,7 +229,7 @@ def error_of(
         attempts,
         request.request_id,
         sent=attempt.was_sent or acted_before,
-        transient=_is_transient(attempt),
+        transient=case.transient,
     )
 
 
@@ -72,167 +237,14 @@ def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
     return " An earlier attempt may have been carried out." if acted_before and request.method != "GET" else ""
 
 
-def _message(attempt: AttemptError, name: str, connection: Connection, seconds: float) -> str:
-    """What happened, without the errors that the libraries wrap around it, and what to do."""
-    from requests.exceptions import ProxyError
-    from urllib3.exceptions import HTTPError
-
-    error, base_url = attempt.cause, connection.base_url
-    if error is None or _is_timeout(error):
-        limit, advice = f"the remaining {seconds:.3g} s", ""
-        if seconds == connection.api_timeout:
-            limit = f"api_timeout ({seconds:.3g} s)"
-            advice = " Increase api_timeout, or check base_url and the network."
-        if attempt.was_sent:
-            return f"{name} got no complete response from {base_url} within {limit}.{advice}"
-        return f"{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
-    if _is_untrusted_certificate(error):
-        reason = sentence(_innermost(_root_cause(error)))
-        return f"The certificate of {base_url} is not trusted: {reason}{_certificate_advice(error)}"
-    if _speaks_no_tls(attempt):
-        if isinstance(error, ProxyError):
-            return (
-                f"{name} was not sent: the proxy does not speak TLS. Begin its address in {PROXY_VARIABLES} with http."
-            )
-        return f"{name} was not sent: {base_url} does not speak TLS. Check the port and the scheme of base_url."
-    if _is_invalid_address(error) and not attempt.was_sent:
-        if "SOCKS" in str(error):
-            return (
-                f"{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. "
-                f"Install PySocks for {sys.executable}, or unset {PROXY_VARIABLES} in the environment."
-            )
-        # The library's text may quote the password of a proxy.
-        return (
-            f"{name} was not sent: an address is not valid. Check base_url, and {PROXY_VARIABLES} in the environment."
-        )
-    if not isinstance(error, (OSError, HTTPError, BodyError)):
-        text = f"{name} failed with an unexpected {type(error).__name__}"
-        # A library's text may quote the response, or what it could not read of an address.
-        return f"{text}: {error}" if isinstance(error, RuntimeError) and not attempt.was_sent else f"{text}."
-    reason = _innermost(_root_cause(error))
-    if attempt.was_sent:
-        return f"{name} got no complete response from {base_url}: the connection broke ({reason})."
-    return f"{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network."
-
-
-def _is_invalid_address(error: BaseException) -> bool:
-    """Whether an address can't be read: base_url is checked before, so it is that of a proxy."""
-    from requests.exceptions import InvalidSchema, InvalidURL
-    from urllib3.exceptions import HTTPError
-
-    is_unexpected = isinstance(error, (TypeError, ValueError)) and not isinstance(
-        error, (OSError, HTTPError, BodyError)
-    )
-    return is_unexpected or isinstance(error, (InvalidSchema, InvalidURL))
-
-
-def _is_transient(attempt: AttemptError) -> bool:
-    """Whether the same request may succeed later."""
-    from urllib3.exceptions import HTTPError
-
-    error = attempt.cause
-    if error is None:
-        return True
-    # A ValueError is about what was to be sent or where to, and stays the same.
-    is_about_request = isinstance(error, ValueError) or isinstance(_root_cause(error), ValueError)
-    is_known = isinstance(error, (OSError, HTTPError, BodyError)) and not is_about_request
-    return is_known and not _is_untrusted_certificate(error) and not _speaks_no_tls(attempt)
-
-
-def _is_timeout(error: BaseException) -> bool:
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ReadTimeoutError
-
-    cause = _root_cause(error)
-    # In urllib3 1, a connection that was refused counts among the timeouts.
-    return isinstance(cause, (ConnectTimeoutError, ReadTimeoutError)) and not isinstance(cause, NewConnectionError)
-
-
-def _is_untrusted_certificate(error: BaseException) -> bool:
-    """Whether the service's certificate was refused, or there is no CA bundle to verify it with."""
-    return _is_missing_bundle(error) or any(
-        isinstance(reason, ssl.SSLCertVerificationError)
-        or (isinstance(reason, ssl.SSLError) and getattr(reason, "library", None) == "X509")
-        or type(reason).__name__ == "CertificateError"
-        for reason in _tls_reasons(error)
-    )
-
-
-def _certificate_advice(error: BaseException) -> str:
-    """What to do about an untrusted certificate. The reason says it of one that is expired or another host's."""
-    codes = {getattr(reason, "verify_code", None) for reason in _tls_reasons(error)}
-    if codes & BREAKS_RULE:
-        return " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
-    if codes & INVALID_WITH_ANY_BUNDLE or any(
-        type(reason).__name__ == "CertificateError" for reason in _tls_reasons(error)
-    ):
-        return ""
-    return " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
-
-
-def _speaks_no_tls(attempt: AttemptError) -> bool:
-    """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
-    if attempt.was_sent or attempt.cause is None:
-        return False
-    errors = [str(reason) for reason in _tls_reasons(attempt.cause) if isinstance(reason, ssl.SSLError)]
-    return any(text in error for text in NO_TLS for error in errors)
-
-
-def _tls_reasons(error: BaseException) -> list[Any]:
-    cause = _root_cause(error)
-    return [cause, *cause.args]
-
-
-def _is_missing_bundle(error: BaseException) -> bool:
-    """Whether requests did not find the CA bundle that the environment names, which it reports by a plain OSError."""
-    from requests import RequestException
-
-    return isinstance(error, OSError) and not isinstance(error, (RequestException, ssl.SSLError))
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    """The urllib3 error within the ones that requests and urllib3 wrap around it."""
-    from requests import RequestException
-    from urllib3.exceptions import ProxyError
-
-    inner = getattr(error, "reason", None)
-    if inner is None and isinstance(error, (RequestException, ProxyError)):
-        inner = getattr(error, "original_error", None) or next(iter(error.args), None)
-    return _root_cause(inner) if isinstance(inner, BaseException) else error
-
-
-def _innermost(error: BaseException) -> str:
-    """The text of the operating system's or the TLS library's error behind this one."""
-    from urllib3.exceptions import HTTPError
-
-    inner = next((arg for arg in error.args if isinstance(arg, BaseException)), None)
-    if inner is None and isinstance(error, HTTPError):
-        inner = error.__cause__ or error.__context__
-    if inner is not None:
-        return _innermost(inner)
-    return _own_text(error) or type(error).__name__
-
-
-def _own_text(error: BaseException) -> str:
-    """The error's text, without what it may quote: a response, or one of a proxy, may hold a secret."""
-    from urllib3.exceptions import LocationParseError, NewConnectionError
-
-    text = str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error)
-    if refusal := re.match(r"Tunnel connection failed: \d{3}\b", text):
-        return refusal.group()
-    if isinstance(error, BadStatusLine) and not isinstance(error, OSError):
-        return "the response does not begin with an HTTP status"
-    if isinstance(error, IncompleteRead):
-        return "the body is incomplete"
-    quotes_nothing = (BodyError, OSError, LocationParseError, NewConnectionError)
-    is_certificate = type(error).__name__ == "CertificateError"
-    return text if isinstance(error, quotes_nothing) or is_certificate else ""
+# Error statuses
 
 
 def status_error(response: RawResponse, connection: Connection, request: Request, clock: Clock) -> StatusError:
     """The error for a response with a status other than 2xx (api.md, Errors)."""
     status = response.status
     # What is sent with other statuses is no reason, and may hold a secret.
-    body = error_fields(response.content, connection) if status >= 400 else {}
+    body = _error_fields(response.content, connection) if status >= 400 else {}
     phrase = next((known.phrase for known in HTTPStatus if known == status), "")
     # Many services repeat the phrase of the status.
     reason = body.get("message", "").removeprefix(f"{phrase}. ")
@@ -256,7 +268,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
     elif status in REDIRECTS:
         message += " Redirects are not followed, so that the key is sent to base_url only."
         message += " Set base_url to the service's own address."
-    elif is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
+    elif _is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
         message += " The response is not one of the control API. Check base_url."
     error = error_class(
         message, request.method, request.path, response.attempts, request.request_id, status, error_body=body
@@ -274,3 +286,58 @@ def _advice_after_404(path: str, base_url: str, is_explained: bool) -> str:
     if is_explained:
         return " Check its id and base_url, and whether the API key may access it."
     return " There is no such object, or the API key may not access it. Check its id and base_url."
+
+
+def _error_fields(content: bytes, connection: Connection) -> dict[str, str]:
+    """The service's reason as C(message), its C(code) and its C(request_id), those that the body has."""
+    if _is_empty_or_html(content):
+        return {}
+    text = content.decode(errors="replace")
+    try:
+        body = connection.masked(decode(content))
+    except (ValueError, RecursionError):
+        body = text
+    outer = body if isinstance(body, dict) else {}
+    inner = outer["error"] if isinstance(outer.get("error"), dict) else {}
+    fields = {
+        "message": _reason(body) or (_reason(text) if body else ""),
+        "code": _scalar(outer.get("code")) or _scalar(inner.get("code")),
+        "request_id": _scalar(outer.get("request_id")) or _scalar(inner.get("request_id")),
+    }
+    return {name: displayable(connection.redact(value)) for name, value in fields.items() if value}
+
+
+def _is_empty_or_html(content: bytes) -> bool:
+    """Whether the body is not that of an API, but for example that of a proxy."""
+    return content.lstrip()[:1] in (b"", b"<")
+
+
+def _reason(value: Any) -> str:
+    """What a part of the body says, on one line. An object without the usual fields says all its texts."""
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(_reason, value)))
+    if not isinstance(value, dict):
+        return ""
+    # Some services begin the names with a capital.
+    fields = {name.lower(): inner for name, inner in value.items()}
+    summary, detail = _first(fields, SUMMARY), _first(fields, DETAIL)
+    if not summary and not detail:
+        return "; ".join(f"{name}: {text}" for name, inner in value.items() if (text := _reason(inner)))
+    said = summary if detail in summary else f"{sentence(summary)} {detail}" if summary else detail
+    place = _place(fields.get("loc") or fields.get("field"))
+    return f"{place}: {said}" if place else said
+
+
+def _place(value: Any) -> str:
+    """Which part of the request is wrong: its path there, as FastAPI names it, or a name."""
+    return ".".join(map(str, value)) if isinstance(value, list) else _reason(value)
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next(filter(None, (_reason(fields.get(name)) for name in names)), "")
+
+
+def _scalar(value: Any) -> str:
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""

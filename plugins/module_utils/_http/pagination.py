@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches every page of a list (api.md, Pagination object). Keeps P1."""
+"""Fetches every page of a list (api.md, Pagination object), and where a list goes on after a failure. Keeps P1."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .._errors import LOCKED, REFUSED_TEMPORARILY, RequestFailed, StatusError
 from .._untrusted import displayable
 from .client import Client
 from .response import Response
 
 # Items that shift while a list is fetched are repeated on a few pages. A list that repeats itself for longer never ends.
 MAX_REPEATED_PAGES = 100
+# After these 4xx, the same request may succeed later.
+RETRIED_STATUSES = frozenset({408, LOCKED, 429})
+# A page that has failed this many times may have an invalid cursor.
+MAX_FAILURES = 10
 MORE_FOLLOWS = frozenset({"has_more", "hasMore"})
 
 
@@ -94,3 +99,23 @@ def next_cursor(response: Response) -> str | None:
         if value and (name.lower().startswith("next") or (name in MORE_FOLLOWS and value is True)):
             raise response.unexpected(f"{displayable(name, 100)} says that more items follow, but there is no cursor")
     return cursor
+
+
+class ListPosition(NamedTuple):
+    """The next page of a list: its cursor, None for the first page, and how often it has failed, other than by a refusal."""
+
+    cursor: str | None = None
+    failures: int = 0
+
+    def after_failure(self, error: RequestFailed) -> ListPosition:
+        """The same page; the first one if the service rejects this one, or it has failed MAX_FAILURES times."""
+        # A request that the service refuses for now says nothing about the cursor.
+        if isinstance(error, StatusError) and error.status in REFUSED_TEMPORARILY:
+            return self
+        failures = self.failures + 1
+        return ListPosition() if is_rejected(error) or failures == MAX_FAILURES else self._replace(failures=failures)
+
+
+def is_rejected(error: RequestFailed) -> bool:
+    """Whether the same request will be rejected again, as when its cursor has expired."""
+    return isinstance(error, StatusError) and 400 <= error.status < 500 and error.status not in RETRIED_STATUSES

@@ -1,40 +1,35 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The requests session: what is sent with every request, and one exchange with the service.
+"""The requests session: what is sent with every request, and one exchange with the service. Keeps P1, P4 and P5.
 
 Works with urllib3 1.25 to 2.
 """
 
 from __future__ import annotations
 
-import io
-import ssl
 import sys
 import threading
 import traceback
-from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from functools import cache
 from http.client import HTTPResponse
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
+from .._errors import REFUSED_TEMPORARILY, TRANSIENT_STATUSES
 from .._version import COLLECTION_VERSION
-from .attempt import Attempt, shut_down
-from .body import BodyError, read_body
+from .attempt import Attempt
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
 try:
     import requests
-    from requests import Session
+    from requests import RequestException, Session
     from requests.adapters import HTTPAdapter
     from urllib3 import disable_warnings
-    from urllib3.exceptions import HeaderParsingError, HTTPError, InsecureRequestWarning
-    from urllib3.util.response import assert_header_parsing
+    from urllib3.exceptions import InsecureRequestWarning
 except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
     if not TYPE_CHECKING:
@@ -44,8 +39,6 @@ except ImportError:
 INSTALL_REQUESTS = f"Install it with: {sys.executable} -m pip install requests"
 
 MAX_CONNECTIONS = 32
-# The ids of this many requests are known; a response that has one of them belongs to that request.
-MAX_REQUEST_IDS = 1000
 
 
 class Request(NamedTuple):
@@ -73,78 +66,32 @@ class RawResponse(NamedTuple):
     def __repr__(self) -> str:
         return f"RawResponse({self.status}, ...)"  # without the content, which may hold a secret
 
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may get another status later."""
+        return self.status in TRANSIENT_STATUSES
 
-class Lines(io.BufferedReader):
-    """Keeps the C(last) line that was read."""
+    @property
+    def may_have_acted(self) -> bool:
+        """Whether the service may have carried out this attempt or an earlier one."""
+        return self.acted_before or self.status not in REFUSED_TEMPORARILY
 
-    last = b""
 
-    def readline(self, size: int | None = -1, /) -> bytes:
-        self.last = super().readline(size)
-        return self.last
+class BodyError(Exception):
+    """The body of a response ends early."""
 
 
 class FinalResponse(HTTPResponse):
-    """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2).
-
-    A connection on which more than the response was received is not used again: the rest belongs to no request.
-    """
-
-    def __init__(self, sock: Any, *args: Any, **kwargs: Any):
-        super().__init__(sock, *args, **kwargs)
-        self._received_from = sock
-        self.fp = self._lines = Lines(self.fp.detach())
+    """Skips interim responses such as 103, of which there may be any number before the final one (RFC 9110, 15.2)."""
 
     def begin(self) -> None:
-        """Read the status line and the headers of the final response. Raises ConnectionAbortedError if they are not complete."""
-        self._begin_next()
+        """Read the status line and the headers of the final response."""
+        super().begin()
         # It skips 100 itself.
         while 101 < self.status < 200:
             # begin() does nothing for a response that has headers.
             self.headers = self.msg = None  # type: ignore[assignment]
-            self._begin_next()
-        if self.status == 101:
-            # What follows on this connection would be another protocol, which was not requested.
-            self.will_close = True
-
-    def _begin_next(self) -> None:
-        super().begin()
-        # http.client takes the end of the connection for that of the headers, and ignores all headers after a malformed one, which
-        # may say where the body ends. urllib3 would log what it ignores.
-        if self._lines.last not in (b"\r\n", b"\n"):
-            raise ConnectionAbortedError("the headers of the response end early")
-        try:
-            assert_header_parsing(self.headers)
-        except HeaderParsingError:
-            raise ConnectionAbortedError("the headers of the response are malformed") from None
-
-    def _close_conn(self) -> None:
-        """Called by http.client at the end of the body, before the bytes that were received beyond it are discarded."""
-        with suppress(OSError), _without_waiting(self._received_from):
-            if self.fp.peek():
-                shut_down(self._received_from)
-        super()._close_conn()  # type: ignore[misc]
-
-
-@contextmanager
-def _without_waiting(sock: Any) -> Iterator[None]:
-    """Let reading from this socket fail, with an OSError, if there is nothing to read."""
-    timeout = sock.gettimeout()
-    sock.settimeout(0)
-    try:
-        yield
-    finally:
-        sock.settimeout(timeout)
-
-
-def _is_readable(sock: Any) -> bool:
-    """Whether data has arrived, or the other side has closed the connection. Raises OSError if it is broken."""
-    try:
-        with _without_waiting(sock):
-            sock.recv(1)
-        return True
-    except (BlockingIOError, ssl.SSLWantReadError):
-        return False
+            super().begin()
 
 
 class AttemptConnection:
@@ -166,11 +113,9 @@ class AttemptConnection:
         self.opened = self.sock
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request; never for an abandoned attempt, nor after a response that came before it."""
+        """Send a request; never for an abandoned attempt."""
         if self.sock is None:
             self.connect()
-        if _is_readable(self.sock):
-            raise ConnectionAbortedError("the connection was closed, or a response came, before the request was sent")
         _attempt().use(self, to_send=True)
         super().request(*args, **kwargs)  # type: ignore[misc]
 
@@ -219,13 +164,12 @@ class NoRedirectSession(Session):
 
 
 class ServiceSession(NamedTuple):
-    """A session, the settings that requests takes with each request only, and the ids of the latest requests."""
+    """A session, and the settings that requests takes with each request only."""
 
     session: Session
     base_url: str
     verify: bool | str | None
     proxies: dict[str, str] | None
-    request_ids: deque[str]
 
 
 def open_session(connection: Connection) -> ServiceSession:
@@ -249,7 +193,7 @@ def open_session(connection: Connection) -> ServiceSession:
     host = urlsplit(connection.base_url).hostname or ""
     proxies = {"no_proxy": host} if is_loopback(host) else None
     verify = connection.validate_certs and (connection.ca_path or None)
-    return ServiceSession(session, connection.base_url, verify, proxies, deque(maxlen=MAX_REQUEST_IDS))
+    return ServiceSession(session, connection.base_url, verify, proxies)
 
 
 def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -268,7 +212,6 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
     The body of an error response is empty if it cannot be read, because its status says what happened.
     To be called in an Attempt; C(seconds) bounds each single step, so that the thread of an abandoned one ends.
     """
-    service.request_ids.append(request.request_id)
     with service.session.request(
         request.method,
         service.base_url + request.path,
@@ -281,13 +224,11 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
         timeout=seconds,
         stream=True,
     ) as response:
-        responds_to = response.headers.get("X-Request-ID")
-        # Services may choose ids of their own.
-        if responds_to != request.request_id and responds_to in service.request_ids:
-            raise BodyError("the response belongs to another request")
         try:
-            body = read_body(response.raw)
-        except (BodyError, HTTPError):
+            body = response.content
+            if missing := response.raw.length_remaining:
+                raise BodyError(f"{missing} bytes of the body are missing")
+        except (BodyError, RequestException):
             if response.status_code < 400:
                 raise
             body = b""

@@ -1,23 +1,32 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sends a request: attempt, classify, pause, attempt again or end."""
+"""Sends a request: attempt, classify, pause, attempt again or end. Keeps P2 and P4."""
 
 from __future__ import annotations
 
-import math
+import random
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 
 from .._clock import Clock, Deadline
-from .._errors import LOCKED, REFUSED_STATUSES, TRANSIENT_STATUSES
-from .._parallel import end_if_abandoned
-from .attempt import AttemptError, run_attempt
-from .backoff import pause_before_retry
+from .._errors import LOCKED, ServiceUnreachable
+from .attempt import AttemptError, end_if_abandoned, run_attempt
 from .connection import Connection
 from .session import RawResponse, Request, exchange, open_session
 
 # Carried out twice, these have the effect of one request (RFC 9110, 9.2.2).
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+FIRST_BACKOFF = 0.5
+MAX_BACKOFF = 20.0
+# A rate limit counts by the minute, so with the default of api_retries the pauses of a request add up to more than one.
+FIRST_BACKOFF_AT_RATE_LIMIT = 5.0
+MAX_BACKOFF_AT_RATE_LIMIT = 30.0
+MAX_RETRY_AFTER = 60.0
 
 
 class Transport:
@@ -42,35 +51,75 @@ class Transport:
         retries = self.connection.api_retries if retry_until_deadline or not deadline else 0
         attempts = 0
         acted_before = False
-        retried = TRANSIENT_STATUSES if request.method in REPEATABLE_METHODS else REFUSED_STATUSES
-        if not retry_locked:
-            retried -= {LOCKED}
         while True:
             end_if_abandoned()
             attempts += 1
             seconds = self.connection.api_timeout
             if deadline:
                 seconds = min(seconds, deadline.remaining())
-            response = error = None
-            try:
-                response = RawResponse(
-                    *run_attempt(partial(exchange, self._session, request, seconds), seconds), attempts, acted_before
-                )
-                may_have_acted = response.status not in REFUSED_STATUSES
-                may_retry = response.status in retried
-            except AttemptError as failed:
-                from .failures import error_of  # most tasks meet no error
-
-                error = error_of(failed, self.connection, request, attempts, seconds, acted_before)
-                may_have_acted = failed.was_sent
-                may_retry = error.transient and (request.method in REPEATABLE_METHODS or not may_have_acted)
-            pause = math.inf
+            outcome = self._attempt(request, seconds, attempts, acted_before)
+            response = outcome if isinstance(outcome, RawResponse) else None
+            may_retry = outcome.transient and (request.method in REPEATABLE_METHODS or not outcome.may_have_acted)
+            if response and response.status == LOCKED and not retry_locked:
+                may_retry = False
+            pause = None
             if may_retry and attempts <= retries:
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
-            if pause < (deadline.remaining() if deadline else math.inf):
-                acted_before = acted_before or may_have_acted
-                self._clock.sleep(pause)
-            elif response:
-                return response
-            elif error:
-                raise error
+            if pause is None or (deadline and pause >= deadline.remaining()):
+                if isinstance(outcome, ServiceUnreachable):
+                    raise outcome
+                return outcome
+            acted_before = outcome.may_have_acted
+            self._clock.sleep(pause)
+
+    def _attempt(
+        self, request: Request, seconds: float, attempts: int, acted_before: bool
+    ) -> RawResponse | ServiceUnreachable:
+        """The response to one attempt, or the error that it would end with."""
+        try:
+            status, headers, content = run_attempt(partial(exchange, self._session, request, seconds), seconds)
+        except AttemptError as failed:
+            from .failures import error_of  # most tasks meet no error
+
+            return error_of(failed, self.connection, request, attempts, seconds, acted_before)
+        return RawResponse(status, headers, content, attempts, acted_before)
+
+
+def pause_before_retry(attempts: int, response: RawResponse | None, now: datetime) -> float:
+    """Seconds to pause after this number of attempts: what Retry-After says, or exponential backoff with full jitter.
+
+    C(response) is that of the last attempt, if it had one. At a rate limit the backoff is longer. After a second 429 it is
+    added to Retry-After: other clients got the same Retry-After, and the limit would not let all of them through.
+    """
+    is_rate_limited = response is not None and response.status == 429
+    retry_after = retry_after_seconds(response.headers, now) if response else None
+    pause = retry_after or 0.0
+    if retry_after is None or (is_rate_limited and attempts > 1):
+        pause += _backoff_at_rate_limit(attempts) if is_rate_limited else _backoff(attempts)
+    return pause
+
+
+def _backoff(attempts: int) -> float:
+    return random.uniform(0, min(MAX_BACKOFF, FIRST_BACKOFF * 2 ** (attempts - 1)))
+
+
+def _backoff_at_rate_limit(attempts: int) -> float:
+    longest = min(MAX_BACKOFF_AT_RATE_LIMIT, FIRST_BACKOFF_AT_RATE_LIMIT * 2 ** (attempts - 1))
+    return random.uniform(longest * 3 / 4, longest)
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The pause that a Retry-After header asks for, at most MAX_RETRY_AFTER; None without a readable one.
+
+    A date is compared with the response's Date, as the local clock, which says C(now), may be wrong.
+    """
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    try:
+        if re.fullmatch(r"\s*[0-9]+\s*", value):
+            return float(min(int(value), MAX_RETRY_AFTER))
+        sent_at = parsedate_to_datetime(headers["Date"]) if "Date" in headers else now
+        return min(max((parsedate_to_datetime(value) - sent_at).total_seconds(), 0.0), MAX_RETRY_AFTER)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None

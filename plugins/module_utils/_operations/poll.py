@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Callable
 
-from .._errors import REFUSED_STATUSES, NotFound, StatusError
+from .._errors import REFUSED_TEMPORARILY, NotFound, StatusError
 from .._http.client import Client
 from .._http.pagination import Page
 from .._timestamps import parse_timestamp
@@ -90,4 +90,4 @@ def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str
 
 def _allows_other_requests(error: StatusError) -> bool:
     """Whether requests for other operations may succeed at once; not if the service refuses requests for now."""
-    return error.transient and error.status not in REFUSED_STATUSES
+    return error.transient and error.status not in REFUSED_TEMPORARILY

@@ -14,8 +14,7 @@ from typing import Any, Callable, NamedTuple
 from .._clock import Deadline
 from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
-from .._http.list_position import ListPosition, is_rejected
-from .._http.pagination import next_cursor
+from .._http.pagination import ListPosition, is_rejected, next_cursor
 from .._parallel import in_parallel
 from .poll import pages_of_unfinished, poll_operations
 from .status import FAILED

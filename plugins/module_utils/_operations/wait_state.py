@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import InvalidOption
-from .._http.list_position import ListPosition
+from .._http.pagination import ListPosition
 from .._untrusted import displayable, is_id
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED

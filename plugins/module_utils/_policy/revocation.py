@@ -14,8 +14,8 @@ from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
 from .._errors import InvalidOption, RequestFailed
-from .._http.backoff import pause_before_retry
 from .._http.client import Client
+from .._http.transport import pause_before_retry
 from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, numbered, retry_advice, revoke_key
 from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from .._errors import REFUSED_STATUSES, REJECTED_STATUSES, InvalidOption
+from .._errors import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY, InvalidOption
 from .._http.client import SUCCESS, path_of
 from .._options import query_parameters
 from .compare import contains, fields_of, has_values
@@ -93,7 +93,7 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
     statuses = params["status_code"]
     if statuses == []:
         raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
-    unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED_STATUSES, REJECTED_STATUSES))
+    unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED_TEMPORARILY, REFUSED_PERMANENTLY))
     if unclear and method != "GET":
         # Such a response would hide that something was created or changed.
         raise InvalidOption(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...module_utils._errors import RequestFailed
 from ...module_utils._http.client import Client
-from ...module_utils._http.list_position import MAX_FAILURES, ListPosition
+from ...module_utils._http.pagination import MAX_FAILURES, ListPosition
 from ...module_utils._projects import project_pages
 from .options import SourceOptions
 from .outage import GROWTH

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any, Callable, TypeVar
 
-from ...module_utils._parallel import Worker
+from ...module_utils._http.attempt import Worker
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")

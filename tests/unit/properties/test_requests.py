@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import REFUSED_STATUSES, ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import REFUSED_TEMPORARILY, ClouddbError
 from ansible_collections.clouddb.control.plugins.modules import api_request
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
@@ -85,7 +85,7 @@ class AnyService(ScriptedService):
     def reply_to(self, request: Request) -> Reply:
         response = self.script.pop(0) if self.script else reply({"branches": [], "operations": []})
         status = int(response.raw.split()[1]) if response.raw else 0
-        self.creations += request.method == "POST" and status not in REFUSED_STATUSES
+        self.creations += request.method == "POST" and status not in REFUSED_TEMPORARILY
         return response
 
 

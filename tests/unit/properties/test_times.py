@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http.backoff import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.transport import (
     MAX_RETRY_AFTER,
     retry_after_seconds,
 )

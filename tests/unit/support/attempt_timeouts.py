@@ -26,13 +26,12 @@ def time_out_when(monkeypatch: pytest.MonkeyPatch, is_time_up: Callable[[Attempt
     monkeypatch.setattr(Attempt, "join", join_until)
 
 
-def time_out_when_received(monkeypatch: pytest.MonkeyPatch, service: ScriptedService) -> None:
-    """Let C(api_timeout) of each attempt pass as soon as the service has received its request."""
-    attempts: list[Attempt] = []
+def time_out_when_hanging(monkeypatch: pytest.MonkeyPatch, service: ScriptedService) -> None:
+    """Let C(api_timeout) of an attempt pass as soon as the service's reply hangs."""
 
-    def is_received(attempt: Attempt) -> bool:
-        if attempt not in attempts:
-            attempts.append(attempt)
-        return len(service.requests) >= len(attempts)
+    def is_time_up(attempt: Attempt) -> bool:
+        is_hanging = service.hanging.is_set()
+        service.hanging.clear()
+        return is_hanging
 
-    time_out_when(monkeypatch, is_received)
+    time_out_when(monkeypatch, is_time_up)

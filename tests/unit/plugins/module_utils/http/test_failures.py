@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import ssl
 import sys
-from http.client import BadStatusLine, HTTPException, IncompleteRead
+from http.client import BadStatusLine, IncompleteRead
 
 import pytest
 from requests import exceptions as requests_exceptions
@@ -16,10 +16,9 @@ from urllib3 import exceptions as urllib3_exceptions
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
-from ansible_collections.clouddb.control.plugins.module_utils._http.body import BodyError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import error_of, status_error
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 URL = "https://control.example.com/api/v2"
@@ -74,221 +73,137 @@ def tls_with_http() -> ssl.SSLError:
     return error.value
 
 
-REISSUE = " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
+def wrapped(error: BaseException, by: type[Exception] = requests_exceptions.ConnectionError) -> Exception:
+    return by(urllib3_exceptions.ProtocolError("Connection aborted.", error))
+
+
+SENT = f"POST /api_keys got no complete response from {URL}"
+NOT_SENT = "POST /api_keys was not sent: "
+UNTRUSTED = f"The certificate of {URL} is not trusted: "
 BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+REISSUE = " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
+CHECK_ADDRESS = "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
+INCREASE = "within api_timeout (30 s). Increase api_timeout, or check base_url and the network."
+SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
 
 
 @pytest.mark.parametrize(
-    "cause, was_sent, message, transient",
+    "cause, message, transient",
     [
-        (
-            None,
-            False,
-            f"POST /api_keys {WITHIN} api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
-            True,
-        ),
-        (
-            None,
-            True,
-            f"POST /api_keys got no complete response from {URL} within api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
-            True,
-        ),
-        (
-            ConnectionResetError(104, "Connection reset by peer"),
-            True,
-            f"The certificate of {URL} is not trusted: Connection reset by peer.{BUNDLE}",
-            False,
-        ),
-        (
-            requests_exceptions.ConnectionError(
-                urllib3_exceptions.ProtocolError("aborted", ConnectionResetError(104, "reset"))
-            ),
-            True,
-            f"POST /api_keys got no complete response from {URL}: the connection broke (reset).",
-            True,
-        ),
-        (
-            requests_exceptions.ConnectionError(
-                urllib3_exceptions.ProtocolError("aborted", ConnectionResetError(104, "reset"))
-            ),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (reset). Check base_url and the network.",
-            True,
-        ),
-        (
-            BodyError("3 bytes of the body are missing"),
-            True,
-            f"POST /api_keys got no complete response from {URL}: the connection broke (3 bytes of the body are missing).",
-            True,
-        ),
-        (
-            requests_exceptions.InvalidURL("Invalid proxy http://user:password@"),
-            False,
-            "POST /api_keys was not sent: an address is not valid. "
-            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
-            False,
-        ),
-        (
-            requests_exceptions.InvalidSchema("no connection adapters"),
-            False,
-            "POST /api_keys was not sent: an address is not valid. "
-            "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
-            False,
-        ),
-        (
-            RuntimeError("can't start new thread"),
-            False,
-            "POST /api_keys failed with an unexpected RuntimeError: can't start new thread",
-            False,
-        ),
-        (
-            RuntimeError("the-secret-key is odd"),
-            False,
-            "POST /api_keys failed with an unexpected RuntimeError: ******** is odd",
-            False,
-        ),
-        *(
-            (
-                error,
-                False,
-                "POST /api_keys was not sent: an address is not valid. "
-                "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
-                False,
-            )
-            for error in (
-                ValueError("'password' does not appear to be an IPv6 address"),
-                TypeError("password"),
-                UnicodeEncodeError("latin-1", "password€", 8, 9, "ordinal not in range(256)"),
-            )
-        ),
-        (
-            KeyError("password"),
-            False,
-            "POST /api_keys failed with an unexpected KeyError.",
-            False,
-        ),
+        (None, f"{NOT_SENT}no connection to {URL} was made {INCREASE}", True),
         (
             requests_exceptions.ProxyError(
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", urllib3_exceptions.ConnectTimeoutError())
             ),
-            False,
-            f"POST /api_keys {WITHIN} api_timeout (30 s). Increase api_timeout, or check base_url and the network.",
+            f"{NOT_SENT}no connection to {URL} was made {INCREASE}",
             True,
         ),
         (
-            requests_exceptions.ConnectionError(),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (ConnectionError). Check base_url and the network.",
-            True,
-        ),
-        (
-            requests_exceptions.ConnectionError(urllib3_exceptions.LocationParseError("x")),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (Failed to parse: x). Check base_url and the network.",
-            False,
-        ),
-        (
-            urllib3_exceptions.LocationParseError("x"),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (Failed to parse: x). Check base_url and the network.",
-            False,
-        ),
-        (
-            certificate_error(20, "unable to get local issuer certificate"),
-            False,
-            f"The certificate of {URL} is not trusted: unable to get local issuer certificate.{BUNDLE}",
-            False,
-        ),
-        *(
-            (certificate_error(code, "no"), False, f"The certificate of {URL} is not trusted: no.", False)
-            for code in (9, 10, 62, 64)
-        ),
-        *(
-            (certificate_error(code, "no"), False, f"The certificate of {URL} is not trusted: no.{REISSUE}", False)
-            for code in (66, 68, 85, 94)
-        ),
-        *(
-            (
-                tls_error(error),
-                False,
-                f"POST /api_keys was not sent: {URL} does not speak TLS. Check the port and the scheme of base_url.",
-                False,
-            )
-            for error in (tls_with_http(), ssl.SSLError(1, "[SSL] record layer failure (_ssl.c:1033)"))
-        ),
-        (
-            requests_exceptions.ProxyError(tls_error(tls_with_http())),
-            False,
-            "POST /api_keys was not sent: the proxy does not speak TLS. "
-            "Begin its address in HTTPS_PROXY, HTTP_PROXY and ALL_PROXY with http.",
-            False,
-        ),
-        (
-            requests_exceptions.InvalidSchema("Missing dependencies for SOCKS support."),
-            False,
-            "POST /api_keys was not sent: the library PySocks, which SOCKS proxies require, is missing. "
-            f"Install PySocks for {sys.executable}, or unset HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
-            False,
-        ),
-        (certificate_error(63, "no"), False, f"The certificate of {URL} is not trusted: no.{BUNDLE}", False),
-        (
-            requests_exceptions.SSLError(urllib3_exceptions.SSLError(CertificateError("hostname mismatch"))),
-            False,
-            f"The certificate of {URL} is not trusted: hostname mismatch.",
-            False,
-        ),
-        (
-            requests_exceptions.SSLError(urllib3_exceptions.SSLError(ssl.SSLError(1, "wrong version number"))),
-            True,
-            f"POST /api_keys got no complete response from {URL}: the connection broke (wrong version number).",
+            wrapped(ConnectionRefusedError(111, "Connection refused")),
+            f"{NOT_SENT}no connection to {URL} could be made (Connection refused). Check base_url and the network.",
             True,
         ),
         (
             requests_exceptions.ProxyError(
                 urllib3_exceptions.ProxyError("Unable to connect to proxy", OSError(0, "Tunnel connection failed: 407"))
             ),
-            False,
-            f"POST /api_keys was not sent: no connection to {URL} could be made (Tunnel connection failed: 407). Check base_url and the network.",
+            f"{NOT_SENT}no connection to {URL} could be made (Tunnel connection failed: 407). Check base_url and the network.",
             True,
+        ),
+        (
+            requests_exceptions.ConnectionError(),
+            f"{NOT_SENT}no connection to {URL} could be made (ConnectionError). Check base_url and the network.",
+            True,
+        ),
+        *(
+            (error, f"{NOT_SENT}an address is not valid. {CHECK_ADDRESS}", False)
+            for error in (
+                requests_exceptions.InvalidURL("Invalid proxy http://user:password@"),
+                requests_exceptions.ConnectionError(urllib3_exceptions.LocationParseError("x")),
+                ValueError("'password' does not appear to be an IPv6 address"),
+                TypeError("password"),
+                UnicodeEncodeError("latin-1", "password€", 8, 9, "ordinal not in range(256)"),
+            )
+        ),
+        (
+            UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+            f"{NOT_SENT}a value in it is not valid Unicode.",
+            False,
+        ),
+        (
+            requests_exceptions.InvalidSchema("Missing dependencies for SOCKS support."),
+            f"{NOT_SENT}the library PySocks, which SOCKS proxies require, is missing. "
+            f"Install PySocks for {sys.executable}, or unset HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment.",
+            False,
+        ),
+        (KeyError("password"), "POST /api_keys failed with an unexpected KeyError.", False),
+        (
+            OSError("Could not find a suitable TLS CA certificate bundle, invalid path: x"),
+            f"{UNTRUSTED}Could not find a suitable TLS CA certificate bundle, invalid path: x.{BUNDLE}",
+            False,
+        ),
+        (certificate_error(20, "no"), f"{UNTRUSTED}no.{BUNDLE}", False),
+        *((certificate_error(code, "no"), f"{UNTRUSTED}no.", False) for code in (9, 10, 62, 64)),
+        *((certificate_error(code, "no"), f"{UNTRUSTED}no.{REISSUE}", False) for code in (66, 68, 85, 94)),
+        (
+            requests_exceptions.SSLError(urllib3_exceptions.SSLError(CertificateError("hostname mismatch"))),
+            f"{UNTRUSTED}hostname mismatch.",
+            False,
+        ),
+        *(
+            (tls_error(error), f"{NOT_SENT}{URL} does not speak TLS. Check the port and the scheme of base_url.", False)
+            for error in (tls_with_http(), ssl.SSLError(1, "[SSL] record layer failure (_ssl.c:1033)"))
+        ),
+        (
+            requests_exceptions.ProxyError(tls_error(tls_with_http())),
+            f"{NOT_SENT}the proxy does not speak TLS. "
+            "Begin its address in HTTPS_PROXY, HTTP_PROXY and ALL_PROXY with http.",
+            False,
         ),
     ],
 )
-def test_messages_of_failed_attempts(
-    cause: BaseException | None, was_sent: bool, message: str, transient: bool
-) -> None:
-    error = unreachable(cause, was_sent)
+def test_requests_that_were_not_sent(cause: BaseException | None, message: str, transient: bool) -> None:
+    error = unreachable(cause)
     assert str(error) == message
-    assert (error.transient, error.may_have_acted) == (transient, was_sent)
-
-
-SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
+    assert (error.transient, error.may_have_acted) == (transient, False)
 
 
 @pytest.mark.parametrize(
-    "cause, reason",
+    "cause, message, transient",
     [
-        (BadStatusLine(SECRET_RESPONSE), "the response does not begin with an HTTP status"),
-        (IncompleteRead(SECRET_RESPONSE.encode()), "the body is incomplete"),
-        (urllib3_exceptions.InvalidHeader(SECRET_RESPONSE), "InvalidHeader"),
-        (HTTPException(SECRET_RESPONSE), "HTTPException"),
-        (OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}"), "Tunnel connection failed: 502"),
+        (None, f"{SENT} {INCREASE}", True),
+        (wrapped(ConnectionResetError(104, "reset")), f"{SENT}: the connection broke (reset).", True),
+        (wrapped(ConnectionResetError()), f"{SENT}: the connection broke (ConnectionResetError).", True),
+        (BodyError("3 bytes are missing"), f"{SENT}: the connection broke (3 bytes are missing).", True),
+        (
+            tls_error(ssl.SSLError(1, "wrong version number")),
+            f"{SENT}: the connection broke (wrong version number).",
+            True,
+        ),
+        # Responses are not quoted.
+        (
+            wrapped(BadStatusLine(SECRET_RESPONSE)),
+            f"{SENT}: the connection broke (the response does not begin with an HTTP status).",
+            True,
+        ),
+        (wrapped(IncompleteRead(b"x")), f"{SENT}: the connection broke (the body is incomplete).", True),
+        (
+            wrapped(urllib3_exceptions.InvalidHeader(SECRET_RESPONSE)),
+            f"{SENT}: the connection broke (InvalidHeader).",
+            True,
+        ),
+        (
+            wrapped(OSError(f"Tunnel connection failed: 502 {SECRET_RESPONSE}")),
+            f"{SENT}: the connection broke (Tunnel connection failed: 502).",
+            True,
+        ),
+        (RuntimeError(SECRET_RESPONSE), "POST /api_keys failed with an unexpected RuntimeError.", False),
     ],
 )
-def test_responses_are_not_quoted(cause: Exception, reason: str) -> None:
-    wrapped = requests_exceptions.ConnectionError(urllib3_exceptions.ProtocolError("Connection aborted.", cause))
-    assert str(unreachable(wrapped, was_sent=True)) == (
-        f"POST /api_keys got no complete response from {URL}: the connection broke ({reason})."
-    )
-
-
-def test_unexpected_errors_after_the_request_are_not_quoted() -> None:
-    error = unreachable(RuntimeError(SECRET_RESPONSE), was_sent=True)
-    assert str(error) == "POST /api_keys failed with an unexpected RuntimeError."
-
-
-def test_errors_without_a_text_are_named() -> None:
-    error = requests_exceptions.ConnectionError(urllib3_exceptions.ProtocolError("aborted", ConnectionResetError()))
-    assert str(unreachable(error)).endswith(" could be made (ConnectionResetError). Check base_url and the network.")
+def test_requests_without_a_response(cause: BaseException | None, message: str, transient: bool) -> None:
+    error = unreachable(cause, was_sent=True)
+    assert str(error) == message
+    assert (error.transient, error.may_have_acted) == (transient, True)
 
 
 @pytest.mark.parametrize("cause, context", [("cause", None), (None, "context")])
@@ -299,16 +214,6 @@ def test_errors_behind_an_error_are_named(cause: str | None, context: str | None
     assert f"could be made ({cause or context})." in str(unreachable(requests_exceptions.ConnectionError(error)))
 
 
-def test_the_remaining_time_of_a_deadline_is_named() -> None:
-    assert str(unreachable(None, seconds=0.12345)) == f"POST /api_keys {WITHIN} the remaining 0.123 s."
-
-
-def test_the_number_of_attempts_is_named() -> None:
-    assert str(unreachable(None, attempts=2, seconds=1.0)) == (
-        f"POST /api_keys {WITHIN} the remaining 1 s. 2 attempts were made."
-    )
-
-
 @pytest.mark.parametrize(
     "request_, was_sent, note",
     [
@@ -317,9 +222,9 @@ def test_the_number_of_attempts_is_named() -> None:
         (GET, False, ""),
     ],
 )
-def test_an_earlier_attempt_is_mentioned(request_: Request, was_sent: bool, note: str) -> None:
-    error = unreachable(None, was_sent, request_, attempts=2, seconds=1.0, acted_before=True)
-    assert str(error).endswith(f" within the remaining 1 s. 2 attempts were made.{note}")
+def test_earlier_attempts_and_the_remaining_time_are_named(request_: Request, was_sent: bool, note: str) -> None:
+    error = unreachable(None, was_sent, request_, attempts=2, seconds=0.12345, acted_before=True)
+    assert str(error).endswith(f" within the remaining 0.123 s. 2 attempts were made.{note}")
     assert error.may_have_acted
 
 
@@ -329,32 +234,58 @@ def raw(
     return RawResponse(status, headers, content, attempts, acted_before)
 
 
-@pytest.mark.parametrize("status", [200, 299])
-def test_a_success_that_is_not_accepted(status: int) -> None:
-    phrase = {200: " OK", 299: ""}[status]
-    error = status_error(raw(status), CONNECTION, POST, FakeClock().clock)
-    assert str(error) == f"POST /api_keys returned {status}{phrase}. The task does not accept this status."
+CHECK_KEY = "Check api_key or CLOUDDB_API_KEY."
+MOVED = (
+    "Redirects are not followed, so that the key is sent to base_url only. Set base_url to the service's own address."
+)
+NOT_TODAY = b'{"message": "not today"}'
 
 
-def test_a_redirect() -> None:
-    error = status_error(raw(307), CONNECTION, GET, FakeClock().clock)
-    assert "Redirects are not followed" in str(error)
+def message_of(response: RawResponse, request: Request = GET, connection: Connection = CONNECTION) -> str:
+    return str(status_error(response, connection, request, FakeClock().clock))
+
+
+@pytest.mark.parametrize(
+    "response, message",
+    [
+        (raw(401, NOT_TODAY), f"401 Unauthorized: not today. {CHECK_KEY}"),
+        (raw(401), f"401 Unauthorized. The API key is invalid or was revoked. {CHECK_KEY}"),
+        (raw(302), f"302 Found. {MOVED}"),
+        (raw(400, NOT_TODAY), "400 Bad Request: not today."),
+        (raw(400), "400 Bad Request. The response is not one of the control API. Check base_url."),
+        (raw(503, attempts=3), "503 Service Unavailable after 3 attempts."),
+        (raw(200), "200 OK. The task does not accept this status."),
+        (raw(599, NOT_TODAY), "599: not today."),
+    ],
+)
+def test_messages_of_statuses(response: RawResponse, message: str) -> None:
+    assert message_of(response) == f"GET /api_keys returned {message}"
+
+
+@pytest.mark.parametrize(
+    "base, path, content, advice",
+    [
+        ("", "/projects/p/operations", b"", "Check base_url, which should end with /api/v2, but is {base}."),
+        ("/api/v2", "/projects", NOT_TODAY, "The service has no such path. Check base_url, which is {base}."),
+        ("/api/v2", "/projects/p", NOT_TODAY, "Check its id and base_url, and whether the API key may access it."),
+        ("/api/v2", "/projects/p", b"", "There is no such object, or the API key may not access it. Check its id and base_url."),
+    ],
+)  # fmt: skip
+def test_404_says_what_to_check(base: str, path: str, content: bytes, advice: str) -> None:
+    base_url = f"https://control.example.com{base}"
+    message = message_of(raw(404, content), GET._replace(path=path), Connection(base_url, "the-secret-key"))
+    assert message.endswith(f" {advice.format(base=base_url)}")
 
 
 def test_an_error_status_after_an_attempt_that_may_have_acted() -> None:
     error = status_error(raw(404, acted_before=True, attempts=2), CONNECTION, POST, FakeClock().clock)
-    assert str(error) == (
-        "POST /api_keys returned 404 Not Found after 2 attempts. An earlier attempt may have been carried out. "
-        f"The service has no such path. Check base_url, which is {URL}."
-    )
+    assert " after 2 attempts. An earlier attempt may have been carried out. " in str(error)
     assert error.may_have_acted
 
 
 # Of public services: the body, the reason that the message gives, and the code.
 REASONS: dict[str, tuple[object, str, str | None]] = {
     "Neon": ({"request_id": "r-9", "code": "", "message": "branch not found"}, "branch not found.", None),
-    "Supabase": ({"code": 400, "error_code": "bad_email", "msg": "Invalid email"}, "Invalid email.", "400"),
-    "DigitalOcean": ({"id": "unauthorized", "message": "No access."}, "No access.", None),
     "Google": (
         {"error": {"code": 404, "message": "No project p.", "errors": [{"message": "No project p.", "reason": "x"}]}},
         "No project p.",
@@ -392,11 +323,9 @@ REASONS: dict[str, tuple[object, str, str | None]] = {
     "Envoy": (b"upstream connect error\r\n  reset reason: x\n", "upstream connect error reset reason: x.", None),
     "a JSON text": ("Try later", "Try later.", None),
     "texts in other fields": ({"status": "no", "quota": {"of": "keys"}}, "status: no; quota: of: keys.", None),
-    "no texts": ({"ok": False, "message": None}, '{"ok": false, "message": null}.', None),
     "nothing": ({}, "", None),
     "no JSON": (b'{"message": "no', '{"message": "no.', None),
     "JSON that is not supported": (b'{"message": "\\ud800"}', '{"message": "\\ud800"}.', None),
-    "a number": (b"9" * 30, "9" * 30 + ".", None),
 }
 
 
@@ -434,7 +363,7 @@ def test_long_reasons_are_cut_after_they_are_redacted(content: bytes) -> None:
     assert CONNECTION.api_key[:4] not in str(error.as_result())
 
 
-def test_retry_after_without_a_date_is_by_the_local_clock() -> None:
+def test_an_error_status_carries_retry_after() -> None:
     headers = {"Retry-After": "Sat, 21 Nov 2026 08:00:42 GMT"}
-    assert status_error(raw(409, **headers), CONNECTION, POST, FakeClock().clock).retry_after == 42
-    assert status_error(raw(409, **{"Retry-After": "7"}), CONNECTION, POST, FakeClock().clock).retry_after == 7
+    assert status_error(raw(429, **headers), CONNECTION, POST, FakeClock().clock).retry_after == 42
+    assert status_error(raw(429), CONNECTION, POST, FakeClock().clock).retry_after is None

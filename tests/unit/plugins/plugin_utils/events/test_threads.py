@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._parallel import AbandonedError, end_if_abandoned
+from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AbandonedError, end_if_abandoned
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.threads import in_thread
 
 MAX_WAIT = 60.0  # seconds; enough for a busy machine
