@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Callable, NamedTuple, TypeVar
 
-from .._errors import ClouddbError, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
+from .._errors import ClouddbError, InvalidOption, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._timestamps import parse_timestamp
@@ -68,6 +68,19 @@ def list_keys(client: Client) -> list[Key]:
 def keys_named(client: Client, name: str) -> list[Key]:
     """The active keys of this name, the earliest first; names are not unique."""
     return [key for key in list_keys(client) if key.get("name") == name]
+
+
+def own_key_of(keys: Sequence[Key], own_key: str) -> Key:
+    """The key that the option C(own_key) names by its id or name. Raises InvalidOption unless it is exactly one."""
+    named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
+    if not named:
+        raise InvalidOption("own_key", f"no key has the id or the name '{own_key}'. Set it to the task's own key.")
+    if len(named) > 1:
+        ids = numbered([key["id"] for key in named])
+        raise InvalidOption(
+            "own_key", f"{ids} have the id or the name '{own_key}'. Set it to the id of the task's own key."
+        )
+    return named[0]
 
 
 def time_of(key: Key, field: str) -> datetime | None:

@@ -13,10 +13,10 @@ from itertools import count
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import InvalidOption, RequestFailed
+from .._errors import RequestFailed
 from .._http.client import Client
 from .._http.transport import pause_before_retry
-from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, numbered, retry_advice, revoke_key
+from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
 from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
 
@@ -66,7 +66,7 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
     progress = _Progress([], {}, set())
     if revocation is None:
         return {**_result(keys, policy, None, found, progress, now, check_mode), "warnings": []}
-    own = _own_key(keys, revocation.own_key)
+    own = own_key_of(keys, revocation.own_key)
     revocation, warnings = _without_unlisted_uses(revocation, own)
     reasons = {**found.protected, own["id"]: OWN_KEY}
     due = found.due(revocation.kinds)
@@ -79,19 +79,6 @@ def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, 
         _revoke(client, policy, revocation, keys, revocable, progress, result)
     warnings += _warning_of_limit(revocation, revocable, progress)
     return {**result(), "warnings": warnings}
-
-
-def _own_key(keys: Sequence[Key], own_key: str) -> Key:
-    """The key that the option C(own_key) names. Raises InvalidOption unless it is exactly one."""
-    named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
-    if not named:
-        raise InvalidOption("own_key", f"no key has the id or the name '{own_key}'. Set it to the task's own key.")
-    if len(named) > 1:
-        ids = numbered([key["id"] for key in named])
-        raise InvalidOption(
-            "own_key", f"{ids} have the id or the name '{own_key}'. Set it to the id of the task's own key."
-        )
-    return named[0]
 
 
 def _without_unlisted_uses(revocation: Revocation, own: Key) -> tuple[Revocation, list[str]]:
