@@ -384,17 +384,10 @@ def test_query_selects_the_projects_on_the_service(client: Client, summary_only:
     assert task(client, query={"search": BLOG}, summary_only=summary_only)["summary"]["total"] == 2
 
 
-@pytest.mark.parametrize("summary_only", [False, True])
-@pytest.mark.parametrize(
-    "options, near", [({"status": ["failed", "faild"]}, "failed"), ({"action": ["create_brnach"]}, "create_branch")]
-)
-def test_unknown_statuses_and_actions_are_a_warning(
-    client: Client, options: dict[str, Any], near: str, summary_only: bool
-) -> None:
-    [warning] = task(client, **options, summary_only=summary_only)["warnings"]
-    [(option, values)] = options.items()
-    assert warning.startswith(f"{option}: '{values[-1]}' is unknown to this collection")
-    assert f"Did you mean {near}? Known values are " in warning
+def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:
+    of_status, of_action = task(client, status=["failed", "faild"], action=["create_brnach"])["warnings"]
+    assert of_status.startswith("status: 'faild'")
+    assert of_action.startswith("action: 'create_brnach'")
 
 
 several_projects = pytest.mark.parametrize(

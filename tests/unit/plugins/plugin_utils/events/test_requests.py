@@ -329,10 +329,10 @@ def test_state_of_version_1_0_0_is_usable(tmp_path: Path) -> None:
 def test_warnings_about_the_arguments_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     Account("a").follow(60, project_ids=["a", "y", "x"], actions=["create_brnach"], statuses=["faild"])
     messages = [
-        "actions: 'create_brnach' is unknown to this collection, and may never occur. Did you mean create_branch? Known values are "
+        "actions: 'create_brnach' is unknown to this collection, and may never occur. Known values are "
         "apply_config, apply_storage_config, check_availability, create_branch, create_timeline, delete_tenant, start_compute, "
         "suspend_compute.",
-        "statuses: 'faild' is unknown to this collection, and may never occur. Did you mean failed? Known values are cancelled, "
+        "statuses: 'faild' is unknown to this collection, and may never occur. Known values are cancelled, "
         "cancelling, error, failed, finished, running, scheduling, skipped.",
         "project_ids: The account has no project x, y at present.",
     ]
