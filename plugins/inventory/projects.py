@@ -137,15 +137,14 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ..module_utils._errors import ClouddbError, InvalidOption, NotFound, sentence
+from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
-from ..module_utils._operations.account import missing_operations
+from ..module_utils._operations.account import of_projects
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
-from ..module_utils._parallel import in_parallel
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
 from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
@@ -341,23 +340,19 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
     found = list_projects(client, options["filters"], options["query"], options["page_size"])
     ids = [project["id"] for project in found.projects] if options["operations"] else []
-    lists = dict(zip(ids, in_parallel(partial(_operations_of, client), ids, options["workers"])))
-    deleted = [project_id for project_id, operations in lists.items() if operations is None]
+    operations, deleted = of_projects(ids, partial(_operations_of, client), options["workers"])
     incomplete = found.warnings()
     return {
         "projects": found.projects,
-        "operations": {project_id: operations or [] for project_id, operations in lists.items()},
-        "warnings": [*incomplete, missing_operations(deleted)] if deleted else incomplete,
+        "operations": {project_id: operations.get(project_id, []) for project_id in ids},
+        "warnings": incomplete + deleted,
         "is_complete": not incomplete,
     }
 
 
-def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]] | None:
-    """The project's operations of the last 24 hours that have not succeeded; None if the project was deleted meanwhile."""
-    try:
-        operations = list_operations(client, project_id, Selection(created_after=timedelta(days=1)))
-    except NotFound:
-        return None
+def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
+    """The project's operations of the last 24 hours that have not succeeded."""
+    operations = list_operations(client, project_id, Selection(created_after=timedelta(days=1)))
     return [operation for operation in operations if operation["status"] not in SUCCEEDED]
 
 

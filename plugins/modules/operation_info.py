@@ -212,34 +212,79 @@ failure:
 """
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, Callable, TypeVar
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._fields import checked_fields
+from ..module_utils._fields import Fields, checked_fields
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.account import count_account_operations, list_account_operations
+from ..module_utils._operations.account import of_account
 from ..module_utils._operations.api import (
     OPTIONAL_FIELDS,
     PAGE_SIZE,
     Operation,
     Selection,
+    Summary,
     count_operations,
     find_operations,
     list_operations,
+    newest_first,
     summary,
+    total,
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer, moment, not_blank, unknown_values
 from ..module_utils._projects import checked_query
 from ..module_utils._resources.parents import project_id_from
 
+Result = TypeVar("Result")
+
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """The task's result; it is the same in check mode."""
-    operation_ids = identifier(params, "operation_id")
-    selection = Selection(
+    fields, query, operation_ids = _fields(params), checked_query(params), identifier(params, "operation_id")
+    selection, page_size = _selection(params), integer(params, "page_size", 1)
+    workers = integer(params, "workers", 1, MAX_WORKERS)
+    project_id = project_id_from(params, client, may_be_missing=check_mode)
+    if operation_ids is not None and project_id is None:
+        raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
+
+    def list_of(project_id: str) -> list[Operation]:
+        return list_operations(client, project_id, selection, page_size, fields)
+
+    def count_of(project_id: str) -> Summary:
+        return count_operations(client, project_id, selection, page_size)
+
+    def in_projects(function: Callable[[str], Result]) -> tuple[list[Result], list[str]]:
+        return of_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
+
+    operations: list[Operation] = []
+    warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
+    missing: list[str] = []
+    if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
+        counted = summary([])
+    elif params["summary_only"] and operation_ids is None:
+        counts, missing = in_projects(count_of)
+        counted = total(counts)
+    else:
+        if project_id is not None and operation_ids is not None:
+            lists = [find_operations(client, project_id, operation_ids, workers)]
+        else:
+            lists, missing = in_projects(list_of)
+        operations = newest_first(chain.from_iterable(lists), selection.max_results)
+        counted = summary(operations)
+    return {
+        "changed": False,
+        **({} if params["summary_only"] else {"operations": fields.reduce(operations)}),
+        "summary": counted,
+        "warnings": warnings + missing + fields.warnings(),
+    }
+
+
+def _selection(params: Mapping[str, Any]) -> Selection:
+    return Selection(
         statuses=_selected(params, "status"),
         actions=_selected(params, "action"),
         branch_id=identifier(params, "branch_id"),
@@ -247,41 +292,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         created_after=moment(params, "created_after"),
         max_results=integer(params, "max_results", 1),
     )
-    query = checked_query(params)
-    page_size, workers = integer(params, "page_size", 1), integer(params, "workers", 1, MAX_WORKERS)
-    fields = checked_fields(params, OPTIONAL_FIELDS)
-    warnings = unknown_values(params, "status", STATUSES) + unknown_values(params, "action", ACTIONS)
-    if params["summary_only"]:
-        for option in ("fields", "max_results"):
-            if params[option] is not None:
-                raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
-    project_id = project_id_from(params, client, may_be_missing=check_mode)
-    if operation_ids is not None and project_id is None:
-        raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
-    if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
-        operation_ids = []
-    operations: list[Operation] = []
-    account_warnings: list[str] = []
-    if operation_ids is not None:
-        operations = find_operations(client, project_id or NOT_CREATED_ID, operation_ids, workers)
-        counted = summary(operations)
-    elif params["summary_only"]:
-        if project_id is None:
-            counted, account_warnings = count_account_operations(client, selection, page_size, workers, query)
-        else:
-            counted = count_operations(client, project_id, selection, page_size)
-    else:
-        if project_id is None:
-            operations, account_warnings = list_account_operations(client, selection, page_size, workers, fields, query)
-        else:
-            operations = list_operations(client, project_id, selection, page_size, fields)
-        counted = summary(operations)
-    return {
-        "changed": False,
-        **({} if params["summary_only"] else {"operations": fields.reduce(operations)}),
-        "summary": counted,
-        "warnings": warnings + account_warnings + fields.warnings(),
-    }
+
+
+def _fields(params: Mapping[str, Any]) -> Fields:
+    for option in ("fields", "max_results") if params["summary_only"] else ():
+        if params[option] is not None:
+            raise InvalidOption(option, "cannot be combined with summary_only, which returns no operations")
+    return checked_fields(params, OPTIONAL_FIELDS)
 
 
 def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits until operations have succeeded (api.md, Operations returned by other requests)."""
+"""Waits until operations have succeeded (api.md, Operations returned by other requests). Keeps P1, P3, P4 and P11."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 from .._clock import Deadline
 from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
-from .._http.pagination import ListPosition, is_rejected, next_cursor
+from .._http.pagination import ListPosition, Page, is_rejected, next_cursor
 from .._parallel import in_parallel
 from .poll import pages_of_unfinished, poll_operations
 from .status import FAILED
@@ -172,24 +172,20 @@ class Wait:
         try:
             self._list_pages(client, unlisted)
         except RequestFailed as error:
-            failed = self._state.unlisted or unlisted
-            self._state.unlisted = failed._replace(position=failed.position.after_failure(error))
+            reached = self._state.unlisted or unlisted
+            has_progressed = reached.position != unlisted.position
+            anew = reached._replace(position=reached.position.after_failure(error))
+            self._state.unlisted = anew
             # Only a cursor of an earlier poll can have expired.
-            if not (failed == unlisted and unlisted.position.cursor and is_rejected(error)):
+            if has_progressed or not unlisted.position.cursor or not is_rejected(error):
                 raise
-            self._list_pages(client, self._state.unlisted)
+            self._list_pages(client, anew)
 
     def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
-        project_id, lookback, position = self._state.unlisted = unlisted
         called_at = partial(self._called_at, client)
-        for page in pages_of_unfinished(client, project_id, lookback, called_at, position.cursor):
-            listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
-            new = sum(ref not in self._state.operations for ref in listed)
-            if len(self._state.operations) + new > MAX_UNFINISHED:
-                raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
-            for ref, operation in listed.items():
-                if operation["status"] not in FAILED or self._counts_failures():
-                    self._state.record(ref, operation)
+        pages = pages_of_unfinished(client, unlisted.project_id, unlisted.lookback, called_at, unlisted.position.cursor)
+        for page in pages:
+            self._record_page(unlisted.project_id, page)
             cursor = next_cursor(page.response)
             self._state.unlisted = unlisted._replace(position=ListPosition(cursor))
             # Without a cursor, the next run could not continue the list.
@@ -197,10 +193,18 @@ class Wait:
                 return
         self._state.unlisted = None
 
-    def _counts_failures(self) -> bool:
-        """Whether an operation that seems to have failed since the call, before it was listed, is a failure of the wait.
+    def _record_page(self, project_id: str, page: Page) -> None:
+        listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
+        if len({*self._state.operations, *listed}) > MAX_UNFINISHED:
+            raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
+        for ref, operation in listed.items():
+            if operation["status"] not in FAILED or self._counts_failures():
+                self._state.record(ref, operation)
 
-        In the first second, it is more likely to have failed immediately before the call, as in a task that handles a failure.
+    def _counts_failures(self) -> bool:
+        """Whether an operation that has failed since the wait began, before it was listed, is a failure of the wait.
+
+        In the first second, it is more likely to have failed just before, as in a task that handles a failure.
         """
         is_late = self._state.polls > 1 or self._state.elapsed() > DATE_RESOLUTION
         return is_late and not self._state.accepts_failure

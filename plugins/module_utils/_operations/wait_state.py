@@ -1,7 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of a wait. It has a JSON form, so that one process can resume the wait that another one has begun."""
+"""The state of a wait. It has a JSON form, so that one process can resume the wait that another one has begun.
+
+Keeps P3, P4 and P10.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .._clock import Clock
-from .._errors import InvalidOption
 from .._http.pagination import ListPosition
-from .._untrusted import displayable, is_id
+from .._untrusted import displayable
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
 
@@ -31,7 +33,7 @@ class OperationRef(NamedTuple):
 
 
 class UnfinishedOperations(NamedTuple):
-    """All operations of a project that are unfinished at the call and were created within C(lookback) seconds (0: ever).
+    """All operations of a project that are unfinished when the wait begins and were created within C(lookback) seconds (0: ever).
 
     C(position) is that of the first page that has not been listed.
     """
@@ -184,38 +186,17 @@ class WaitState:
 
     @classmethod
     def from_json(cls, clock: Clock, saved: Mapping[str, Any]) -> WaitState:
-        """What to_json() returned; the time since then counts. Raises InvalidOption for anything else."""
-        try:
-            # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
-            elapsed = float(saved["elapsed"]) + max(0.0, clock.monotonic() - float(saved["saved_at"]))
-            unlisted = _unlisted(*saved["unlisted"]) if saved["unlisted"] else None
-            accepts_failure = bool(saved["accepts_failure"])
-            state = cls(clock, float(saved["timeout"]), (), unlisted, elapsed, accepts_failure)
-            state.operations = {_ref(*ref): _operation(operation) for *ref, operation in saved["operations"]}
-            state.failed_since = {_ref(*ref): float(since) for *ref, since in saved["failed_since"]}
-            state.recorded_at = {_ref(*ref): float(moment) for *ref, moment in saved["recorded_at"]}
-            state.unknown_statuses = set(map(str, saved["unknown_statuses"]))
-            state.polls = int(saved["polls"])
-            state.next_poll_at = float(saved["next_poll_at"])
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-            raise InvalidOption("_state", "is not what an earlier run of the module returned") from None
+        """What to_json() returned; the time since then counts."""
+        # The monotonic clock is the same in all processes of a machine. It begins anew when the machine is restarted.
+        elapsed = saved["elapsed"] + max(0.0, clock.monotonic() - saved["saved_at"])
+        state = cls(clock, saved["timeout"], (), None, elapsed, saved["accepts_failure"])
+        if saved["unlisted"]:
+            project_id, lookback, position = saved["unlisted"]
+            state.unlisted = UnfinishedOperations(project_id, lookback, ListPosition(*position))
+        state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
+        state.failed_since = {OperationRef(*ref): since for *ref, since in saved["failed_since"]}
+        state.recorded_at = {OperationRef(*ref): moment for *ref, moment in saved["recorded_at"]}
+        state.unknown_statuses = set(saved["unknown_statuses"])
+        state.polls = saved["polls"]
+        state.next_poll_at = saved["next_poll_at"]
         return state
-
-
-def _ref(project_id: Any, operation_id: Any) -> OperationRef:
-    if not (is_id(project_id) and is_id(operation_id)):
-        raise ValueError
-    return OperationRef(project_id, operation_id)
-
-
-def _unlisted(project_id: Any, lookback: Any, position: Any) -> UnfinishedOperations:
-    cursor, failures = position
-    if not (is_id(project_id) and (cursor is None or isinstance(cursor, str))):
-        raise ValueError
-    return UnfinishedOperations(project_id, float(lookback), ListPosition(cursor, int(failures)))
-
-
-def _operation(operation: Any) -> Operation | None:
-    if not (operation is None or (isinstance(operation, dict) and isinstance(operation["status"], str))):
-        raise ValueError
-    return operation

@@ -89,7 +89,6 @@ def no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
         (operation_wait, {**WAIT, "failed_grace": "1y"}, "failed_grace"),
         (operation_wait, {**WAIT, "interval": 0}, "interval"),
         (operation_wait, {**WAIT, "workers": 0}, "workers"),
-        (operation_wait, {**WAIT, "_state": {"elapsed": "x"}}, "_state"),
     ],
 )
 def test_invalid_value_is_named(module: ModuleType, options: dict[str, Any], option: str, check_mode: bool) -> None:

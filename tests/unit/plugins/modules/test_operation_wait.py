@@ -116,13 +116,6 @@ def test_waits_for_the_operations_of_a_response(sandbox: Sandbox, client: Client
     assert clock.elapsed >= 1.5
 
 
-def test_waits_for_operations_by_their_ids(client: Client, clock: FakeClock) -> None:
-    result = task(client, project_id=SHOP, operation_id=["slow", "quick"])
-    assert statuses(result) == {"slow": "finished", "quick": "finished"}
-    assert [operation["id"] for operation in result["operations"]] == ["slow", "quick"]
-    assert 100 <= clock.elapsed <= 105
-
-
 @pytest.mark.parametrize("name", ["shop", SHOP])
 def test_a_project_is_selected_by_name_or_id(sandbox: Sandbox, client: Client, name: str) -> None:
     assert statuses(task(client, project=name, operation_id=["quick"])) == {"quick": "finished"}
@@ -138,13 +131,6 @@ def test_looking_up_the_project_takes_no_longer_than_timeout(
     with pytest.raises(StatusError):
         task(client, project="shop", timeout=50.0)
     assert clock.elapsed <= 51
-
-
-def test_polls_quickly_at_first_and_then_every_interval(client: Client, clock: FakeClock) -> None:
-    task(client, names=["slow"], interval=4.0)
-    assert clock.pauses[0] < 0.5
-    assert clock.pauses == sorted(clock.pauses)
-    assert clock.pauses[-1] == clock.pauses[-2] == 4.0
 
 
 def test_a_finished_operation_needs_one_poll(client: Client, clock: FakeClock) -> None:
@@ -177,11 +163,6 @@ def test_a_project_alone_means_its_unfinished_operations_of_the_last_day(client:
     assert statuses(task(client, project_id=BLOG)) == {"young": "finished"}
 
 
-def test_lookback_limits_the_age(client: Client) -> None:
-    assert statuses(task(client, project_id=BLOG, lookback=50.0)) == {}
-    assert statuses(task(client, project_id=BLOG, lookback=150.0)) == {"young": "finished"}
-
-
 def test_lookback_0_includes_all_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("page_limit", items=1, times=None)
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
@@ -208,10 +189,6 @@ def test_operations_that_begin_during_the_wait_are_not_waited_for(
     }
 
 
-def test_skipped_counts_as_succeeded(client: Client) -> None:
-    assert statuses(task(client, names=["skipped"])) == {"skipped": "skipped"}
-
-
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])
 def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
     failure = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
@@ -221,14 +198,6 @@ def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name
     assert set(failure) == {"operations", "elapsed", "polls", "warnings", "failed_ids", "pending_ids", "msg", "failure"}
     assert failure["msg"].startswith("1 of 3 operations failed: ")
     assert clock.elapsed < 5
-
-
-def test_the_message_has_action_status_failures_count_and_error_text(client: Client) -> None:
-    failure = failing(client, names=["fails", "breaks"])
-    assert failure["msg"] == (
-        f"2 of 2 operations failed: start_compute fails of {SHOP} is failed (failures_count 1): no capacity left; "
-        f"start_compute breaks of {SHOP} is error (failures_count 0): out of disk."
-    )
 
 
 def test_within_failed_grace_a_failed_operation_may_be_retried(client: Client, clock: FakeClock) -> None:
@@ -260,12 +229,6 @@ def test_each_failure_has_a_grace_of_its_own(sandbox: Sandbox, client: Client) -
     ] == [2]
 
 
-@pytest.mark.parametrize("name", ["breaks", "cancelled"])
-def test_failed_grace_applies_to_failed_only(client: Client, clock: FakeClock, name: str) -> None:
-    assert failing(client, names=[name], failed_grace=200.0)["failed_ids"] == [name]
-    assert clock.elapsed < 10
-
-
 def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, clock: FakeClock) -> None:
     failure = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
     assert clock.elapsed == pytest.approx(60)
@@ -280,16 +243,6 @@ def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, cloc
     )
 
 
-def test_a_timeout_within_failed_grace_distinguishes_failed_and_unfinished(client: Client) -> None:
-    failure = failing(client, names=["fails", "endless"], timeout=20.0, failed_grace=100.0)
-    assert (failure["failed_ids"], failure["pending_ids"]) == (["fails"], ["endless"])
-    assert failure["msg"] == (
-        f"Timed out after 20 s with 1 of 2 operations unfinished and 1 failed: start_compute fails of {SHOP} is failed "
-        f"(failures_count 1): no capacity left; start_compute endless of {SHOP} is scheduling (failures_count 0). "
-        "Unfinished operations continue on the service. Wait for them again, or increase timeout."
-    )
-
-
 def test_the_last_poll_at_the_deadline_sees_what_has_just_finished(client: Client, clock: FakeClock) -> None:
     assert statuses(task(client, names=["slow"], timeout=100.0)) == {"slow": "finished"}
     assert clock.elapsed == pytest.approx(100)
@@ -299,56 +252,6 @@ def test_timeout_0_polls_once(client: Client, clock: FakeClock) -> None:
     assert failing(client, names=["endless"], timeout=0.0)["polls"] == 1
     assert clock.pauses == []
     assert task(client, project_id=BLOG, operation_id=["old"], timeout=0.0)["polls"] == 1
-
-
-TRANSIENT: list[dict[str, Any]] = [
-    *({"kind": "status", "status": status} for status in (423, 429, 500, 502, 503, 504)),
-    {"kind": "reset"},
-    {"kind": "lost_answer"},
-    {"kind": "truncate"},
-]
-
-
-@pytest.mark.parametrize("fault", TRANSIENT, ids=[str(fault.get("status", fault["kind"])) for fault in TRANSIENT])
-@pytest.mark.parametrize(
-    "options",
-    [{"project_id": SHOP, "operation_id": ["quick"]}, {"project_id": BLOG}],
-    ids=["an operation", "a project"],
-)
-def test_transient_errors_are_retried(
-    sandbox: Sandbox, client: Client, fault: dict[str, Any], options: dict[str, Any]
-) -> None:
-    sandbox.fault(**fault, times=3)
-    result = task(client, **options)
-    assert set(statuses(result).values()) == {"finished"}
-    assert result["polls"] >= 4
-
-
-def test_an_error_of_one_project_does_not_affect_the_others(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", path=f"/projects/{BLOG}/*", status=503, times=None)
-    failure = failing(
-        client, operations=[{"id": "young", "project_id": BLOG}, {"id": "quick", "project_id": SHOP}], timeout=30.0
-    )
-    assert statuses(failure) == {"young": None, "quick": "finished"}
-    assert failure["operations"][0] == {"id": "young", "project_id": BLOG, "status": None}
-    assert failure["pending_ids"] == ["young"]
-    assert f"operation young of {BLOG} could not be polled. " in failure["msg"]
-    assert "The last poll met an error: " in failure["msg"]
-    assert (failure["failure"]["kind"], failure["failure"]["status"]) == ("http_status", 503)
-
-
-def test_retry_after_may_exceed_interval(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    sandbox.fault("status", status=429, retry_after=17)
-    task(client, names=["quick"], interval=2.0)
-    assert clock.pauses == [17.0]
-
-
-def test_retry_after_does_not_delay_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    sandbox.fault("status", status=429, retry_after=45, times=None)
-    failure = failing(client, names=["quick"], timeout=60.0)
-    assert clock.elapsed == pytest.approx(60)
-    assert failure["pending_ids"] == ["quick"]
-    assert failure["failure"]["status"] == 429
 
 
 def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -> None:
@@ -429,21 +332,6 @@ def test_an_operation_that_was_polled_and_is_gone_aborts_the_wait(
     assert (failing(client, names=["endless"])["failure"]["kind"], len(clock.pauses)) == ("not_found", 1)
 
 
-def test_several_operations_of_a_project_share_one_request(sandbox: Sandbox, client: Client) -> None:
-    result = task(client, names=["quick", "slow", "skipped"])
-    # The last polls are for the slow one alone, which is then fetched by its id.
-    together = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations"]
-    alone = [request for request in sandbox.sent() if request == f"GET /projects/{SHOP}/operations/slow"]
-    assert (len(together) + len(alone), len(sandbox.sent())) == (result["polls"], result["polls"])
-    assert len(together) >= 3
-
-
-def test_operations_beyond_the_first_page_are_fetched(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("page_limit", items=2, times=None)
-    names = ["quick", "slow", "skipped", "retried"]
-    assert set(statuses(task(client, names=names, failed_grace=60.0)).values()) == {"finished", "skipped"}
-
-
 def test_operations_of_several_projects_take_one_request_each(sandbox: Sandbox, client: Client) -> None:
     pairs = [("quick", SHOP), ("slow", SHOP), ("young", BLOG), ("ancient", BLOG)]
     task(client, check_mode=True, operations=[{"id": name, "project_id": project} for name, project in pairs])
@@ -491,16 +379,6 @@ def test_check_mode_retries_no_longer_than_timeout(
     assert clock.elapsed == pytest.approx(40)
 
 
-def test_check_mode_ends_at_the_deadline_however_many_requests_a_poll_has(
-    sandbox: Sandbox, client: Client, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wait, "LAST_POLL_SECONDS", 1.0)
-    sandbox.fault("status", status=503, retry_after=20, times=None)
-    operations = [{"id": "quick", "project_id": project} for project in (SHOP, BLOG, "third", "fourth")]
-    failing(client, check_mode=True, timeout=50.0, workers=1, operations=operations)
-    assert clock.elapsed <= 51
-
-
 def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:
     unknown = {"operation": {"id": "quick", "project_id": SHOP, "status": "pausing"}}
     sandbox.fault("status", status=200, body=unknown, times=4)
@@ -512,34 +390,6 @@ def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client
     ]
 
 
-def test_a_timeout_message_has_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", status=200, body={"operation": {"id": "quick", "status": "pausing"}}, times=None)
-    failure = failing(client, names=["quick"], timeout=10.0)
-    assert "quick of wispy-lake-12345678 is pausing" in failure["msg"]
-    assert len(failure["warnings"]) == 1
-
-
-def test_unfinished_operations_of_a_project_may_have_an_unknown_status(sandbox: Sandbox, client: Client) -> None:
-    created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/quick")["operation"]["created_at"]
-    unknown = {"id": "quick", "status": "pausing", "created_at": created_at}
-    sandbox.fault("status", status=200, body={"operations": [unknown]})
-    assert statuses(task(client, project_id=SHOP)) == {"quick": "finished"}
-
-
-def test_an_operation_that_fails_while_the_service_is_unavailable_is_reported(sandbox: Sandbox, client: Client) -> None:
-    sandbox.plan((0, "running"), (1, "failed"), action="create_timeline")
-    project = sandbox.api("POST", "/projects", {"project": {"name": "x"}})["project"]["id"]
-    sandbox.fault("status", status=503, times=6)
-    assert len(failing(client, project_id=project)["failed_ids"]) == 1
-
-
-@pytest.mark.parametrize("kind", ["malformed", "html"])
-def test_an_invalid_response_after_a_valid_one_is_retried(sandbox: Sandbox, client: Client, kind: str) -> None:
-    operations = create_branch(sandbox)
-    sandbox.fault(kind, skip=1, times=2)
-    assert set(statuses(task(client, operations=operations)).values()) == {"finished"}
-
-
 def test_an_error_of_one_operation_does_not_affect_the_others(sandbox: Sandbox, client: Client) -> None:
     operations = create_branch(sandbox)
     first, _second = (f"/projects/*/operations/{operation['id']}" for operation in operations)
@@ -549,11 +399,3 @@ def test_an_error_of_one_operation_does_not_affect_the_others(sandbox: Sandbox, 
     assert result["pending_ids"] == [operations[0]["id"]]
     assert statuses(result)[operations[1]["id"]] == "finished"
     assert "The last poll met an error: " in result["msg"]
-
-
-def test_a_timeout_message_names_a_project_that_could_not_be_listed(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", status=503, times=None)
-    assert (
-        "before the unfinished operations of shop could be listed. The last poll met an error: "
-        in failing(client, project_id="shop", timeout=2)["msg"]
-    )

@@ -165,36 +165,3 @@ class TestIncorrectControllerClock:
         assert statuses(result) == {"finished": 1}
         assert result["elapsed"] == pytest.approx(clock.elapsed, abs=0.001)
         assert 10 <= clock.elapsed <= 15
-
-
-class TestFiveHundredOperations:
-    @pytest.fixture
-    def seed(self) -> dict[str, Any]:
-        return {
-            "projects": [
-                {
-                    "id": f"project-{p}",
-                    "compute": False,
-                    "operations": [
-                        operation_seed(f"p{p}-{number}", (10, "running"), (20 + number, "finished"))
-                        for number in range(OPERATIONS)
-                    ],
-                }
-                for p in range(PROJECTS)
-            ]
-        }
-
-    def test_each_poll_is_one_request_per_project(self, sandbox: Sandbox, client: Client) -> None:
-        operations = [
-            {"id": f"p{p}-{number}", "project_id": f"project-{p}"}
-            for number in range(OPERATIONS)
-            for p in range(PROJECTS)
-        ]
-        result = task(client, operations=operations)
-        assert statuses(result) == {"finished": PROJECTS * OPERATIONS}
-        assert [
-            {field: operation[field] for field in ("id", "project_id")} for operation in result["operations"]
-        ] == operations
-        sent = Counter(sandbox.sent())
-        assert sent == {f"GET /projects/project-{p}/operations": result["polls"] for p in range(PROJECTS)}
-        assert result["polls"] <= 20

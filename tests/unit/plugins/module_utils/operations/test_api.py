@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -58,11 +58,6 @@ def test_reads_all_pages_of_the_project(serve: Serve) -> None:
     ]
 
 
-def test_keeps_every_field(serve: Serve) -> None:
-    sent = operation(1, failures_count=2, later={"than": "today"}, endpoint_id=None)
-    assert list_operations(serve(page("operations", [sent])).client, "p", Selection()) == [sent]
-
-
 def test_newest_come_first_even_when_the_pages_overlap(serve: Serve) -> None:
     assert listed(serve, operations(2, 1, cursor="1"), operations(1, 3, 2.5)) == ["1h", "2h", "2.5h", "3h"]
 
@@ -72,17 +67,6 @@ def test_an_operation_without_a_readable_timestamp_comes_last() -> None:
         [{"id": "none"}, {"id": "null", "created_at": None}, {"id": "bad", "created_at": "soon"}, operation(5)]
     )
     assert [each["id"] for each in ordered] == ["5h", "none", "null", "bad"]
-
-
-def test_timestamps_with_other_offsets_and_fractions_are_compared_as_times() -> None:
-    times = [
-        "2026-11-21T08:00:00Z",
-        "2026-11-21T09:30:00+02:00",
-        "2026-11-21T08:00:00.000001Z",
-        "2026-11-20T23:59:59-09:00",
-    ]
-    ordered = newest_first([{"id": time, "created_at": time} for time in times], 3)
-    assert [each["id"] for each in ordered] == [times[3], times[2], times[0]]
 
 
 # Selecting
@@ -102,24 +86,16 @@ CANDIDATES = [
         ({}, "abcd"),
         ({"statuses": ("failed",)}, "b"),
         ({"statuses": ("failed", "running", "error")}, "bc"),
-        ({"statuses": ("a new status",)}, "d"),
         ({"actions": ("apply_config", "start_compute")}, "ac"),
         ({"branch_id": "b1"}, "ab"),
         ({"endpoint_id": "e2"}, "c"),
-        ({"branch_id": "b1", "statuses": ("finished",)}, "a"),
         ({"endpoint_id": "e1", "branch_id": "b2"}, ""),
         ({"max_results": 2}, "ab"),
-        ({"max_results": 9}, "abcd"),
         ({"statuses": ("running", "a new status"), "max_results": 1}, "c"),
     ],
 )
 def test_returns_the_selected_operations(serve: Serve, selection: dict[str, Any], expected: str) -> None:
     assert "".join(listed(serve, page("operations", CANDIDATES), **selection)) == expected
-
-
-def test_filters_do_not_end_the_paging(serve: Serve) -> None:
-    script = operations(1, cursor="1"), operations(2, cursor="2"), operations(3, status="failed")
-    assert listed(serve, *script, statuses=("failed",)) == ["3h"]
 
 
 def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
@@ -131,22 +107,13 @@ def test_fetches_no_more_pages_than_max_results_needs(serve: Serve) -> None:
     ]
 
 
-def test_a_page_that_completes_max_results_is_the_last(serve: Serve) -> None:
-    assert listed(serve, operations(1, 2, cursor="1"), max_results=2) == ["1h", "2h"]
-
-
 @pytest.mark.parametrize("created_after", [timedelta(hours=2), EPOCH - timedelta(hours=2)])
 def test_fetches_no_more_pages_than_created_after_needs(serve: Serve, created_after: Any) -> None:
     script = operations(0.5, 1, cursor="1"), operations(1.5, 2, 2.1, cursor="2")
     assert listed(serve, *script, created_after=created_after) == ["0.5h", "1h", "1.5h", "2h"]
 
 
-def test_fetches_the_next_page_while_pages_are_new_enough(serve: Serve) -> None:
-    script = operations(1, 2, cursor="1"), operations(3, cursor="2"), operations()
-    assert listed(serve, *script, created_after=timedelta(hours=3)) == ["1h", "2h", "3h"]
-
-
-@pytest.mark.parametrize("hours_off", [-7, -1, 1, 7])
+@pytest.mark.parametrize("hours_off", [-7, 1])
 def test_an_age_is_measured_by_the_clock_of_the_service(serve: Serve, hours_off: int) -> None:
     service_time = EPOCH + timedelta(hours=hours_off)
     ages = (-hours_off + 0.5, -hours_off + 1.5, -hours_off + 2.5)
@@ -156,32 +123,18 @@ def test_an_age_is_measured_by_the_clock_of_the_service(serve: Serve, hours_off:
     assert listed(serve, response, created_after=timedelta(hours=2)) == [f"{age}h" for age in ages[:2]]
 
 
-def test_a_timestamp_does_not_depend_on_any_clock(serve: Serve) -> None:
-    response = page("operations", [operation(1), operation(3)], Date="Sat, 21 Nov 2099 08:00:00 GMT")
-    assert listed(serve, response, created_after=EPOCH - timedelta(hours=2)) == ["1h"]
-
-
 def test_an_age_beyond_the_year_1_selects_everything(serve: Serve) -> None:
     assert listed(serve, operations(1, 24 * 365 * 100), created_after=timedelta.max) == ["1h", "876000h"]
 
 
-def test_a_timestamp_with_another_offset_is_the_same_time(serve: Serve) -> None:
-    created_after = datetime(2026, 11, 21, 16, 30, tzinfo=timezone(timedelta(hours=10)))
-    assert listed(serve, operations(1, 2), created_after=created_after) == ["1h"]
-
-
-@pytest.mark.parametrize("created_at", [None, "", "soon", 1763712000])
+@pytest.mark.parametrize("created_at", [None, "soon"])
 def test_with_created_after_an_unreadable_timestamp_is_an_error(serve: Serve, created_at: Any) -> None:
     response = page("operations", [operation(1), operation(2, id="odd", created_at=created_at)])
     with pytest.raises(UnexpectedResponse, match="created_at"):
         listed(serve, response, created_after=timedelta(hours=24))
 
 
-def test_without_created_after_an_unreadable_timestamp_is_accepted(serve: Serve) -> None:
-    assert listed(serve, page("operations", [operation(2, id="odd", created_at="soon"), operation(1)])) == ["1h", "odd"]
-
-
-@pytest.mark.parametrize("status", [None, 3, ["finished"]])
+@pytest.mark.parametrize("status", [None, 3])
 def test_an_operation_without_a_status_is_an_error(serve: Serve, status: Any) -> None:
     with pytest.raises(UnexpectedResponse, match="the field 'status' should be a string"):
         listed(serve, operations(1, status=status))
@@ -213,11 +166,7 @@ def test_fetches_one_operation(serve: Serve) -> None:
     [
         {},
         [],
-        {"operation": None},
         {"operation": []},
-        {"operation": {}},
-        {"operation": {"id": "o"}},
-        {"operation": {"status": "running"}},
         {"operation": {"id": "o", "status": None}},
         {"operation": {"id": 7, "status": "running"}},
         {"operation": {"id": "another", "status": "running"}},
@@ -239,13 +188,6 @@ def test_an_operation_of_an_unknown_project_is_not_found(serve: Serve) -> None:
         find_operations(serve(reply({}, 404), reply({}, 404)).client, "p", ["o"], 1)
 
 
-def test_a_known_operation_is_a_list_of_one(serve: Serve) -> None:
-    sent = {"id": "o", "status": "running"}
-    served = serve(reply({"operation": sent}))
-    assert find_operations(served.client, "p", ["o"], 4) == [sent]
-    assert served.targets == ["/projects/p/operations/o"]
-
-
 def test_several_operations_are_fetched_once_each_without_the_unknown_ones(serve: Serve) -> None:
     older, newer = ({"id": name, "status": "running", "created_at": f"2026-11-21T0{name}:00:00Z"} for name in "12")
     served = serve(reply({"operation": older}), reply({}, 404), reply({"operation": newer}))
@@ -259,7 +201,7 @@ def test_no_ids_are_no_request(serve: Serve) -> None:
     assert served.targets == []
 
 
-@pytest.mark.parametrize("status", [401, 403, 500])
+@pytest.mark.parametrize("status", [401, 500])
 def test_another_error_is_not_treated_as_an_unknown_operation(serve: Serve, status: int) -> None:
     with pytest.raises(StatusError):
         find_operations(serve(reply({}, status), api_retries=0).client, "p", ["o"], 1)
@@ -271,10 +213,6 @@ def test_counts_by_status_and_by_action() -> None:
         "by_status": {"finished": 2, "failed": 1, "running": 1, "a new status": 1},
         "by_action": {"start_compute": 2, "create_branch": 1, "apply_config": 1, "a new action": 1},
     }
-
-
-def test_counts_nothing() -> None:
-    assert summary([]) == total([]) == {"total": 0, "by_status": {}, "by_action": {}}
 
 
 def test_summaries_add_up_to_that_of_all_operations() -> None:

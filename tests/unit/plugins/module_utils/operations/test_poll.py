@@ -44,19 +44,13 @@ def test_one_operation_is_fetched_by_its_id(serve: Serve) -> None:
     assert served.targets == ["/projects/p/operations/a"]
 
 
-def test_no_operations_need_no_request(serve: Serve) -> None:
-    served = serve()
-    assert polled(served) == []
-    assert served.requests == []
-
-
 def test_several_operations_on_one_page_are_one_request(serve: Serve) -> None:
     served = serve(listing("x", "b", "y", "a", cursor="1"))
     assert sorted(polled(served, "a", "b")) == ["a", "b"]
     assert served.targets == ["/projects/p/operations?limit=20"]
 
 
-@pytest.mark.parametrize("number, limit", [(2, 20), (10, 20), (11, 22), (50, 100), (51, 100), (90, 100)])
+@pytest.mark.parametrize("number, limit", [(2, 20), (11, 22), (90, 100)])
 def test_the_page_has_room_for_twice_as_many_up_to_a_hundred(serve: Serve, number: int, limit: int) -> None:
     names = [f"o{each}" for each in range(number)]
     served = serve(listing(*names, cursor="1"))
@@ -75,19 +69,9 @@ def test_operations_missing_from_the_pages_are_fetched_one_by_one(serve: Serve) 
     assert served.targets[2:] == ["/projects/p/operations/b", "/projects/p/operations/c"]
 
 
-def test_old_operations_need_only_one_page(serve: Serve) -> None:
-    served = serve(listing("x", "y", cursor="1"), single("a"), single("b"))
-    assert polled(served, "a", "b") == ["a", "b"]
-
-
 def test_an_operation_named_twice_is_polled_once(serve: Serve) -> None:
     served = serve(single("a"))
     assert polled(served, "a", "a") == ["a"]
-
-
-def test_keeps_every_field(serve: Serve) -> None:
-    sent = operation("a", "failed", error="no room", later=1)
-    assert list(poll_operations(serve(reply({"operation": sent})).client, "p", ["a"])) == [sent]
 
 
 def test_an_operation_that_does_not_exist_is_not_found(serve: Serve) -> None:
@@ -102,7 +86,7 @@ def test_an_error_of_the_list_is_raised_before_any_other_request(serve: Serve) -
     assert len(served.requests) == 1
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 503])
+@pytest.mark.parametrize("status", [401, 429])
 def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve, status: int) -> None:
     served = serve(reply({}, 500), single("a"), reply({}, status), api_retries=0)
     names = []
@@ -112,7 +96,7 @@ def test_an_error_that_other_requests_would_meet_is_raised_at_once(serve: Serve,
     assert (names, error.value.status, len(served.requests)) == (["a"], status, 3)
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 504])
 def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serve: Serve, status: int) -> None:
     served = serve(listing("x"), reply({}, status), single("b"), api_retries=0)
     names = []
@@ -133,14 +117,9 @@ def unfinished_operations(client: Client, project_id: str, lookback: float) -> l
 @pytest.mark.parametrize(
     "status, unfinished",
     [
-        ("scheduling", True),
         ("running", True),
-        ("cancelling", True),
         ("a new status", True),
-        ("finished", False),
         ("skipped", False),
-        ("failed", False),
-        ("error", False),
         ("cancelled", False),
     ],
 )
@@ -164,18 +143,6 @@ def test_no_page_beyond_lookback_is_fetched(serve: Serve) -> None:
         page("operations", [aged(1), aged(2, "finished")], "1"), page("operations", [aged(3), aged(25)], "2")
     )
     assert [each["id"] for each in unfinished_operations(served.client, "p", 86400)] == ["1h", "3h"]
-
-
-def test_lookback_0_includes_all_operations(serve: Serve) -> None:
-    served = serve(page("operations", [aged(1)], "1"), page("operations", [aged(9000)]))
-    assert [each["id"] for each in unfinished_operations(served.client, "p", 0)] == ["1h", "9000h"]
-
-
-def test_lookback_is_measured_by_the_clock_of_the_service(serve: Serve) -> None:
-    response = page(
-        "operations", [aged(1), aged(3)], Date=(EPOCH - timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT")
-    )
-    assert [each["id"] for each in unfinished_operations(serve(response).client, "p", 3600)] == ["1h", "3h"]
 
 
 @pytest.mark.parametrize(

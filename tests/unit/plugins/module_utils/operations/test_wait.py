@@ -48,60 +48,6 @@ def test_each_poll_is_one_request_per_project(client: Client, service_of: Callab
     }
 
 
-def test_more_operations_than_fit_on_a_page_are_read_page_by_page(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(0), operations=250)
-    assert statuses(wait_for(client, service.refs).run()) == {"finished": 250}
-    assert service.requests == ["/projects/project-0/operations"] * 3
-
-
-def test_operations_far_down_the_list_are_fetched_one_by_one(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(0), operations=1000)
-    wait_for(client, service.refs[-3:]).run()
-    assert service.requests == [
-        "/projects/project-0/operations",
-        *(f"/projects/project-0/operations/p0-op{number}" for number in (997, 998, 999)),
-    ]
-
-
-def test_an_operation_that_is_not_in_the_list_yet_is_fetched_by_its_id(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(0), operations=3)
-    service.unlisted.add("p0-op1")
-    assert statuses(wait_for(client, service.refs).run()) == {"finished": 3}
-    assert service.requests == ["/projects/project-0/operations", "/projects/project-0/operations/p0-op1"]
-
-
-def test_the_message_describes_at_most_twenty_failed_operations(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(failed, operations=27)
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs).run()
-    message = str(error.value)
-    assert message.startswith("27 of 27 operations failed: start_compute p0-op0 of project-0 is failed; ")
-    assert message.count("is failed") == 20
-    assert message.endswith("; and 7 more (see operations).")
-    assert len(error.value.result["failed_ids"]) == len(error.value.result["operations"]) == 27
-
-
-def test_the_message_describes_at_most_twenty_unfinished_operations(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(running, projects=3, operations=7)
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs).run()
-    message = str(error.value)
-    assert message.startswith("Timed out after 60 s with 21 of 21 operations unfinished: ")
-    assert message.count("is running") == 20
-    assert "; and 1 more (see operations). Unfinished operations continue" in message
-    assert len(error.value.result["pending_ids"]) == 21
-
-
 def test_as_many_projects_as_workers_are_polled_in_parallel(client: Client, service_of: Callable[..., Service]) -> None:
     together = Barrier(4)
 
@@ -127,13 +73,7 @@ def test_poll_intervals_grow_to_interval() -> None:
     assert intervals[-1] == 5
 
 
-@pytest.mark.parametrize("longest", [0.05, 0.2, 0.21])
-def test_a_short_interval_limits_even_the_first(longest: float) -> None:
-    assert poll_interval(1, longest) == pytest.approx(min(0.2, longest))
-    assert poll_interval(9, longest) == longest
-
-
-@pytest.mark.parametrize("timeout", [0.1, 1, 7.0, 7.3, 300])
+@pytest.mark.parametrize("timeout", [0.0, 7.3, 300])
 @pytest.mark.parametrize("interval", [5.0, 1000.0])
 def test_the_last_poll_is_at_the_deadline(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], timeout: float, interval: float
@@ -144,13 +84,6 @@ def test_the_last_poll_is_at_the_deadline(
     assert clock.elapsed == pytest.approx(timeout)
     assert len(clock.pauses) == len(service.requests) - 1
     assert clock.pauses[:-1] == pytest.approx([poll_interval(polls, interval) for polls in range(1, len(clock.pauses))])
-
-
-def test_without_time_there_is_one_poll(client: Client, clock: FakeClock, service_of: Callable[..., Service]) -> None:
-    service = service_of(running)
-    with pytest.raises(WaitFailed):
-        wait_for(client, service.refs, timeout=0.0).run()
-    assert (len(service.requests), clock.pauses) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -173,25 +106,10 @@ def test_retry_after_can_only_lengthen_an_interval(
     assert sum(clock.pauses) == pytest.approx(60)
 
 
-def test_time_that_passes_between_two_readings_of_the_clock_is_never_slept_negatively(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(20))
-
-    def monotonic() -> float:
-        clock.elapsed += 0.15
-        return clock.elapsed
-
-    client.clock = clock.clock._replace(monotonic=monotonic)
-    wait_for(client, service.refs, LIMITS._replace(interval=0.2)).run()
-    assert len(service.requests) > 10
-    assert min(clock.pauses, default=0.0) >= 0
-
-
 # The deadline
 
 
-@pytest.mark.parametrize("seconds", [0.4, 2.0, 20.0, 1000.0], ids=lambda seconds: f"{seconds:g} s each")
+@pytest.mark.parametrize("seconds", [0.4, 1000.0], ids=lambda seconds: f"{seconds:g} s each")
 @pytest.mark.parametrize("operations", [1, 5])
 def test_slow_responses_do_not_delay_the_deadline(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], operations: int, seconds: float
@@ -210,17 +128,6 @@ def test_an_operation_that_finishes_during_the_last_poll_is_recorded(
     assert statuses(wait_for(client, service.refs).run()) == {"finished": 1}
 
 
-def test_on_a_timeout_an_operation_within_failed_grace_counts_as_failed(
-    client: Client, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(lambda name, elapsed: "failed" if elapsed >= 60 else "running")
-    with pytest.raises(
-        WaitFailed, match="^Timed out after 60 s, within failed_grace, with 1 of 1 operation failed: "
-    ) as error:
-        wait_for(client, service.refs, LIMITS._replace(failed_grace=30.0)).run()
-    assert (error.value.result["failed_ids"], error.value.result["pending_ids"]) == (["p0-op0"], [])
-
-
 def test_a_poll_is_due_at_the_end_of_failed_grace(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
@@ -230,14 +137,6 @@ def test_a_poll_is_due_at_the_end_of_failed_grace(
     first_failed = sum(clock.pauses[:-1])
     assert first_failed >= 60
     assert clock.elapsed == pytest.approx(first_failed + 10, abs=0.01)
-
-
-def test_an_operation_that_is_retried_within_failed_grace_is_polled_at_its_end(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(lambda name, elapsed: "failed" if elapsed < 3 else "running" if elapsed < 20 else "finished")
-    result = wait_for(client, service.refs, LIMITS._replace(interval=300.0, failed_grace=4.0), timeout=900.0).run()
-    assert statuses(result) == {"finished": 1}
 
 
 def test_the_end_of_failed_grace_does_not_shorten_retry_after(
@@ -257,7 +156,7 @@ def test_the_end_of_failed_grace_does_not_shorten_retry_after(
     assert clock.pauses == pytest.approx([0.2, 25.0])
 
 
-@pytest.mark.parametrize("seconds", [0.4, 0.9, 20.0, 1000.0])
+@pytest.mark.parametrize("seconds", [0.9, 1000.0])
 def test_many_projects_do_not_delay_the_deadline(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float
 ) -> None:
@@ -265,16 +164,6 @@ def test_many_projects_do_not_delay_the_deadline(
     with pytest.raises(WaitFailed):
         wait_for(client, service.refs, LIMITS._replace(workers=1)).run()
     assert clock.elapsed <= 61.001 + 0.001 * 40
-
-
-@pytest.mark.parametrize("seconds", [0.1, 0.9])
-def test_operations_far_down_the_list_do_not_delay_the_deadline(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], seconds: float
-) -> None:
-    service = service_of(running, operations=1000, seconds=seconds)
-    with pytest.raises(WaitFailed):
-        wait_for(client, service.refs[-40:]).run()
-    assert clock.elapsed <= 61.001
 
 
 def test_a_long_history_does_not_delay_the_deadline(
