@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the account's API keys with a policy, and revokes those that violate it."""
+"""Compares the account's API keys with a policy, and revokes those that violate it. Keeps P6, P9 and P11."""
 
 DOCUMENTATION = r"""
 module: api_key_policy
@@ -106,10 +106,6 @@ notes:
 seealso:
   - module: clouddb.control.api_key
   - module: clouddb.control.api_key_info
-  - plugin: clouddb.control.api_key_policy_junit
-    plugin_type: filter
-  - plugin: clouddb.control.api_key_policy_sarif
-    plugin_type: filter
 """
 
 EXAMPLES = r"""
@@ -170,6 +166,11 @@ findings:
       type: str
       returned: always
       sample: deploy-web1
+    title:
+      description: Name and id of the key, or the name that is V(missing). Characters that cannot be displayed are escaped.
+      type: str
+      returned: always
+      sample: deploy-web1 (id 165431)
     message:
       description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
       type: str

@@ -218,7 +218,7 @@ def test_guides_list_every_kind_of_failure() -> None:
         )
         for kind in re.findall(r"   \* - ``(\w+)``", table)
     ]
-    # The base class and the charts of the report have the first one, SARIF has the other.
+    # Those of the base class and of the charts of the report are no kinds of failures.
     assert sorted(listed) == sorted(defined - {"error", "resource"})
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the account's keys with a policy: pure functions of the keys, the policy and the time."""
+"""Compares the account's keys with a policy: pure functions of the keys, the policy and the time. Keeps P3, P6 and P8."""
 
 from __future__ import annotations
 
@@ -90,13 +90,10 @@ class Review(NamedTuple):
 
         Keys that are only surplus come last: they may no longer be once the others are revoked.
         """
-        found = {finding.key["id"]: finding.key for finding in self.findings if finding.key and finding.kind in kinds}
-        for_itself = {
-            finding.key["id"]
-            for finding in self.findings
-            if finding.key and finding.kind in kinds and finding.kind not in SURPLUS_KINDS
-        }
-        return sorted(found.values(), key=lambda key: (key["id"] not in for_itself, *_activity_order(key)))
+        found = [finding for finding in self.findings if finding.key and finding.kind in kinds]
+        keys = {finding.key["id"]: finding.key for finding in found if finding.key}
+        for_itself = {finding.key["id"] for finding in found if finding.key and finding.kind not in SURPLUS_KINDS}
+        return sorted(keys.values(), key=lambda key: (key["id"] not in for_itself, *_activity_order(key)))
 
 
 def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] | None:
@@ -111,15 +108,11 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
     for entry in allowed:
         if not isinstance(entry.name, str) or not entry.name.strip():
             raise InvalidOption("allowed", "an entry has no name. Set name in each entry.")
-        if "[" in _WILDCARD.sub("", entry.name):
-            raise InvalidOption(
-                "allowed", f"'{entry.name}' has a [ without ]. Add ], or write [[] for the character [."
-            )
-        if any(_OTHER_BRACKETS.match(bracket) for bracket in _WILDCARD.findall(entry.name)):
+        if "[" in _WILDCARD.sub("", entry.name) or any(map(_OTHER_BRACKETS.match, _WILDCARD.findall(entry.name))):
             raise InvalidOption(
                 "allowed",
-                f"'{entry.name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
-                "[0-9] for digits.",
+                f"'{entry.name}' has brackets that are not closed or that shells read differently. Write [0-9] for digits, [!a-z] for other "
+                "characters than these, and [[] for the character [.",
             )
         if entry.max_keys is not None and entry.max_keys < 1:
             raise InvalidOption("allowed", f"max_keys of '{entry.name}' must be 1 or more, not {entry.max_keys}")
@@ -133,16 +126,13 @@ def review(keys: Sequence[Key], policy: Policy, now: datetime) -> Review:
     """Compare all the account's keys with the policy; C(now) is the time by the service's clock."""
     entry_of = _entries_of(keys, policy.allowed)
     findings = [
-        *_found_by_name(keys, policy, entry_of),
-        *_found_by_age(keys, policy, now, entry_of),
+        *_violations(keys, policy, now, entry_of),
         *_surplus(keys, policy, entry_of),
         *_missing(keys, policy),
     ]
+    findings.sort(key=lambda each: (KINDS.index(each.kind), each.name, each.key["id"] if each.key else 0))
     protected = {key["id"]: reason for key in keys if (reason := _reason_to_protect(key, policy, now))}
-    order = {kind: position for position, kind in enumerate(KINDS)}
-    return Review(
-        sorted(findings, key=lambda each: (order[each.kind], each.name, each.key["id"] if each.key else 0)), protected
-    )
+    return Review(findings, protected)
 
 
 def name_of(key: Key) -> str:
@@ -159,6 +149,11 @@ def _normal(name: str) -> str:
 def label(key: Key) -> str:
     """The key in a message: its name and its id."""
     return f"{displayable(name_of(key), MAX_NAME_LENGTH) or 'A key without a name'} (id {key['id']})"
+
+
+def title_of(finding: Finding) -> str:
+    """What the finding is about: the key, or the declared name that no key has."""
+    return label(finding.key) if finding.key else displayable(finding.name, MAX_NAME_LENGTH)
 
 
 def period_text(period: timedelta) -> str:
@@ -200,19 +195,15 @@ def _message(text: str, entry: Allowed | None) -> str:
     return "".join(f"{displayable(each)}. " for each in texts).rstrip()
 
 
-def _found_by_name(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:
-    if policy.allowed is not None:
-        for key in keys:
-            if key["id"] not in entry_of:
-                yield _finding("unknown", key, "matches no name that the policy allows", None)
-
-
-def _found_by_age(
+def _violations(
     keys: Sequence[Key], policy: Policy, now: datetime, entry_of: Mapping[int, Allowed]
 ) -> Iterable[Finding]:
+    """The findings on each key that do not depend on other keys."""
     for key in keys:
         entry = entry_of.get(key["id"])
         created_at, last_used_at = _times(key)
+        if policy.allowed is not None and entry is None:
+            yield _finding("unknown", key, "matches no name that the policy allows", None)
         if created_at and policy.max_age is not None and now - created_at > policy.max_age:
             yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
@@ -248,7 +239,7 @@ def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed
             text = f"is one of {len(matching)} keys that match '{name}', more than max_keys of {entry.max_keys}"
             yield _finding("over_limit", key, text, entry)
     if policy.max_keys is not None:
-        # With the keys that are over the limit of an entry, the account is over its own limit by fewer.
+        # The keys that are over the limit of an entry are reported already. Only those beyond them are over this limit.
         for key in _earliest([key for key in keys if key["id"] not in over], policy.max_keys):
             text = f"is one of {len(keys)} keys of the account, more than max_keys of {policy.max_keys}"
             yield _finding("over_limit", key, text, entry_of.get(key["id"]))

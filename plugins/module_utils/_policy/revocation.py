@@ -1,16 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reports which keys violate a policy, and revokes them where the task asks for it."""
+"""Reports which keys violate a policy, and revokes them where the task asks for it. Keeps P3, P6 and P9."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
-from functools import partial
 from itertools import count
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from .._clock import Deadline
 from .._errors import RequestFailed
@@ -18,7 +16,7 @@ from .._http.client import Client
 from .._http.transport import pause_before_retry
 from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
 from .._keys.ensure import Result
-from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, Review, counted, label, review
+from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, counted, label, review, title_of
 
 OWN_KEY = "It is the task's own key (own_key)."
 IN_USE = "It was used while the task ran."
@@ -39,247 +37,186 @@ class Revocation(NamedTuple):
     own_key: str
 
 
-class _Progress(NamedTuple):
-    """What has become of the keys: revocation results, why keys were kept (by id), and ids of those that others have revoked."""
-
-    revoked: list[Key]
-    kept: dict[int, str]
-    gone: set[int]
-
-    def revoked_ids(self) -> set[int]:
-        return {key["id"] for key in self.revoked}
-
-    def remaining(self, limit: int) -> int:
-        """How many keys may still be revoked."""
-        return max(0, limit - len(self.revoked) - len(self.gone))
-
-
 def apply_policy(client: Client, policy: Policy, revocation: Revocation | None, check_mode: bool) -> Result:
     """Compare the account's keys with the policy, and revoke keys unless C(revocation) is None.
 
     Returns the result of the module api_key_policy. Raises InvalidOption, OrphanedKey, with the result so far, and what
     Client raises.
     """
-    keys = list_keys(client)
-    now = client.service_now()
-    found = review(keys, policy, now)
-    progress = _Progress([], {}, set())
-    if revocation is None:
-        return {**_result(keys, policy, None, found, progress, now, check_mode), "warnings": []}
-    own = own_key_of(keys, revocation.own_key)
-    revocation, warnings = _without_unlisted_uses(revocation, own)
-    reasons = {**found.protected, own["id"]: OWN_KEY}
-    due = found.due(revocation.kinds)
-    progress.kept.update({key["id"]: reasons[key["id"]] for key in due if key["id"] in reasons})
-    revocable = [key for key in due if key["id"] not in reasons]
-    result = partial(_result, keys, policy, revocation, found, progress, now, check_mode)
-    if check_mode:
-        _predict(client, policy, revocation, revocable, progress)
-    else:
-        _revoke(client, policy, revocation, keys, revocable, progress, result)
-    warnings += _warning_of_limit(revocation, revocable, progress)
-    return {**result(), "warnings": warnings}
+    enforcement = _Enforcement(client, policy, check_mode)
+    if revocation:
+        enforcement.revoke(revocation)
+    return enforcement.result()
 
 
-def _without_unlisted_uses(revocation: Revocation, own: Key) -> tuple[Revocation, list[str]]:
-    """What may be revoked, and warnings. This task has used its own key: if that is not listed, other uses may not be, either."""
-    if own.get("last_used_at") or "never_used" not in revocation.kinds:
-        return revocation, []
-    return revocation._replace(kinds=[kind for kind in revocation.kinds if kind != "never_used"]), [USES_NOT_LISTED]
+class _Enforcement:
+    """The state of a task: the keys and findings at its start, and what has become of the keys, by their ids.
 
-
-def _revoke(
-    client: Client,
-    policy: Policy,
-    revocation: Revocation,
-    keys: Sequence[Key],
-    revocable: Sequence[Key],
-    progress: _Progress,
-    result: Callable[[], Result],
-) -> None:
-    """Revoke keys up to the limit. Raises OrphanedKey, with the result so far."""
-    for position, key in enumerate(revocable):
-        remaining = revocable[position:][: progress.remaining(revocation.limit)]
-        if not remaining:
-            return
-        try:
-            _revoke_if_due(client, policy, revocation, keys, key, progress)
-        except RequestFailed as error:
-            ids = [other["id"] for other in remaining]
-            raise OrphanedKey(f"{not_revoked(ids, error)} {retry_advice(error)}", ids, error, result()) from error
-
-
-def _revoke_if_due(
-    client: Client, policy: Policy, revocation: Revocation, keys: Sequence[Key], key: Key, progress: _Progress
-) -> None:
-    """Revoke the key unless a new list is a reason to keep it, or the limit is reached.
-
-    After a transient error, which may take minutes to pass, the keys are listed again before the next attempt. An error is
-    raised with C(may_have_acted) if the key may be revoked.
+    C(kept) has the reasons, C(revoked) the revocation results, and C(gone) the keys that others have revoked.
     """
-    may_be_revoked = False
-    try:
+
+    def __init__(self, client: Client, policy: Policy, check_mode: bool):
+        self._client = client
+        self._policy = policy
+        self._check_mode = check_mode
+        self._keys = list_keys(client)
+        self._now = client.service_now()
+        self._found = review(self._keys, policy, self._now)
+        self._kinds: Collection[str] = ()
+        self._limit = 0
+        self._kept: dict[int, str] = {}
+        self._revoked: dict[int, Key] = {}
+        self._gone: set[int] = set()
+        self._warnings: list[str] = []
+
+    def revoke(self, revocation: Revocation) -> None:
+        """Revoke keys up to the limit. In check mode, only note them as revoked."""
+        own = own_key_of(self._keys, revocation.own_key)
+        self._kinds, self._limit = revocation.kinds, revocation.limit
+        if not own.get("last_used_at") and "never_used" in self._kinds:
+            # This task has used its own key. If that is not listed, other uses may not be, either.
+            self._kinds = [kind for kind in self._kinds if kind != "never_used"]
+            self._warnings.append(USES_NOT_LISTED)
+        protected = {**self._found.protected, own["id"]: OWN_KEY}
+        due = self._found.due(self._kinds)
+        self._kept = {key["id"]: protected[key["id"]] for key in due if key["id"] in protected}
+        waiting = [key for key in due if key["id"] not in protected]
+        while waiting and self._remaining():
+            try:
+                self._revoke_if_due(waiting[0])
+            except RequestFailed as error:
+                ids = [key["id"] for key in waiting[: self._remaining()]]
+                raise OrphanedKey(
+                    f"{not_revoked(ids, error)} {retry_advice(error)}", ids, error, self.result()
+                ) from error
+            done = {*self._kept, *self._revoked, *self._gone}
+            waiting = [key for key in waiting if key["id"] not in done]
+        self._keep_beyond_limit(waiting)
+
+    def _remaining(self) -> int:
+        """How many keys may still be revoked. What others have revoked counts, so that a play with many hosts stops early."""
+        return max(0, self._limit - len(self._revoked) - len(self._gone))
+
+    def _revoke_if_due(self, key: Key) -> None:
+        """Revoke the key unless a new list is a reason to keep it, or the limit is reached.
+
+        After a transient error, which may take minutes to pass, the keys are listed again before the next attempt. An error is
+        raised with C(may_have_acted) if one of the attempts may have revoked the key.
+        """
+        may_be_revoked = False
         for attempt in count(1):
-            # A list may still show what this task has revoked.
-            revoked = progress.revoked_ids()
-            current = [other for other in list_keys(client) if other["id"] not in revoked]
-            found = review(current, policy, client.service_now())
-            listed = {other["id"] for other in current}
-            if may_be_revoked and key["id"] not in listed:
-                progress.revoked.append(as_revoked(key))
-                return
-            # What others have revoked counts, so that a play with many hosts stops early.
-            progress.gone.update({other["id"] for other in keys} - listed - revoked)
-            if key["id"] in progress.gone or not progress.remaining(revocation.limit):
-                return
-            reason = _reason_to_keep(key, current, found, revocation.kinds)
-            if reason:
-                progress.kept[key["id"]] = reason
+            if self._is_settled(key, may_be_revoked):
                 return
             try:
-                revocation_result = revoke_key(client.with_deadline(_deadline(client)), key)
+                revocation = self._send_revocation(key)
+                break
             except RequestFailed as error:
                 may_be_revoked = may_be_revoked or error.may_have_acted
-                if not error.transient or attempt > client.connection.api_retries:
+                if not error.transient or attempt > self._client.connection.api_retries:
+                    error.may_have_acted = may_be_revoked
                     raise
-                pause = pause_before_retry(attempt, None, client.clock.utcnow())
-                client.clock.sleep(max(pause, error.retry_after or 0.0))
-                continue
-            if revocation_result or may_be_revoked:
-                progress.revoked.append(revocation_result or as_revoked(key))
-            elif key["id"] in {other["id"] for other in list_keys(client)}:
-                progress.kept[key["id"]] = NOT_FOUND
-            else:
-                progress.gone.add(key["id"])
-            return
-    except RequestFailed as error:
-        # The keys are only listed otherwise.
-        error.may_have_acted = may_be_revoked
-        raise
-
-
-def _deadline(client: Client) -> Deadline:
-    """For a single attempt of a request."""
-    return Deadline.after(client.clock, client.connection.api_timeout)
-
-
-def _predict(
-    client: Client, policy: Policy, revocation: Revocation, revocable: Sequence[Key], progress: _Progress
-) -> None:
-    """Note what _revoke() would do if nobody else changed the account."""
-    current = list_keys(client) if revocable else []
-    now = client.service_now()
-    for key in revocable:
-        if not progress.remaining(revocation.limit):
-            return
-        if key["id"] not in {other["id"] for other in current}:
-            progress.gone.add(key["id"])
-            continue
-        reason = _reason_to_keep(key, current, review(current, policy, now), revocation.kinds)
-        if reason:
-            progress.kept[key["id"]] = reason
+                pause = pause_before_retry(attempt, None, self._client.clock.utcnow())
+                self._client.clock.sleep(max(pause, error.retry_after or 0.0))
+        if revocation or may_be_revoked:
+            self._revoked[key["id"]] = revocation or as_revoked(key)
+        elif key["id"] in self._listed(may_be_revoked):
+            self._kept[key["id"]] = NOT_FOUND
         else:
-            progress.revoked.append(as_revoked(key))
-            current = [other for other in current if other["id"] != key["id"]]
+            self._gone.add(key["id"])
 
+    def _is_settled(self, key: Key, may_be_revoked: bool) -> bool:
+        """List the keys again. Returns whether that is a reason not to revoke the key, and notes it."""
+        key_id = key["id"]
+        listed = self._listed(may_be_revoked)
+        if may_be_revoked and key_id not in listed:
+            self._revoked[key_id] = as_revoked(key)
+            return True
+        self._gone.update({other["id"] for other in self._keys} - listed.keys() - self._revoked.keys())
+        if key_id in self._gone or not self._remaining():
+            return True
+        found = review(list(listed.values()), self._policy, self._client.service_now())
+        if key_id in found.protected:
+            self._kept[key_id] = found.protected[key_id]
+        elif listed[key_id].get("last_used_at") != key.get("last_used_at"):
+            self._kept[key_id] = IN_USE
+        elif listed[key_id] not in found.due(self._kinds):
+            self._kept[key_id] = COMPLIES
+        return key_id in self._kept
 
-def _reason_to_keep(key: Key, current: Sequence[Key], found: Review, kinds: Collection[str]) -> str:
-    """Why the key, which is in the current list, is not revoked after all; empty if it is."""
-    listed = next(other for other in current if other["id"] == key["id"])
-    if key["id"] in found.protected:
-        return found.protected[key["id"]]
-    if listed.get("last_used_at") != key.get("last_used_at"):
-        return IN_USE
-    return "" if listed in found.due(kinds) else COMPLIES
+    def _listed(self, may_be_revoked: bool) -> dict[int, Key]:
+        """The current keys by id, without those that this task has revoked, which a list may still show."""
+        try:
+            return {key["id"]: key for key in list_keys(self._client) if key["id"] not in self._revoked}
+        except RequestFailed as error:
+            error.may_have_acted = may_be_revoked
+            raise
 
+    def _send_revocation(self, key: Key) -> Key | None:
+        """Send a single DELETE, not in check mode. Returns the revocation result; None if the service returned 404."""
+        if self._check_mode:
+            return as_revoked(key)
+        deadline = Deadline.after(self._client.clock, self._client.connection.api_timeout)
+        return revoke_key(self._client.with_deadline(deadline), key)
 
-def _warning_of_limit(revocation: Revocation, revocable: Sequence[Key], progress: _Progress) -> list[str]:
-    """The warning about keys that are kept only because of the limit, which is noted in the progress."""
-    done = {*progress.kept, *progress.gone, *progress.revoked_ids()}
-    left = [key["id"] for key in revocable if key["id"] not in done]
-    progress.kept.update(
-        dict.fromkeys(left, f"The task revokes at most {counted(revocation.limit, 'key')} (max_revocations).")
-    )
-    if not left:
-        return []
-    more = "1 more key was" if len(left) == 1 else f"{len(left)} more keys were"
-    return [
-        f"{more} to be revoked, but the task revokes at most {revocation.limit}. Run the task again, or increase max_revocations."
-    ]
+    def _keep_beyond_limit(self, waiting: Sequence[Key]) -> None:
+        """Note the keys that are kept only because of the limit, and warn about them."""
+        for key in waiting:
+            self._kept[key["id"]] = f"The task revokes at most {counted(self._limit, 'key')} (max_revocations)."
+        if waiting:
+            more = "1 more key was" if len(waiting) == 1 else f"{len(waiting)} more keys were"
+            self._warnings.append(
+                f"{more} to be revoked, but the task revokes at most {self._limit}. Run the task again, or increase "
+                "max_revocations."
+            )
 
+    def result(self) -> Result:
+        """The result of the task so far."""
+        after = [key for key in self._keys if key["id"] not in self._gone and key["id"] not in self._revoked]
+        violations_after = {
+            (finding.kind, finding.key["id"])
+            for finding in review(after, self._policy, self._now).findings
+            if finding.key
+        }
+        findings = [self._described(finding, violations_after) for finding in self._found.findings]
+        counts = Counter(finding.kind for finding in self._found.findings)
+        return {
+            "changed": bool(self._revoked),
+            "findings": findings,
+            "checked": self._policy.checked(),
+            "summary": {kind: counts[kind] for kind in KINDS},
+            "revoked": list(self._revoked.values()),
+            "left": sorted({finding["key_id"] for finding in findings if finding["outcome"] == "kept"}),
+            "diff": {"before": _lines(self._keys), "after": _lines(after)},
+            "warnings": self._warnings,
+        }
 
-def _result(
-    keys: Sequence[Key],
-    policy: Policy,
-    revocation: Revocation | None,
-    found: Review,
-    progress: _Progress,
-    now: datetime,
-    check_mode: bool,
-) -> Result:
-    kinds = revocation.kinds if revocation else ()
-    revoked = progress.revoked_ids()
-    after = [key for key in keys if key["id"] not in revoked | progress.gone]
-    obsolete = _obsolete(found, review(after, policy, now))
-    counts = Counter(finding.kind for finding in found.findings)
-    findings = [
-        _finding_as_dict(finding, kinds, revoked, progress, finding in obsolete, check_mode)
-        for finding in found.findings
-    ]
-    return {
-        "changed": bool(revoked),
-        "findings": findings,
-        "checked": policy.checked(),
-        "summary": {kind: counts[kind] for kind in KINDS},
-        "revoked": progress.revoked,
-        "left": sorted({finding["key_id"] for finding in findings if finding["outcome"] == "kept"}),
-        "diff": {"before": _lines(keys), "after": _lines(after)},
-    }
-
-
-def _obsolete(found: Review, after: Review) -> list[Finding]:
-    """The findings on surplus keys that are none any more, because other keys were revoked."""
-    remaining = {(finding.kind, finding.key["id"]) for finding in after.findings if finding.key}
-    return [
-        finding
-        for finding in found.findings
-        if finding.kind in SURPLUS_KINDS and finding.key and (finding.kind, finding.key["id"]) not in remaining
-    ]
-
-
-def _finding_as_dict(
-    finding: Finding,
-    kinds: Collection[str],
-    revoked: Collection[int],
-    progress: _Progress,
-    is_obsolete: bool,
-    check_mode: bool,
-) -> dict[str, Any]:
-    key, entry = finding.key or {}, finding.allowed
-    key_id = key.get("id")
-    kept_because = None
-    outcome, text = "reported", ""
-    if key_id in revoked:
-        outcome, text = "revoked", " It would be revoked." if check_mode else " It was revoked."
-    elif key_id in progress.gone:
-        outcome, text = "gone", f" {ANOTHER_REVOKED}"
-    elif is_obsolete:
-        outcome, text = "gone", " This ends with the revocation of other keys."
-    elif key_id is not None and finding.kind in kinds:
-        outcome, kept_because = "kept", progress.kept.get(key_id, NOT_REACHED)
-        text = f" It {'would not be' if check_mode else 'was not'} revoked. {kept_because}"
-    return {
-        "kind": finding.kind,
-        "key_id": key_id,
-        "name": finding.name,
-        "message": finding.message + text,
-        "owner": entry.owner if entry else None,
-        "reason": entry.reason if entry else None,
-        "created_at": key.get("created_at"),
-        "last_used_at": key.get("last_used_at"),
-        "outcome": outcome,
-        "kept_because": kept_because,
-    }
+    def _described(self, finding: Finding, violations_after: Collection[tuple[str, int]]) -> dict[str, Any]:
+        key, entry = finding.key or {}, finding.allowed
+        key_id = key.get("id")
+        kept_because = None
+        outcome, text = "reported", ""
+        if key_id in self._revoked:
+            outcome, text = "revoked", " It would be revoked." if self._check_mode else " It was revoked."
+        elif key_id in self._gone:
+            outcome, text = "gone", f" {ANOTHER_REVOKED}"
+        elif finding.kind in SURPLUS_KINDS and (finding.kind, key_id) not in violations_after:
+            outcome, text = "gone", " This ends with the revocation of other keys."
+        elif key_id is not None and finding.kind in self._kinds:
+            outcome, kept_because = "kept", self._kept.get(key_id, NOT_REACHED)
+            text = f" It {'would not be' if self._check_mode else 'was not'} revoked. {kept_because}"
+        return {
+            "kind": finding.kind,
+            "key_id": key_id,
+            "name": finding.name,
+            "title": title_of(finding),
+            "message": finding.message + text,
+            "owner": entry.owner if entry else None,
+            "reason": entry.reason if entry else None,
+            "created_at": key.get("created_at"),
+            "last_used_at": key.get("last_used_at"),
+            "outcome": outcome,
+            "kept_because": kept_because,
+        }
 
 
 def _lines(keys: Iterable[Key]) -> str:

@@ -13,7 +13,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import (
     KINDS,
-    REVOCABLE_KINDS,
     Allowed,
     Policy,
     Review,
@@ -58,17 +57,12 @@ def reviewed(keys: list[dict[str, Any]], **policy: Any) -> Review:
     [
         ("deploy", "deploy", True),
         ("deploy", "deploy2", False),
-        ("deploy", "my-deploy", False),
         ("deploy", "Deploy", False),
         ("deploy.web", "deployxweb", False),
-        ("deploy\n", "deploy", False),
         ("deploy", "deploy\n", False),
-        ("deploy-*", "deploy-", True),
         ("deploy-*", "deploy-web\nnext line", True),
-        ("deploy-*", "DEPLOY-web", False),
         ("deploy-?", "deploy-1", True),
         ("deploy-?", "deploy-12", False),
-        ("web[12]", "web2", True),
         ("web[!12]", "web2", False),
         ("*", "", True),
         # One character, or a letter and an accent.
@@ -81,16 +75,7 @@ def test_names(pattern: str, name: str, matches: bool) -> None:
     assert (("unknown", 1) in kinds) is not matches
 
 
-@pytest.mark.parametrize("name", ["[", "a[b", "[!", "[]", "[!]", "]", "a]b", "[]b"])
-def test_unclosed_bracket_stands_for_itself(name: str) -> None:
-    assert found([key(1, "deploy")], allowed=[Allowed(name), Allowed("deploy")]) == [("missing", None)]
-    assert found([key(1, name)], allowed=[Allowed(name)]) == []
-
-
-@pytest.mark.parametrize(
-    "pattern, name",
-    [("[[]", "["), ("[*]", "*"), ("[?]", "?"), ("[]]", "]"), ("[!]]", "a"), ("[!a\n]", "b"), ("[!\n]", "b")],
-)
+@pytest.mark.parametrize("pattern, name", [("[[]", "["), ("[*]", "*"), ("[]]", "]"), ("[!]]", "a"), ("[!\n]", "b")])
 def test_character_in_brackets_stands_for_itself(pattern: str, name: str) -> None:
     assert found([key(1, name)], allowed=[Allowed(pattern)]) == []
     assert found([key(1, "deploy")], allowed=[Allowed(pattern), Allowed("deploy")]) == []
@@ -114,20 +99,13 @@ def test_missing_keys_are_those_with_an_exact_name() -> None:
     allowed = [
         Allowed("deploy-*"),
         Allowed("deploy-web"),
-        Allowed("backup", owner="Ann.", reason="nightly\x1b"),
+        Allowed("backup", owner="Ann.", reason="nightly\x1b.."),
         Allowed("a?"),
     ]
     findings = reviewed([key(1, "deploy-web")], allowed=allowed).findings
     assert [(each.kind, each.name, each.message) for each in findings] == [
         ("missing", "backup", "There is no key named 'backup'. Owner: Ann. Reason: nightly\\x1b.")
     ]
-
-
-def test_texts_of_an_entry_are_sentences() -> None:
-    allowed = [Allowed("backup", owner="Team X.", reason="Backup of X..")]
-    [finding] = reviewed([], allowed=allowed).findings
-    assert finding.message == "There is no key named 'backup'. Owner: Team X. Reason: Backup of X."
-    assert finding.allowed == allowed[0]
 
 
 @pytest.mark.parametrize(
@@ -171,22 +149,6 @@ def test_each_finding_has_the_entry_of_its_key(
     assert {finding.allowed for finding in findings} == {entry}
 
 
-def test_names_in_messages_are_shortened() -> None:
-    longest, longer = "n" * 100, "n" * 101
-    assert label({"id": 7, "name": longest}) == f"{longest} (id 7)"
-    assert label({"id": 7, "name": longer}) == f"{'n' * 99}… (id 7)"
-    assert label({"id": 7}) == "A key without a name (id 7)"
-    for name, shown in ((longest, longest), (longer, "n" * 99 + "…")):
-        [missing] = reviewed([], allowed=[Allowed(name)]).findings
-        assert missing.message == f"There is no key named '{shown}'."
-        over = reviewed([key(1, name), key(2, name)], allowed=[Allowed(name, 1)]).findings[0]
-        assert f"keys that match '{shown}', more than max_keys of 1." in over.message
-
-
-def test_kinds_that_can_be_revoked() -> None:
-    assert REVOCABLE_KINDS == ("unknown", "expired", "idle", "never_used", "duplicate", "over_limit")
-
-
 def test_surplus_keys_are_revoked_last() -> None:
     """They may no longer be surplus by then."""
     keys = [key(1, "a", idle=9 * DAY), key(2, "a", idle=3 * DAY), key(3, "b", age=40 * DAY, idle=HOUR)]
@@ -200,13 +162,10 @@ def test_surplus_keys_are_revoked_last() -> None:
 @pytest.mark.parametrize(
     "policy, a_key, kinds",
     [
-        ({"max_age": 10 * DAY}, key(1), []),
         ({"max_age": 10 * DAY - timedelta(seconds=1)}, key(1), ["expired"]),
         ({"max_idle": 2 * HOUR}, key(1), []),
-        ({"max_idle": HOUR}, key(1), ["idle"]),
         ({"max_idle": HOUR}, key(1, idle=None), ["never_used"]),
         ({}, key(1, idle=None), ["never_used"]),
-        ({}, key(1, age=HOUR, idle=None), []),
         ({"grace": 20 * DAY}, key(1, idle=None), []),
         ({"grace": timedelta(0)}, key(1, age=timedelta(seconds=1), idle=None), ["never_used"]),
         ({"max_age": HOUR, "max_idle": HOUR}, key(1), ["expired", "idle"]),
@@ -217,35 +176,15 @@ def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -
     assert found([a_key], **policy) == [(kind, 1) for kind in kinds]
 
 
-def test_messages_about_ages() -> None:
-    used, unused = key(7, age=90.5 * DAY, idle=36 * HOUR), key(8, "web", age=2 * HOUR, idle=None)
-    findings = reviewed([used, unused], max_age=90 * DAY, max_idle=DAY).findings
-    created_on, used_on, unused_since = ((EPOCH - age).date() for age in (90.5 * DAY, 36 * HOUR, 2 * HOUR))
-    assert [finding.message for finding in findings] == [
-        f"deploy (id 7) was created on {created_on}, more than 90 days ago (max_age).",
-        f"deploy (id 7) was last used on {used_on}, more than 1 day ago (max_idle).",
-        f"web (id 8) was created on {unused_since} and never used.",
-    ]
-
-
 @pytest.mark.parametrize(
     "seconds, text",
     [
-        (0, "0 seconds"),
         (1, "1 second"),
-        (60, "1 minute"),
-        (90, "90 seconds"),
         (119, "119 seconds"),
         (120, "2 minutes"),
-        (7199, "119 minutes"),
         (7200, "2 hours"),
-        (172_799, "47 hours"),
         (172_800, "2 days"),
         (3600, "1 hour"),
-        (5400, "90 minutes"),
-        (86_400, "1 day"),
-        (100_000, "27 hours"),
-        (1_000_000, "11 days"),
     ],
 )
 def test_periods(seconds: int, text: str) -> None:
@@ -261,11 +200,8 @@ def test_periods(seconds: int, text: str) -> None:
         ([5, 6, 7], None, [("duplicate", 2), ("duplicate", 3)]),
         ([7, 6, 5], None, [("duplicate", 1), ("duplicate", 2)]),
         ([5, 5, 5], None, [("duplicate", 1), ("duplicate", 2)]),
-        ([5, 6, 7], [Allowed("deploy")], [("duplicate", 2), ("duplicate", 3)]),
-        ([5, 6, 7], [Allowed("deploy", 3)], []),
         ([5, 6, 7], [Allowed("dep*", 3)], []),
         ([5, 6, 7], [Allowed("dep*", 2)], [("over_limit", 3)]),
-        ([5, 6, 7], [Allowed("deploy", 1)], [("over_limit", 2), ("over_limit", 3)]),
     ],
 )
 def test_surplus_keys_are_those_of_the_earliest_activity(
@@ -305,20 +241,13 @@ GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
         (key(1, idle=None), None),
         (key(1, idle=None) | {"last_used_at": ""}, None),
         (key(1, idle=HOUR), GRACE_PERIOD),
-        (key(1, idle=-HOUR), GRACE_PERIOD),
         (key(1, age=HOUR, idle=None), GRACE_PERIOD),
-        (key(1, age=HOUR, idle=HOUR), GRACE_PERIOD),
         # A use before the creation, such as one in the year 1, is none.
         (key(1, idle=20 * DAY), NO_TIMES),
-        (key(1) | {"last_used_at": "0001-01-01T00:00:00Z"}, NO_TIMES),
         (key(1) | {"created_at": None}, NO_TIMES),
-        (key(1) | {"created_at": ""}, NO_TIMES),
-        (key(1) | {"created_at": 1_700_000_000}, NO_TIMES),
         (key(1) | {"last_used_at": "yesterday"}, NO_TIMES),
-        (key(1) | {"last_used_at": 0}, NO_TIMES),
         ({"id": 1, "name": "deploy", "created_at": key(1)["created_at"]}, NO_TIMES),
         (key(1, None), NO_NAME),
-        (key(1, ["deploy"]), NO_NAME),
         (key(1, ""), NO_NAME),
     ],
 )
@@ -328,7 +257,7 @@ def test_protected_keys(a_key: dict[str, Any], reason: str | None) -> None:
 
 
 @pytest.mark.parametrize("field", ["created_at", "last_used_at"])
-@pytest.mark.parametrize("value", [None, "", "soon", 5, {}])
+@pytest.mark.parametrize("value", [None, "soon"])
 def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> None:
     """With the limit of 2, one of the known keys is surplus in any case if there are three, and none for sure if there are two."""
     unknown = key(9) | {field: value}
@@ -339,7 +268,7 @@ def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> 
         result = reviewed([*keys, key(3)], allowed=[Allowed("deploy", 2)])
         assert [each.key and each.key["id"] for each in result.findings] == [1, 9]
     else:
-        assert (field, value) in [("last_used_at", None), ("last_used_at", "")]
+        assert (field, value) == ("last_used_at", None)
 
 
 def test_due_keys_are_sorted_by_activity_and_unique() -> None:
@@ -369,7 +298,6 @@ def test_findings_are_sorted_by_kind_and_name() -> None:
     "policy, kinds",
     [
         (NO_LIMITS, {"never_used", "duplicate"}),
-        (NO_LIMITS._replace(allowed=[Allowed("a*")]), {"never_used", "duplicate", "unknown"}),
         (NO_LIMITS._replace(allowed=[Allowed("a")]), {"never_used", "duplicate", "unknown", "missing"}),
         (NO_LIMITS._replace(allowed=[Allowed("a*", 1)]), {"never_used", "duplicate", "unknown", "over_limit"}),
         (Policy([Allowed("a")], DAY, DAY, 1, HOUR), set(KINDS)),
@@ -389,46 +317,32 @@ def test_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    "entries, problem",
+    "entries",
     [
-        ([], "allowed: must not be empty. Omit the option to allow all names."),
-        ([{"name": " "}], "allowed: an entry has no name. Set name in each entry."),
-        ([{"name": None}], "allowed: an entry has no name. Set name in each entry."),
-        ([{"name": "a", "max_keys": 0}], "allowed: max_keys of 'a' must be 1 or more, not 0."),
-        ([{"name": "a"}, {"name": "a"}], "allowed: 'a' occurs more than once. Set max_keys to allow several keys."),
-        (
-            [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
-            "allowed: 'caf\u00e9' occurs more than once. Set max_keys to allow several keys.",
-        ),
+        [],
+        [{"name": " "}],
+        [{"name": None}],
+        [{"name": "a", "max_keys": 0}],
+        [{"name": "a"}, {"name": "a"}],
+        [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
+        # A bracket that is not closed, and brackets that shells read differently.
+        *([{"name": name}] for name in ("[", "pol[1-", "web[12]-[", "[!]", "[]b")),
+        *([{"name": name}] for name in ("web-[^0-9]", "db-[a[:digit:]]", "[[.a.]]", "x[[=a=]]", "[!^][^!]")),
     ],
 )
-def test_invalid_entries(entries: list[dict[str, Any]], problem: str) -> None:
+def test_invalid_entries(entries: list[dict[str, Any]]) -> None:
     with pytest.raises(InvalidOption) as error:
         allowed_from(entries)
-    assert str(error.value) == problem
+    assert error.value.details == {"option": "allowed"}
 
 
-@pytest.mark.parametrize("name", ["[", "pol[1-", "web[12]-[", "[!", "[]", "[!]", "[]b"])
-def test_unclosed_bracket_is_refused(name: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        allowed_from([{"name": name}])
-    assert str(error.value) == f"allowed: '{name}' has a [ without ]. Add ], or write [[] for the character [."
-
-
-@pytest.mark.parametrize(
-    "name", ["web-[^0-9]", "[^a]", "db-[[:digit:]]", "db-[a[:digit:]]", "[[.a.]]", "x[[=a=]]", "[!^][^!]"]
-)
-def test_brackets_that_shells_read_differently_are_refused(name: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        allowed_from([{"name": name}])
-    assert str(error.value) == (
-        f"allowed: '{name}' has brackets that shells read differently. Write [!a-z] for other characters than these, and "
-        "[0-9] for digits."
-    )
-
-
-@pytest.mark.parametrize(
-    "name", ["[[]", "web[12]", "a]b", "[]]", "[!]]", "web[[12]", "[a^]", "[!^]", "[a:]", "[:a]", "*[=]"]
-)
+@pytest.mark.parametrize("name", ["[[]", "web[12]", "a]b", "[!]]", "web[[12]", "[a^]", "[a:]", "*[=]"])
 def test_closed_brackets_are_accepted(name: str) -> None:
     assert allowed_from([{"name": name}]) == [Allowed(name)]
+
+
+def test_names_in_messages_are_shortened() -> None:
+    assert label({"id": 7, "name": "n" * 101}) == f"{'n' * 99}… (id 7)"
+    assert label({"id": 7}) == "A key without a name (id 7)"
+    [missing] = reviewed([], allowed=[Allowed("n" * 101)]).findings
+    assert missing.message == f"There is no key named '{'n' * 99}…'."
