@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Documents WAIT_OPTIONS of module_utils/_operations/wait_options.py."""
+    """Documents WAIT_OPTIONS of module_utils/_operations/wait.py."""
 
     DOCUMENTATION = r"""
 options:

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
-from ._fields import Fields
 from ._http.client import Client
 from ._http.pagination import next_cursor, pages
-from ._options import identifier, not_blank, query_parameters, similar
+from ._options import Fields, identifier, not_blank, query_parameters, similar
 from ._untrusted import displayable
 
 

@@ -87,10 +87,9 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
-from ..module_utils._fields import checked_fields
 from ..module_utils._keys.api import keys_named, list_keys
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import not_blank
+from ..module_utils._options import checked_fields, not_blank
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

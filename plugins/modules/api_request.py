@@ -320,7 +320,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._errors import ClouddbError
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
+from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._options import duration
 from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from

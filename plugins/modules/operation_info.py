@@ -218,7 +218,6 @@ from typing import Any, Callable, TypeVar
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._fields import Fields, checked_fields
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.account import of_account
 from ..module_utils._operations.api import (
@@ -235,7 +234,16 @@ from ..module_utils._operations.api import (
     total,
 )
 from ..module_utils._operations.status import ACTIONS, STATUSES
-from ..module_utils._options import NOT_CREATED_ID, identifier, integer, moment, not_blank, unknown_values
+from ..module_utils._options import (
+    NOT_CREATED_ID,
+    Fields,
+    checked_fields,
+    identifier,
+    integer,
+    moment,
+    not_blank,
+    unknown_values,
+)
 from ..module_utils._projects import checked_query
 from ..module_utils._resources.parents import project_id_from
 

@@ -184,8 +184,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.wait import LAST_POLL_SECONDS, Wait
-from ..module_utils._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
+from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, duration, identifier, integer
 from ..module_utils._resources.parents import project_id_from

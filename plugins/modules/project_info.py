@@ -143,9 +143,8 @@ from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
-from ..module_utils._fields import checked_fields
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import NOT_CREATED_ID, integer
+from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects
 
 

@@ -473,7 +473,6 @@ PLUGINS = ROOT / "plugins"
 SHARED = {
     "_clock",
     "_errors",
-    "_fields",
     "_files",
     "_json",
     "_options",

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, Callable, TypeVar
 
 from .._errors import NotFound
-from .._fields import Fields
 from .._http.client import Client
+from .._options import Fields
 from .._parallel import in_parallel
 from .._projects import list_projects
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Callable, NamedTuple, Union
 
 from .._errors import NotFound
-from .._fields import Fields
 from .._http.client import Client
 from .._http.pagination import Page, pages
 from .._http.response import Response
+from .._options import Fields
 from .._parallel import in_parallel
 from .._timestamps import parse_timestamp
 from .._untrusted import displayable, without_templates

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple
@@ -15,6 +15,7 @@ from .._clock import Deadline
 from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
 from .._http.pagination import ListPosition, Page, is_rejected, next_cursor
+from .._options import duration
 from .._parallel import in_parallel
 from .poll import pages_of_unfinished, poll_operations
 from .status import FAILED
@@ -31,6 +32,16 @@ MIN_SECONDS_TO_RESUME = 5.0
 MAX_UNFINISHED = 10_000
 # Date headers, from which the service's time is known, have whole seconds.
 DATE_RESOLUTION = 1.0
+
+# The one place of types and defaults; the argument specs are made of it. The last two are set by the action plugin.
+WAIT_OPTIONS: dict[str, dict[str, Any]] = {
+    "timeout": {"type": "raw", "default": 300},
+    "interval": {"type": "raw", "default": 5},
+    "failed_grace": {"type": "raw", "default": 0},
+    "progress": {"type": "bool"},
+    "_state": {"type": "dict"},
+    "_stop_when": {"type": "dict"},
+}
 
 
 class Limits(NamedTuple):
@@ -51,6 +62,17 @@ class StopWhen(NamedTuple):
 
     min_seconds: float
     max_seconds: float
+
+
+def limits_from(params: Mapping[str, Any], workers: int) -> Limits:
+    """The limits of a wait that polls this number of projects in parallel. Raises InvalidOption."""
+    return Limits(duration(params, "interval", zero=False), duration(params, "failed_grace"), workers)
+
+
+def stop_when_from(params: Mapping[str, Any]) -> StopWhen | None:
+    """When to return before the wait is over; None: never."""
+    stop_when = params.get("_stop_when")
+    return StopWhen(**stop_when) if stop_when else None
 
 
 def poll_interval(polls: int, longest: float) -> float:

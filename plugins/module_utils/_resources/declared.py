@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
-from .._operations.wait import Limits, StopWhen
-from .._operations.wait_options import WAIT_OPTIONS, limits_from, stop_when_from
+from .._operations.wait import WAIT_OPTIONS, Limits, StopWhen, limits_from, stop_when_from
 from .._options import NOT_CREATED_ID, duration, not_blank
 from .compare import contains
 from .engine import Engine

@@ -14,7 +14,7 @@ from .._clock import Deadline
 from .._errors import ClouddbError
 from .._http.client import Client
 from .._operations.api import time_of_creation
-from .._operations.wait_options import limits_from
+from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, duration, integer
 from .compare import changed_fields
 from .declared import BRANCH, Task, unfinished_of

@@ -138,3 +138,40 @@ def test_similar_texts_come_first_whatever_their_case() -> None:
     assert options.similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
     assert options.similar("x", ["blog"]) == []
     assert options.similar("shops", ["shop", *map(str, range(options.MAX_COMPARED))]) == []
+
+
+# Fields of items
+
+
+ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
+
+
+def test_without_names_items_are_complete() -> None:
+    fields = options.Fields()
+    assert fields.reduce(ITEMS) == ITEMS
+    assert fields.warnings() == []
+
+
+def test_only_the_named_fields_stay() -> None:
+    assert options.Fields(["name", "size"]).reduce(ITEMS) == [{"name": None}, {"size": 3}]
+
+
+def test_further_fields_stay_for_a_while() -> None:
+    fields = options.Fields(["size"])
+    assert fields.reduce(fields.reduce(ITEMS, "id")) == [{}, {"size": 3}]
+    assert fields.reduce(ITEMS, "id") == [{"id": "a"}, {"id": "b", "size": 3}]
+    assert ITEMS[0]["name"] is None
+
+
+@pytest.mark.parametrize("missing, quoted", [(["naem"], "'naem'"), (["a b", "x\n"], r"'a b' or 'x\n'")])
+def test_fields_that_no_item_has_are_a_warning(missing: list[str], quoted: str) -> None:
+    fields = options.Fields(["id", *missing, "error"], optional=["error"])
+    fields.reduce(ITEMS[:1])
+    fields.reduce(ITEMS[1:])
+    assert fields.warnings() == [f"fields: no item has {quoted}. The fields are id, name, size, tags."]
+
+
+@pytest.mark.parametrize("value", [[], [""], ["id", " "]])
+def test_no_fields_and_blank_fields_are_refused(value: Any) -> None:
+    with pytest.raises(InvalidOption):
+        options.checked_fields({"fields": value})

@@ -133,8 +133,6 @@ def test_looking_up_the_project_takes_no_longer_than_timeout(
     assert clock.elapsed <= 51
 
 
-
-
 def test_an_operation_given_twice_is_returned_once(client: Client) -> None:
     assert len(task(client, names=["quick", "quick"])["operations"]) == 1
 
@@ -208,8 +206,6 @@ def test_after_failed_grace_a_failed_operation_counts_as_failed(client: Client, 
     assert 30 <= clock.elapsed - 3 < 40
 
 
-
-
 def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, clock: FakeClock) -> None:
     failure = failing(client, names=["quick", "slow", "endless"], timeout=60.0)
     assert clock.elapsed == pytest.approx(60)
@@ -222,10 +218,6 @@ def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, cloc
         f"start_compute endless of {SHOP} is scheduling (failures_count 0). "
         "Unfinished operations continue on the service. Wait for them again, or increase timeout."
     )
-
-
-
-
 
 
 def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -> None:
@@ -295,10 +287,6 @@ def test_an_operation_may_be_unknown_for_a_moment_after_it_was_named(sandbox: Sa
     assert statuses(task(client, names=["quick"])) == {"quick": "finished"}
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -349,5 +337,3 @@ def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client
     assert result["warnings"] == [
         "The operation status 'pausing' is unknown to this collection. It is treated as unfinished."
     ]
-
-

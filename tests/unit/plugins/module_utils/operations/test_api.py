@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError, UnexpectedResponse
-from ansible_collections.clouddb.control.plugins.module_utils._fields import Fields
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
     Selection,
     count_operations,
@@ -22,6 +21,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.api im
     summary,
     total,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._options import Fields
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
