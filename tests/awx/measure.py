@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Measures the request rate of jobs, alone and in slices: ``.venv-awx/bin/python measure.py [PROJECTS]`` on an idle machine.
+"""Measures the request rate of jobs, alone and in slices: ``.venv/bin/python measure.py [PROJECTS]`` on an idle machine.
 
 It runs the playbooks of the example project against a sandbox with the rate limit of the public service.
 """

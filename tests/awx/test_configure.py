@@ -30,6 +30,7 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
     )
 
 
+@pytest.mark.smoke
 def test_configuration_is_applied_and_idempotent(controller: Controller, awx: Awx) -> None:
     access = awx.add("credentials", {"name": "awx"})
     first = configure(controller, awx)

@@ -41,6 +41,7 @@ def test_quickstart_needs_no_credential(controller: Controller, tmp_path: Path) 
         assert path.name == WITH_ENVIRONMENT or not path.is_file() or not SECRET.search(path.read_bytes()), path
 
 
+@pytest.mark.smoke
 def test_survey_answers_reach_the_playbook(controller: Controller, sandbox: Sandbox, tmp_path: Path) -> None:
     answers = {
         question["variable"]: question["default"]

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures: reports on a varied and a large account, and a browser. An option names the documentation site."""
+"""Fixtures: reports on a varied and a large account, and a browser."""
 
 from __future__ import annotations
 
@@ -70,10 +70,6 @@ def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
         done = run_role(folder, service, variables)
         assert done.returncode == 0, done.stdout
         yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--site", required=True, type=Path, help="the folder of the documentation site")
 
 
 @pytest.fixture(scope="session")

@@ -88,6 +88,7 @@ def opened(browser: Page, varied: Report) -> Page:
     return browser
 
 
+@pytest.mark.smoke
 def test_no_console_message_and_no_request(opened: Page, varied: Report) -> None:
     assert opened.console_messages() == []
     assert opened.requested_urls() == [varied.page.as_uri()]

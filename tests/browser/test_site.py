@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from chromium import Page
 
+ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (1280, 360)
 
 # Elements whose content overflows, without a scrolling element around them.
@@ -34,8 +37,10 @@ CLIPPED_CODE = """
 
 
 @pytest.fixture(scope="session")
-def pages(pytestconfig: pytest.Config) -> list[Path]:
-    return sorted(pytestconfig.getoption("site").rglob("*.html"))
+def pages() -> list[Path]:
+    """The pages of a new build."""
+    subprocess.run([sys.executable, ROOT / "docs" / "site" / "build.py"], check=True)
+    return sorted((ROOT / ".build" / "docs").rglob("*.html"))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -77,7 +77,7 @@ def test_check_mode_changes_nothing(user: User, store: Store) -> None:
     assert user.keys(store) == []
 
 
-@pytest.mark.parametrize("kind", [VaultedVariable, KvSecret, KubernetesSecret])
+@pytest.mark.parametrize("kind", [VaultedVariable, pytest.param(KvSecret, marks=pytest.mark.smoke), KubernetesSecret])
 def test_failure_of_the_store_is_rolled_back(user: User, stores: Stores, kind: type[Store]) -> None:
     store = stores(kind)
     previous, others = prepared(user, store), store.others()

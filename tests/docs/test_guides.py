@@ -18,6 +18,7 @@ from transcript import commands_of
 FOLLOWED = [guide for guide in guides() if any(map(is_run, blocks_of(guide)))]
 # These continue one another. The first one starts the sandbox, and the last one removes it.
 ON_THE_SANDBOX = FOLLOWED[FOLLOWED.index("getting_started") : FOLLOWED.index("real_account") + 1]
+SMOKE = {"getting_started", "resources"}
 WITHOUT_THE_SANDBOX = {"getting_started", "testing_playbooks", "real_account"}
 NEEDS = (
     "You need the sandbox of :ref:`Getting started <ansible_collections.clouddb.control.docsite.getting_started>`. "
@@ -33,7 +34,9 @@ def follow_until(guide: str, reader: Reader) -> None:
             reader.follow(each)
 
 
-@pytest.mark.parametrize("guide", FOLLOWED)
+@pytest.mark.parametrize(
+    "guide", [pytest.param(guide, marks=pytest.mark.smoke if guide in SMOKE else []) for guide in FOLLOWED]
+)
 def test_guide(guide: str, reader: Reader) -> None:
     follow_until(guide, reader)
 

@@ -45,6 +45,7 @@ def was_polled(sandbox: Sandbox) -> bool:
     return f"GET /projects/{PROJECT}/operations" in sandbox.sent()
 
 
+@pytest.mark.smoke
 def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
     sandbox: Sandbox, start: Start, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ def time_of_success(text: str) -> float:
     return float(value)
 
 
+@pytest.mark.smoke
 def test_file(role: Role, promtool: Promtool) -> None:
     first = role.run("--diff")
     assert promtool("check", "metrics", text=first.text) == ""

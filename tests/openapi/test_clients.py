@@ -118,6 +118,7 @@ def test_neon_api(account: Account, call: str) -> None:
     assert str(found) == expected.format(**account.parameters)
 
 
+@pytest.mark.smoke
 def test_requests_of_the_modules(account: Account, contract: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[PreparedRequest] = []
     send = HTTPAdapter.send

@@ -45,6 +45,7 @@ def test_example_request_gets_a_valid_response(account: Account, contract: Contr
     assert contract.response_errors(request, response) == []
 
 
+@pytest.mark.smoke
 def test_error_is_valid(account: Account, contract: Contract) -> None:
     """api.md shows no error bodies. By the document they are alike for every operation."""
     headers = {"Authorization": "Bearer invalid"}

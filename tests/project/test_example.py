@@ -23,6 +23,7 @@ def files(folder: Path) -> set[str]:
     return {str(path) for path in paths if not ignored & {*path.parts}}
 
 
+@pytest.mark.smoke
 def test_steps_of_the_workflow_pass_and_leave_nothing(project: Project) -> None:
     before = files(project.folder)
     workflow = yaml.safe_load((project.folder / ".github/workflows/test.yml").read_text(encoding="utf-8"))

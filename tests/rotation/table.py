@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Writes the page Disturbed rotations from the results of the tests: C(python tests/rotation/table.py RESULTS > docs/docsite/rst/rotation_matrix.rst).
 
-C(make test-rotation ARGS="--cells 0 --results RESULTS") writes the results.
+C(make test-all SUITE=rotation ARGS="--cells 0 --results RESULTS") writes the results.
 """
 
 from __future__ import annotations

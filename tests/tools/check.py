@@ -9,14 +9,15 @@ output as it comes. The complete output of each is in .build/logs; the failures 
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import NamedTuple
 
-from suites import BUILD, PLAYBOOKS, SuiteRun, run_suite
+from suites import ANSIBLE_TEST, BUILD, CORES, PLAYBOOKS, PROGRAMS, PYTEST, SuiteRun, run_suite
 from workspace import CHECKOUT, exit_on_signals
 
 TARGETS = CHECKOUT / "tests" / "integration" / "targets"
@@ -24,22 +25,60 @@ LOGS = BUILD / "logs"
 MAX_OUTPUTS = 10
 INTEGRATION_JOBS = 3
 
+# The suites that run programs of others with the collection
+OUTSIDE = ("awx", "browser", "distribution", "eda", "guides", "metrics", "openapi", "project", "release")
+
+
+class Job(NamedTuple):
+    """What one core runs at a time."""
+
+    name: str
+    suite: str
+    arguments: list[str]
+
 
 def size(folder: Path) -> int:
     """The bytes in a folder, an estimate of how long its tests take."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def split(suites: list[str], arguments: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Jobs that can run in parallel: name, suite, arguments; each integration job gets large and small targets."""
+def integration_jobs() -> Iterator[Job]:
+    """The integration targets in several jobs, each with large and small ones."""
     targets = [folder for folder in TARGETS.iterdir() if folder.name not in ("setup_sandbox", *PLAYBOOKS)]
     names = [folder.name for folder in sorted(targets, key=size, reverse=True)]
-    for suite in suites:
-        if suite == "integration" and not arguments:
-            for number in range(INTEGRATION_JOBS):
-                yield f"{suite}-{number + 1}", suite, names[number::INTEGRATION_JOBS]
-        else:
-            yield suite, suite, arguments
+    for number in range(INTEGRATION_JOBS):
+        yield Job(f"integration-{number + 1}", "integration", names[number::INTEGRATION_JOBS])
+
+
+def jobs_of(suite: str, arguments: list[str]) -> Iterator[Job]:
+    """The jobs of a suite or of a group of suites."""
+    if suite == "test":
+        yield Job("sanity", "sanity", [])
+        yield Job("units", "units", [])
+        yield from integration_jobs()
+        yield Job("rotation", "rotation", ["tests/rotation/test_matrix.py", "--cells=5"])
+    elif suite == "smoke":
+        for each in OUTSIDE:
+            yield Job(each, each, ["-m", "smoke"])
+    elif suite == "all":
+        for each in (*OUTSIDE, "soak", "rotation", "properties"):
+            yield Job(each, each, [])
+    elif suite == "integration" and not arguments:
+        yield from integration_jobs()
+    elif suite in ANSIBLE_TEST or suite in PYTEST:
+        yield Job(suite, suite, arguments)
+    else:
+        sys.exit(
+            f"There is no suite {suite}. The suites are: {', '.join(sorted(['all', 'smoke', *ANSIBLE_TEST, *PYTEST]))}"
+        )
+
+
+def missing_programs(jobs: list[Job]) -> Iterator[str]:
+    """A sentence for each program that a suite needs and that is not installed."""
+    for job in jobs:
+        program, package = PROGRAMS.get(job.suite, ("git", "git"))
+        if not shutil.which(program):
+            yield f"The suite {job.suite} needs {program}. On Debian, install {package}."
 
 
 def log_file(name: str) -> Path:
@@ -63,23 +102,14 @@ def show_failures(name: str, run: SuiteRun) -> None:
     print(f"\nThe complete output of {name} is in {log_file(name).relative_to(CHECKOUT)}")
 
 
-def main() -> int:
-    """Run the suites named on the command line and print a summary."""
-    suites, arguments = sys.argv[1:], []
-    if "--" in suites:
-        suites, arguments = suites[: suites.index("--")], suites[suites.index("--") + 1 :]
-    jobs = list(split(suites, arguments))
-
-    if len(jobs) > 1:
-        print(f"Running {len(jobs)} jobs; their output is in {LOGS.relative_to(CHECKOUT)}", flush=True)
-    exit_on_signals()
-    started = time.monotonic()
+def run_jobs(jobs: list[Job]) -> dict[str, SuiteRun]:
+    """Run the jobs, one per core, and print a line for each when it ends."""
     runs: dict[str, SuiteRun] = {}
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+    pool = ThreadPoolExecutor(max_workers=CORES)
     try:
         running = {
-            pool.submit(run_suite, suite, part, log_file(name), verbose=len(jobs) == 1): name
-            for name, suite, part in jobs
+            pool.submit(run_suite, job.suite, job.arguments, log_file(job.name), verbose=len(jobs) == 1): job.name
+            for job in jobs
         }
         for ended in as_completed(running):
             name = running[ended]
@@ -87,7 +117,23 @@ def main() -> int:
             show_summary(name, runs[name])
     finally:
         pool.shutdown(cancel_futures=True)
+    return runs
 
+
+def main() -> int:
+    """Run the suites named on the command line and print a summary."""
+    suites, arguments = sys.argv[1:], []
+    if "--" in suites:
+        suites, arguments = suites[: suites.index("--")], suites[suites.index("--") + 1 :]
+    jobs = [job for suite in suites for job in jobs_of(suite, arguments)]
+    if missing := sorted(set(missing_programs(jobs))):
+        sys.exit("\n".join(missing))
+
+    if len(jobs) > 1:
+        print(f"Running {len(jobs)} jobs; their output is in {LOGS.relative_to(CHECKOUT)}", flush=True)
+    exit_on_signals()
+    started = time.monotonic()
+    runs = run_jobs(jobs)
     failed_runs = {name: run for name, run in runs.items() if run.failures}
     for name, run in failed_runs.items():
         show_failures(name, run)

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -28,6 +27,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple, TextIO
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from workspace import CHECKOUT, Workspace, temporary_workspace
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -35,16 +36,15 @@ BUILD = CHECKOUT / ".build"
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 SKIPPED = re.compile(r"^WARNING: (All targets skipped|Skipping (sanity|tests|unit)|Excluding|Required program)")
 MAX_LINES = 60
+# A container may use fewer cores than the machine has.
+CORES = len(os.sched_getaffinity(0))
 
 # Sanity tests that have nothing to check: the collection has no file of this type, or does not support Python 2.
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
 PYLINT = ("--test", "pylint")
 
-# The contexts in which ansible-test runs unit tests, in this order: the first two for the folders of these names, the last for all others.
-UNIT_CONTEXTS = ("modules", "module_utils", "controller")
-
-# The integration targets that mainly run ansible-playbook in processes of its own, which takes long: make test-playbooks.
+# The integration targets that mainly run ansible-playbook in processes of its own, which takes long.
 PLAYBOOKS = ("examples", "many_hosts", "playbook_sandbox", "quickstart", "role_api_key_rotation", "secrets")
 
 # Each linter, and what it prints if it checked at least one file.
@@ -54,7 +54,7 @@ LINTERS = (
     (("ansible-lint", "--nocolor"), r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]"),
     (("antsibull-changelog", "lint"), ""),
     (("antsibull-docs", "lint-collection-docs", "--plugin-docs", "."), ""),
-    (("python", "tests/tools/prose.py"), r"^[1-9]\d* files checked, 0 findings"),
+    (("codespell",), r"^0$"),
     (("mypy", "--cache-dir", str(BUILD / "mypy")), r"no issues found in [1-9]"),
     (("shellcheck", ".ci/run"), ""),
 )
@@ -123,9 +123,19 @@ def fill_cache() -> None:
         if not get_pip.exists():
             shutil.copy(Path(__file__).with_name("get_pip.py"), get_pip)
         if not (folder / "id_rsa").exists():
-            subprocess.run(
-                ["ssh-keygen", "-q", "-t", "rsa", "-m", "PEM", "-N", "", "-f", str(folder / "id_rsa")], check=True
-            )
+            write_ssh_keys(folder)
+
+
+def write_ssh_keys(folder: Path) -> None:
+    """Create the SSH keys that ansible-test would create with ssh-keygen, which a minimal system does not have."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    (folder / "id_rsa.pub").write_bytes(public + b"\n")
+    (folder / "id_rsa").touch(mode=0o600)
+    (folder / "id_rsa").write_bytes(private)
 
 
 def ansible_test(run: SuiteRun, *command: str, may_warn: str = "") -> tuple[int, list[str]]:
@@ -171,30 +181,24 @@ def sanity(run: SuiteRun, arguments: list[str]) -> int:
     return status
 
 
-def last_unit_report(run: SuiteRun) -> str:
-    """The last of the contexts of unit tests that has a JUnit file, or an empty text."""
-    reported = [context for context in UNIT_CONTEXTS if any(junit_folder(run).glob(f"python*-{context}-units.xml"))]
-    return reported[-1] if reported else ""
+def run_pytest(run: SuiteRun, *arguments: str) -> int:
+    """Run pytest on the collection, with a process for each core."""
+    report = junit_folder(run) / "pytest.xml"
+    options = ("-q", "-p", "no:cacheprovider", "-o", "pythonpath=../../..", "-o", "markers=smoke")
+    status, _lines = run.execute("pytest", *options, f"--numprocesses={CORES}", f"--junit-xml={report}", *arguments)
+    read_junit(run, report.name)
+    return status
 
 
 def unit_tests(run: SuiteRun, *arguments: str) -> int:
-    """Run ansible-test units. It stops at the first context in which a test fails, so the later ones are then run separately."""
-    options = ["units", "--requirements", *arguments]
-    result, _lines = ansible_test(run, *options)
-    status = result
-    for context in UNIT_CONTEXTS[:-1]:
-        options += ["--exclude", f"tests/unit/plugins/{context}/"]
-        if status and last_unit_report(run) == context:
-            # The arguments may select no test of the later contexts.
-            status, lines = ansible_test(run, *options, may_warn="WARNING: All targets skipped.")
-            if status and last_unit_report(run) == context:
-                run.fail(f"ansible-test {' '.join(options)} (exit status {status})", lines)
+    """Run ansible-test units, which installs its own requirements. It stops at the first folder of plugins in which a test fails."""
+    status, _lines = ansible_test(run, "units", "--requirements", *arguments)
     read_junit(run, "python*-units.xml")
-    return result
+    return status
 
 
-def units(run: SuiteRun, arguments: list[str]) -> int:
-    """The unit tests."""
+def matrix(run: SuiteRun, arguments: list[str]) -> int:
+    """The unit tests as ansible-test runs them, with any supported ansible-core."""
     return unit_tests(run, "--python", PYTHON, *arguments)
 
 
@@ -226,7 +230,7 @@ def integration(run: SuiteRun, arguments: list[str]) -> int:
 
 
 def playbooks(run: SuiteRun, arguments: list[str]) -> int:
-    """The integration targets that mainly run ansible-playbook, or those named in the arguments."""
+    """The integration targets that mainly run ansible-playbook."""
     return integration(run, arguments or list(PLAYBOOKS))
 
 
@@ -246,15 +250,6 @@ def target_output(name: str, lines: list[str]) -> list[str]:
     return lines[failed_task:][:MAX_LINES]
 
 
-def rotation(run: SuiteRun, arguments: list[str]) -> int:
-    """Rotations of a key, each disturbed at a step, or the tests in the arguments."""
-    report = junit_folder(run) / "rotation.xml"
-    options = ("-q", "--numprocesses=2", "-p", "no:cacheprovider", f"--junit-xml={report}")
-    status, _lines = run.execute("pytest", *options, *(arguments or ["tests/rotation/test_matrix.py", "--cells=5"]))
-    read_junit(run, report.name)
-    return status
-
-
 def soak(run: SuiteRun, arguments: list[str]) -> int:
     """The integration targets, including the parts that take minutes."""
     config = run.workspace.collection / "tests" / "integration" / "integration_config.yml"
@@ -265,7 +260,7 @@ def soak(run: SuiteRun, arguments: list[str]) -> int:
 def lint(run: SuiteRun, arguments: list[str]) -> int:
     """The linters, and pylint for the tests."""
     for command, proof in LINTERS:
-        name = " ".join(command[:2]) if command[0] in ("python", "ruff") else command[0]
+        name = " ".join(command[:2]) if command[0] == "ruff" else command[0]
         run.write(f"--- {name}")
         status, lines = run.execute(*command)
         if status or not re.search(proof, "\n".join(lines), re.MULTILINE):
@@ -275,31 +270,49 @@ def lint(run: SuiteRun, arguments: list[str]) -> int:
     return sanity(run, [*PYLINT, "tests/"])
 
 
-def coverage(run: SuiteRun, arguments: list[str]) -> int:
-    """The unit tests with the coverage of plugins/, as a table and as pages in .build/coverage."""
-    status = units(run, ["--coverage", *arguments])
-    folder = run.workspace.collection / "tests" / "output" / "coverage"
-    # ansible-test reports files that no test imports separately, so the totals are computed here.
-    ansible_test(run, "coverage", "combine", "--stub")
-    data, only = f"--data-file={folder / 'all'}", "--include=plugins/*"
-    reports = (
-        ("combine", "--quiet", data, str(folder / "coverage"), str(folder / "coverage=stub-01")),
-        ("html", "--quiet", data, only, f"--directory={BUILD / 'coverage'}"),
-        ("json", "--quiet", data, only, f"-o{folder / 'all.json'}"),
-        ("report", data, only, "--show-missing", "--skip-covered"),
-    )
-    status = status or max(run.execute("coverage", *report)[0] for report in reports)
-    if not status:
-        totals = json.loads((folder / "all.json").read_text(encoding="utf-8"))["totals"]
-        for kind, covered, number in (("line", "lines", "statements"), ("branch", "branches", "branches")):
-            share = 100 * totals[f"covered_{covered}"] / totals[f"num_{number}"]
-            run.write(f"{kind} coverage: {share:.1f} % ({totals[f'covered_{covered}']} of {totals[f'num_{number}']})")
-    return status
-
-
-SUITES: dict[str, Callable[[SuiteRun, list[str]], int]] = {
-    suite.__name__: suite for suite in (sanity, units, target, integration, playbooks, rotation, soak, lint, coverage)
+ANSIBLE_TEST: dict[str, Callable[[SuiteRun, list[str]], int]] = {
+    suite.__name__: suite for suite in (sanity, matrix, target, integration, playbooks, soak, lint)
 }
+
+# The arguments of pytest for each other suite: the tests that run unless the user names some, and options.
+IN_ONE_PROCESS = "--numprocesses=0"
+PYTEST: dict[str, tuple[list[str], list[str]]] = {
+    "units": (["tests/unit"], []),
+    "rotation": (["tests/rotation"], []),
+    "properties": (
+        [
+            *("tests/unit/properties", "tests/unit/sandbox"),
+            *("tests/unit/plugins/faults/test_killed.py", "tests/unit/plugins/faults/test_error_matrix.py"),
+        ],
+        ["--hypothesis-profile=soak"],
+    ),
+    "awx": (["tests/awx"], []),
+    "browser": (["tests/browser"], [IN_ONE_PROCESS]),
+    "distribution": (["tests/distribution"], []),
+    "eda": (["tests/eda"], [IN_ONE_PROCESS]),
+    "guides": (["tests/docs"], ["--dist=loadfile"]),
+    "metrics": (["tests/metrics"], []),
+    "openapi": (["tests/openapi"], [IN_ONE_PROCESS]),
+    "project": (["tests/project"], []),
+    "release": (["tests/release"], [IN_ONE_PROCESS]),
+}
+
+# Programs that a suite needs, with their packages in Debian
+PROGRAMS = {
+    "browser": (os.environ.get("CHROMIUM", "chromium"), "chromium"),
+    "eda": ("java", "openjdk-17-jre-headless"),
+    "guides": ("java", "openjdk-17-jre-headless"),
+    "metrics": ("promtool", "prometheus"),
+}
+
+
+def run_tests(run: SuiteRun, suite: str, arguments: list[str]) -> int:
+    """Run a suite. Options are passed to its tool; tests that are named replace those of the suite."""
+    if suite in ANSIBLE_TEST:
+        return ANSIBLE_TEST[suite](run, arguments)
+    tests, options = PYTEST[suite]
+    named = any(argument.startswith("tests/") for argument in arguments)
+    return run_pytest(run, *options, *([] if named else tests), *arguments)
 
 
 def run_suite(suite: str, arguments: list[str], log_file: Path, verbose: bool) -> SuiteRun:
@@ -308,7 +321,7 @@ def run_suite(suite: str, arguments: list[str], log_file: Path, verbose: bool) -
     log_file.parent.mkdir(parents=True, exist_ok=True)
     with log_file.open("w", encoding="utf-8") as log, temporary_workspace() as workspace:
         run = SuiteRun(workspace, log, verbose)
-        status = SUITES[suite](run, arguments)
+        status = run_tests(run, suite, arguments)
     output = log_file.read_text(encoding="utf-8").splitlines()
     if status and not run.failures:
         run.fail(f"exit status {status}", output)

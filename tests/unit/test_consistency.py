@@ -8,10 +8,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import re
-import textwrap
-from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,17 +32,13 @@ MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 CONNECTION = connection_argument_spec()
 OLDEST_REQUESTS = re.escape(OLDEST_LIBRARIES[0].removeprefix("requests==").rpartition(".")[0])
+GENERATED_PAGES: set[str] = set()
 ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
 each_module = pytest.mark.parametrize("name", MODULES)
 
 
 def read_yaml(path: str) -> Any:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
-
-
-def words(path: str) -> str:
-    """The text of a document, without line breaks."""
-    return " ".join((ROOT / path).read_text(encoding="utf-8").split())
 
 
 def module(name: str) -> Any:
@@ -167,13 +161,6 @@ def test_tests_of_every_module_have_every_module() -> None:
     assert sorted([*map(name_of, dict(EACH_MODULE)), *ROTATION_MODULES]) == MODULES
 
 
-def test_playbook_of_the_search_for_secrets_has_every_module() -> None:
-    tasks = (ROOT / "tests/integration/targets/secrets/files/project/all.yml").read_text(encoding="utf-8")
-    assert (
-        set(MODULES) - ROTATION_MODULES - set(re.findall(r"^ +clouddb\.control\.(\w+):", tasks, re.MULTILINE)) == set()
-    )
-
-
 def test_api_key_is_no_log() -> None:
     assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
 
@@ -183,15 +170,6 @@ def test_api_key_is_no_log() -> None:
 
 def test_action_group_has_every_module() -> None:
     assert sorted(read_yaml("meta/runtime.yml")["action_groups"]["all"]) == MODULES
-
-
-def test_every_file_is_text() -> None:
-    """A downloaded package or an archive would become a part of the collection."""
-    for path in ROOT.rglob("*"):
-        # Tools have hidden folders for what they produce.
-        parts = path.relative_to(ROOT).parts
-        if path.is_file() and not {"__pycache__", "output"} & set(parts) and not parts[0].startswith("."):
-            path.read_text(encoding="utf-8")
 
 
 @each_module
@@ -259,25 +237,12 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
-def test_documents_name_the_tested_versions(path: str) -> None:
-    ansible, python = (
-        f"{min(versions, key=number)} to {max(versions, key=number)}" for versions in (ANSIBLE_CORE, TARGET_PYTHON)
-    )
-    assert f"tested with ansible-core {ansible} and Python {python}" in words(path)
-
-
 def test_supported_versions_lists_the_tested_versions() -> None:
     text = (ROOT / "docs/docsite/rst/support.rst").read_text(encoding="utf-8")
     rows = re.findall(r"^   \* - (2\.\d+)\n     - (.+)$", text, re.MULTILINE)
     assert rows == [(ansible, ", ".join(pythons)) for ansible, pythons in ANSIBLE_CORE.items()]
     *others, last = TARGET_PYTHON
     assert f"Modules run on hosts with Python {', '.join(others)} and {last}." in " ".join(text.split())
-
-
-@pytest.mark.parametrize("path", ["README.md", "docs/docsite/rst/support.rst"])
-def test_documents_name_the_oldest_requests(path: str) -> None:
-    assert re.search(rf"`requests`+ {OLDEST_REQUESTS} or later", words(path))
 
 
 @pytest.mark.parametrize(
@@ -287,183 +252,39 @@ def test_requirements_name_the_oldest_requests(path: str) -> None:
     assert re.search(rf"requests ?>= ?{OLDEST_REQUESTS}\n", (ROOT / path).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/site/index.rst"])
-def test_front_pages_name_the_oldest_supported_versions(path: str) -> None:
-    ansible, python = min(ANSIBLE_CORE, key=number), min(TARGET_PYTHON, key=number)
-    expected = f"supports ansible-core {ansible} and later on the controller, and Python {python} and later where the modules run."
-    assert expected in words(path)
-
-
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md"])
-def test_documents_name_the_pythons_of_make(path: str) -> None:
-    makefile = words("Makefile")
-    oldest, newest = map(int, re.findall(r"\(3, (\d+)\)", makefile))
-    *others, last = [f"3.{minor}" for minor in range(oldest, newest + 1)]
-    named = f"Python {', '.join(others)} or {last}"
-    assert f"{named} is needed" in makefile
-    assert re.search(rf"\bneeds? {re.escape(named)}, ", words(path))
-
-
 def test_tested_pythons_match_ansible_core() -> None:
     version = ".".join(ansible_version.split(".")[:2])
     known = importlib.import_module("ansible_test._util.target.common.constants")
     assert ANSIBLE_CORE[version] == known.CONTROLLER_PYTHON_VERSIONS
 
 
-def test_workflow_covers_every_supported_version() -> None:
-    jobs = read_yaml(".github/workflows/test.yml")["jobs"]
+def test_workflows_cover_every_supported_version() -> None:
+    jobs = {name: read_yaml(f".github/workflows/{name}.yml")["jobs"] for name in ("test", "nightly", "versions")}
 
-    def pythons(job: str) -> set[str]:
-        [step] = [step for step in jobs[job]["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
+    def pythons(job: dict[str, Any]) -> set[str]:
+        [step] = [step for step in job["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
         installed = step["with"]["python-version"].split()
         # make uses the last one, as python3.
         assert installed[-1] == "3.11"
         return set(installed)
 
-    assert jobs["matrix"]["strategy"]["matrix"]["ansible-core"] == list(ANSIBLE_CORE)
-    assert pythons("matrix") == {python for of_core in ANSIBLE_CORE.values() for python in of_core}
-    assert pythons("targets") == set(TARGET_PYTHON)
+    releases = list(ANSIBLE_CORE)
+    assert json.loads(jobs["test"]["oldest-and-newest"]["with"]["ansible-core"]) == [releases[0], releases[-1]]
+    assert json.loads(jobs["nightly"]["versions"]["with"]["ansible-core"]) == releases
+    assert pythons(jobs["versions"]["matrix"]) == {python for of_core in ANSIBLE_CORE.values() for python in of_core}
+    assert pythons(jobs["nightly"]["targets"]) == set(TARGET_PYTHON)
 
 
 def test_site_lists_every_guide() -> None:
     shown = {guide for section in read_yaml("docs/docsite/extra-docs.yml")["sections"] for guide in section["toctree"]}
-    assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
+    assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")} | GENERATED_PAGES
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(
-        str(file.relative_to(ROOT)) for pattern in ("*.md", "*/*.md", "*/*/README.md") for file in ROOT.glob(pattern)
-    ),
-)
-def test_links_to_files_resolve(path: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    relative = re.findall(r"\]\(([^):#]+)[#)]", text)
-    # Galaxy shows the README without the other files.
-    assert relative == [] or path != "README.md"
-    assert [link for link in relative if not (ROOT / path).parent.joinpath(link).exists()] == []
-
-
-def test_settings_of_ansible_that_documents_name_exist() -> None:
-    # ANSIBLE_VAULT is in the first line of an encrypted file.
-    pattern = re.compile(r"\bANSIBLE_(?!VAULT\b)[A-Z_]+\b")
-    known = pattern.findall(resources.files("ansible").joinpath("config/base.yml").read_text(encoding="utf-8"))
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/docsite/rst/*.rst"), *ROOT.glob("roles/*/README.md")]
-    named = {name for path in documents for name in pattern.findall(path.read_text(encoding="utf-8"))}
-    assert "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED" in named
-    assert named - {*known} == set()
-
-
-def test_links_to_sections_resolve() -> None:
-    def anchors(path: Path) -> list[str]:
-        headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        return [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
-
-    links = [
-        (path, path.parent / link if link else path, anchor)
-        for pattern in ("*.md", "*/*.md", "*/*/README.md")
-        for path in ROOT.glob(pattern)
-        for link, anchor in re.findall(r"\]\(([^):#]*)#([^)]+)\)", path.read_text(encoding="utf-8"))
-    ]
-    assert links
-    assert [(str(path), anchor) for path, target, anchor in links if anchor not in anchors(target)] == []
-
-
-def test_links_to_the_repository_resolve() -> None:
-    files = f"{read_yaml('galaxy.yml')['repository']}/blob/main/"
-    links = {
-        (str(path.relative_to(ROOT)), link)
-        for pattern in ("*.md", "*/*.md", "roles/*/*.md", "docs/**/*.rst", "playbooks/*.yml", "galaxy.yml")
-        for path in ROOT.glob(pattern)
-        for link in re.findall(rf"{re.escape(files)}([^\s)>\"#]*)", path.read_text(encoding="utf-8"))
-    }
-    assert links and {(path, link) for path, link in links if not (ROOT / link).is_file()} == set()
-
-
-def test_links_to_the_site_lead_to_a_page() -> None:
-    site = read_yaml("galaxy.yml")["documentation"]
-    guides = {f"docsite/{path.stem}.html" for path in ROOT.glob("docs/docsite/rst/*.rst")}
-    plugins = {f"{path.stem}_{path.parent.name.removesuffix('s')}.html" for path in PLUGINS.glob("*/[!_]*.py")}
-    roles = {f"{path.parents[1].name}_role.html" for path in ROOT.glob("roles/*/tasks/main.yml")}
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("roles/*/README.md"), *ROOT.glob("playbooks/*.yml")]
-    links = {
-        link
-        for path in documents
-        for link in re.findall(rf"{re.escape(site)}([^\s)>\"#]*)", path.read_text(encoding="utf-8"))
-    }
-    assert links and links - {""} <= guides | plugins | roles
-
-
-def test_readme_installs_from_the_repository() -> None:
-    assert f"`git+{read_yaml('galaxy.yml')['repository']}`" in words("README.md")
-
-
-def test_badges_of_the_readme_are_true() -> None:
-    galaxy = read_yaml("galaxy.yml")
-    repository = galaxy["repository"]
-    support = f"{galaxy['documentation']}docsite/support.html"
-    [license_name] = galaxy["license"]
-
-    def versions(supported: Iterable[str]) -> str:
-        return f"{min(supported, key=number)} to {max(supported, key=number)}"
-
-    def badge(label: str, message: str, link: str) -> tuple[str, str, str]:
-        shown = "-".join(text.replace("-", "--").replace(" ", "_") for text in (label, message))
-        return f"{label}: {message}", f"https://img.shields.io/badge/{shown}-blue", link
-
-    workflow = f"{repository}/actions/workflows/test.yml"
-    assert read_yaml(".github/workflows/test.yml")["name"] == "Tests"
-    assert f">={min(ANSIBLE_CORE, key=number)}.0" == read_yaml("meta/runtime.yml")["requires_ansible"]
-    assert "GNU GENERAL PUBLIC LICENSE Version 3" in words("COPYING")
+def test_readme_lists_the_plugins_and_roles() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"\[!\[(.+?)\]\((.+?)\)\]\((.+?)\)", text) == [
-        ("Tests", f"{workflow}/badge.svg", workflow),
-        badge("ansible-core", versions(ANSIBLE_CORE), support),
-        badge("Python", versions(TARGET_PYTHON), support),
-        badge("License", license_name, f"{repository}/blob/main/COPYING"),
-    ]
-    assert text.count("![") == 4
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        *(f"docs/docsite/rst/{file.name}" for file in (ROOT / "docs/docsite/rst").glob("*.rst")),
-    ],
-)
-def test_files_that_documents_name_exist(path: str) -> None:
-    # NAME stands for any name, and hidden files are generated.
-    text = (ROOT / path).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:tests|plugins|docs|roles)/(?!\.)[\w./-]+)`", text)
-    assert [file for file in named if "NAME" not in file and not (ROOT / file).exists()] == []
-    tests = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
-    assert set(re.findall(r"`(?:tests/[\w./]*/)?(test_(?!NAME)\w+\.py)`", text)) <= tests
-
-
-def test_front_page_has_the_playbook_of_the_readme() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A playbook\n")[2]
-    playbook = re.search(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert playbook and textwrap.indent(playbook[1], "   ") in (ROOT / "docs" / "site" / "index.rst").read_text(
-        encoding="utf-8"
-    )
-
-
-def test_readme_lists_what_playbooks_use() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Content\n")[2].partition("\n## ")[0]
-    listed = re.findall(r"^\| (?:[a-z ]*)\[?`([\w.]+)`", section, re.MULTILINE)
-    roles = [path.parents[1].name for path in ROOT.glob("roles/*/tasks/main.yml")]
-    playbooks = [f"clouddb.control.{path.stem}" for path in (ROOT / "playbooks").glob("*.yml")]
-    modules = sorted(set(MODULES) - ROTATION_MODULES)
-    assert listed == [*modules, *sorted(roles), "projects", "operations", *listed[-len(playbooks) :]]
-    assert sorted(listed[-len(playbooks) :]) == sorted(playbooks)
-
-
-def test_readme_shows_a_task_of_the_quickstart() -> None:
-    names = re.findall(r"^TASK \[(.+)\] \*+$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    quickstart = (ROOT / "playbooks" / "quickstart.yml").read_text(encoding="utf-8")
-    assert names and [name for name in names if f'- name: "{name}"\n' not in quickstart] == []
+    roles = {path.parents[1].name for path in ROOT.glob("roles/*/tasks/main.yml")}
+    names = {*MODULES, *roles, "projects", "operations"} - ROTATION_MODULES
+    assert {name for name in names if f"`{name}`" not in text} == set()
 
 
 # The direction of dependency: modules and plugins, domain logic, client, requests
