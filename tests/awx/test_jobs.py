@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from awx_api import TOKEN, Awx
 from jobs import WITH_ENVIRONMENT, Controller, Job
 from sandbox import API_KEY, Sandbox

@@ -19,7 +19,6 @@ def alerts() -> list[dict[str, Any]]:
     return list(group["rules"])
 
 
-@pytest.mark.smoke
 def test_rules_are_valid(promtool: Promtool) -> None:
     assert f"SUCCESS: {len(alerts())} rules found" in promtool("check", "rules", "--lint-fatal", str(RULES))
 
