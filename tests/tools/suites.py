@@ -280,10 +280,7 @@ PYTEST: dict[str, tuple[list[str], list[str]]] = {
     "units": (["tests/unit"], []),
     "rotation": (["tests/rotation"], []),
     "properties": (
-        [
-            *("tests/unit/properties", "tests/unit/sandbox"),
-            *("tests/unit/plugins/faults/test_killed.py", "tests/unit/plugins/faults/test_error_matrix.py"),
-        ],
+        ["tests/unit/properties", "tests/unit/sandbox", "tests/unit/plugins/faults"],
         ["--hypothesis-profile=soak"],
     ),
     "awx": (["tests/awx"], []),
