@@ -86,6 +86,13 @@ options:
     type: list
     elements: str
     default: []
+  own_key:
+    description:
+      - Id or name of the key that the task authenticates with, which is never revoked.
+      - If no consumer has a record, older keys are revoked only with this option. If there are records, these show the own key.
+      - The task fails before it creates or revokes a key unless exactly one key has this id or name. Not used with O(step=withdraw).
+    type: str
+    version_added: 1.2.0
   max_age:
     description: Maximum age of the newest key for O(step=plan), in seconds or as an age such as V(12h), V(30d) or V(4w).
     type: raw
@@ -217,7 +224,7 @@ revoked:
 left:
   description:
     - Ids of keys that are not revoked, and of which a warning says why.
-    - With O(step=plan), those that no record of the consumers names, and older ones that can be revoked only with the next rotation. With
+    - With O(step=plan), those of which nothing shows who uses them, and older ones that can be revoked only with the next rotation. With
       O(step=revoke), the task's own key.
   returned: success
   type: list
@@ -245,7 +252,7 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._keys.api import list_keys
+from ..module_utils._keys.api import list_keys, own_key_of
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import MAX_AGE, duration, integer, not_blank
 from ..module_utils._rotation.deployment import new_key_from
@@ -260,7 +267,7 @@ EVIDENCE_STEPS = {"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    for option in ("run", "hosts", "consumers", "former_consumers"):
+    for option in ("run", "hosts", "consumers", "former_consumers", "own_key"):
         not_blank(params, option)
     keep, grace_period, step = integer(params, "keep", 0), duration(params, "grace_period"), params["step"]
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
@@ -281,6 +288,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         params["former_consumers"],
         evidence,
         now,
+        own_key_of(listed, params["own_key"])["id"] if params["own_key"] and step != "withdraw" else None,
     )
     if step == "plan":
         planned = plan(client, rotation, max_age, keep, grace_period, params["tags"])
@@ -312,6 +320,7 @@ def main() -> None:
             hosts={"type": "list", "elements": "str", "default": []},
             consumers={"type": "list", "elements": "str", "default": []},
             former_consumers={"type": "list", "elements": "str", "default": []},
+            own_key={"type": "str", "no_log": False},
             max_age={"type": "raw", "default": "30d"},
             keep={"type": "int", "default": 0},
             grace_period={"type": "raw", "default": 0},

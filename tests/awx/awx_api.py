@@ -82,9 +82,10 @@ class Awx:
         return 200, {"count": len(associated), "next": None, "results": [{"id": each} for each in associated]}
 
     def _shown(self, found: dict[str, Any]) -> dict[str, Any]:
-        if "api_key" in found.get("inputs", {}):
-            return {**found, "inputs": {**found["inputs"], "api_key": ENCRYPTED}}
-        return found
+        if "inputs" not in found:
+            return found
+        masked = {name: ENCRYPTED for name in ("api_key", "api_key_id") if found["inputs"].get(name)}
+        return {**found, "inputs": {**found["inputs"], **masked}}
 
 
 @contextmanager

@@ -19,6 +19,7 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
     env = {
         "ANSIBLE_NOCOLOR": "1",
         "CLOUDDB_API_KEY": KEY,
+        "CLOUDDB_API_KEY_ID": "12",
         "CLOUDDB_BASE_URL": "https://control.example.com/api/v2",
         "CONTROLLER_HOST": awx.host,
         "CONTROLLER_OAUTH_TOKEN": TOKEN,
@@ -43,7 +44,11 @@ def test_configuration_is_applied_and_idempotent(controller: Controller, awx: Aw
     credential = awx.one("credentials", "clouddb")
     assert credential["credential_type"] == kind["id"]
     assert credential["organization"] == awx.one("organizations", "Platform")["id"]
-    assert credential["inputs"] == {"base_url": "https://control.example.com/api/v2", "api_key": KEY}
+    assert credential["inputs"] == {
+        "base_url": "https://control.example.com/api/v2",
+        "api_key": KEY,
+        "api_key_id": "12",
+    }
 
     project = awx.one("projects", "clouddb automation")
     [source] = awx.objects["inventory_sources"]
@@ -77,10 +82,11 @@ def test_configuration_is_applied_and_idempotent(controller: Controller, awx: Aw
         assert schedule["unified_job_template"] == awx.one("job_templates", wanted["unified_job_template"])["id"]
 
     # A newer key, stored by a rotation, is kept.
-    credential["inputs"]["api_key"] = "newer"
+    newer = {"api_key": "newer", "api_key_id": "13"}
+    credential["inputs"].update(newer)
     second = configure(controller, awx)
     assert re.search(r"localhost +: ok=10 +changed=0 ", second), second
-    assert credential["inputs"]["api_key"] == "newer"
+    assert credential["inputs"].items() >= newer.items()
 
     assert KEY not in first + second
 

@@ -69,14 +69,15 @@ class User:
             TMPDIR=str(home / "tmp"),
         )
 
-    def rotate(self, store: Store, *options: str, api_key: str = API_KEY, **settings: Any) -> Run:
-        """Run the example of a store, with the key that it authenticates with."""
+    def rotate(self, store: Store, *options: str, **settings: Any) -> Run:
+        """Run the example of a store."""
+        env = {"CLOUDDB_API_KEY": API_KEY, **store.env, **store.job()}
         extra_vars = json.dumps({**store.settings, **settings})
         command = ["ansible-playbook", "-vvv", store.playbook, "--extra-vars", extra_vars, *options]
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env={**self._env, **store.env, "CLOUDDB_API_KEY": api_key},
+            env={**self._env, **env},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -85,8 +86,8 @@ class User:
         print(done.stdout)
         assert not SECRET.search(done.stdout)
         assert self.files_with_secrets() == []
-        tokens = [value for name, value in store.env.items() if name.endswith(("API_KEY", "TOKEN"))]
-        assert not any(secret in done.stdout for secret in (api_key, *tokens))
+        secrets = [value for name, value in env.items() if name.endswith(("API_KEY", "TOKEN"))]
+        assert not any(secret in done.stdout for secret in secrets)
         return Run(done.returncode, done.stdout)
 
     def files_with_secrets(self) -> list[Path]:

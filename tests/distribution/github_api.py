@@ -37,4 +37,7 @@ class GithubApi(FakeService):
             encrypted = base64.b64decode(request.body["encrypted_value"], validate=True)
             self.secrets[name] = SealedBox(self._private_key).decrypt(encrypted).decode()
             return status, None if status == 204 else {}
+        if request.method == "DELETE":
+            del self.secrets[name]
+            return 204, None
         return 422, {"message": "Bad request"}

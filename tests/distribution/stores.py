@@ -63,6 +63,10 @@ class Store:
         """The stored key, None if there is none."""
         raise NotImplementedError
 
+    def job(self) -> dict[str, str]:
+        """The variables that the environment of a job has from the store."""
+        return {}
+
     def put_key(self, secret: str) -> None:
         """Store a key, as the user did before the first rotation."""
         raise NotImplementedError
@@ -220,11 +224,14 @@ class GithubSecret(Store):
     def key(self) -> str | None:
         return self.api.secrets.get("CLOUDDB_API_KEY")
 
+    def job(self) -> dict[str, str]:
+        return {name: value for name, value in self.api.secrets.items() if name.startswith("CLOUDDB_API_KEY")}
+
     def put_key(self, secret: str) -> None:
         self.api.secrets["CLOUDDB_API_KEY"] = secret
 
     def others(self) -> object:
-        return {name: value for name, value in self.api.secrets.items() if name != "CLOUDDB_API_KEY"}
+        return {name: value for name, value in self.api.secrets.items() if not name.startswith("CLOUDDB_API_KEY")}
 
     def writes(self) -> object:
         return self.api.writes()

@@ -27,7 +27,8 @@ class Rotation(NamedTuple):
 
     C(foreign_keys) have such a name as well, but were used by unknown consumers, and are left alone. C(consumers) are
     those that the user has named, C(hosts) those of the play, C(former_consumers) those that hold a key no longer.
-    C(evidence) is that of this run's latest step, by consumer. C(now) is the time by the service's clock.
+    C(evidence) is that of this run's latest step, by consumer. C(now) is the time by the service's clock. C(own_key) is the
+    id of the key that the user has named as the task's own, if any.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Rotation(NamedTuple):
     former_consumers: Sequence[str]
     evidence: Mapping[str, Evidence]
     now: datetime
+    own_key: int | None = None
 
     def recorded(self) -> dict[int, KnownKey]:
         """What is recorded of the keys, by key id."""
@@ -45,9 +47,20 @@ class Rotation(NamedTuple):
         recorded = recorded_keys(self.evidence.values())
         return {key_id: key for key_id, key in recorded.items() if key_id in active}
 
-    def recorded_with(self, secret: str) -> set[int]:
-        """The ids of the keys that are recorded with the checksum of this secret."""
-        return {key_id for key_id, key in self.recorded().items() if key.sha256 == checksum(secret)}
+    def own_keys(self, secret: str) -> set[int | None]:
+        """The ids of the keys that the task authenticates with: those recorded with this secret, and the one that the user named."""
+        recorded = {key_id for key_id, key in self.recorded().items() if key.sha256 == checksum(secret)}
+        return {*recorded, self.own_key}
+
+    def revocable(self) -> list[Key]:
+        """The keys of which it is known who holds them.
+
+        Records name their consumers and have their checksums. Without any record, the user names all consumers and the own key.
+        """
+        if self.own_key is not None and self.has_no_record():
+            return list(self.keys)
+        recorded = self.recorded()
+        return [key for key in self.keys if key["id"] in recorded]
 
     def expected(self) -> list[str]:
         """Every consumer that may hold one of the keys, or is to hold the next one."""
@@ -68,6 +81,10 @@ class Rotation(NamedTuple):
     def is_recorded(self) -> bool:
         """Whether every consumer has a record, so that it is known who may hold a key."""
         return all(one.has_record for one in self.evidence.values())
+
+    def has_no_record(self) -> bool:
+        """Whether no consumer has a record."""
+        return bool(self.evidence) and not any(one.has_record for one in self.evidence.values())
 
     def show_files(self) -> bool:
         """Whether every consumer has a file, so that it can show which key it holds at any time."""
@@ -134,7 +151,7 @@ def plan(
         "consumers": consumers,
         "older_keys": keys_as_json(rotation.recorded()),
         "left": [key["id"] for key in [*unknown, *waiting]],
-        "warnings": [*_unknown_warnings(unknown), *_waiting_warnings(waiting)],
+        "warnings": [*_unknown_warnings(unknown, rotation), *_waiting_warnings(waiting)],
         "revoke": bool(older) and not waiting,
         "grace_period": grace_period
         if reason
@@ -143,12 +160,12 @@ def plan(
 
 
 def surplus(rotation: Rotation, older: Sequence[Key], keep: int) -> tuple[list[Key], list[Key]]:
-    """The older keys beyond the latest C(keep): those that the records name, which may be revoked, and the others.
+    """The older keys beyond the latest C(keep): those that may be revoked, and the others.
 
     Who holds one of the others is unknown. It may be the key that this task authenticates with.
     """
-    recorded = rotation.recorded()
-    named = [key for key in older if key["id"] in recorded]
+    revocable = rotation.revocable()
+    named = [key for key in older if key in revocable]
     kept = (named or older)[-keep:] if keep else []
     return (
         [key for key in named if key not in kept],
@@ -251,13 +268,18 @@ def _waiting_warnings(waiting: Sequence[Key]) -> list[str]:
     ]
 
 
-def _unknown_warnings(unknown: Sequence[Key]) -> list[str]:
+def _unknown_warnings(unknown: Sequence[Key], rotation: Rotation) -> list[str]:
     if not unknown:
         return []
     ids = [key["id"] for key in unknown]
     remain, them = ("remains", "it") if len(ids) == 1 else ("remain", "them")
+    if rotation.has_no_record():
+        return [
+            f"{numbered(ids)} of this name {remain} valid, because without a record nothing shows whether this task "
+            f"authenticates with {them}. Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
+        ]
     return [
         f"{numbered(ids)} of this name {remain} valid, because no record of these consumers names {them}: other hosts may use "
-        f"{them}, or this task itself. Give other hosts a name of their own. If there is no record, set api_key_rotation_record. "
-        "Revoke a key that nothing uses by its id with clouddb.control.api_key and state=absent."
+        f"{them}, or this task itself. Give other hosts a name of their own. Revoke a key that nothing uses by its id with "
+        "clouddb.control.api_key and state=absent."
     ]

@@ -44,8 +44,7 @@ def revoke(
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
     older, _unrecorded = surplus(rotation, keys if key_id is None else keys[:-1], keep)
-    # Of keys in the records, the checksums show which one is this task's own.
-    own = rotation.recorded_with(client.connection.api_key)
+    own = rotation.own_keys(client.connection.api_key)
     revocable = [key for key in older if key["id"] not in own]
     left = [key["id"] for key in older if key["id"] in own]
     result: Result = {

@@ -81,6 +81,7 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
         "hosts": ["web1", "web2"],
         "consumers": [],
         "former_consumers": [],
+        "own_key": None,
         "max_age": "30d",
         "keep": 0,
         "grace_period": 0.0,

@@ -274,8 +274,14 @@ def test_message_about_keys_of_others(number: int, remain: str, them: str) -> No
     name = f"Key {ids[0]}" if number == 1 else f"Keys {ids[0]} and {ids[1]}"
     assert plan["warnings"] == [
         f"{name} of this name {remain} valid, because no record of these consumers names {them}: other hosts may use {them}, or "
-        "this task itself. Give other hosts a name of their own. If there is no record, set api_key_rotation_record. Revoke a "
-        "key that nothing uses by its id with clouddb.control.api_key and state=absent."
+        "this task itself. Give other hosts a name of their own. Revoke a key that nothing uses by its id with "
+        "clouddb.control.api_key and state=absent."
+    ]
+    records: dict[str, Any] = {"has_record": False, "known_keys": {}}
+    plan = run(account, "plan", *inspected(account, ids[-1], **records), consumers=["web1", "web2"], keep=2 - number)
+    assert plan["warnings"] == [
+        f"{name} of this name {remain} valid, because without a record nothing shows whether this task authenticates with "
+        f"{them}. Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
     ]
 
 

@@ -168,6 +168,36 @@ def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_u
     assert (result["revoked"], list(account.keys)) == ([], [1, own, newest])
 
 
+@pytest.mark.parametrize("is_name", [False, True])
+def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: bool) -> None:
+    account, ids = keys
+    options = {"consumers": ["web1", "web2"], "own_key": account.keys[ids[0]]["name"] if is_name else str(ids[0])}
+    records: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
+    plan = run(account, "plan", *inspected(account, None, **records), max_age="0", **options)
+    assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
+    found = both(account, ids[-1], **records)
+    error = refusal(account, "revoke", found[0], key_id=ids[-1], **options)
+    assert error.details["consumers"] == ["web2"]
+    refusal(account, "revoke", *found, key_id=ids[-1], grace_period=60.0, **options)
+    result = run(account, "revoke", *found, key_id=ids[-1], **options)
+    assert ([key["id"] for key in result["revoked"]], result["left"]) == ([ids[1]], [ids[0]])
+
+
+def test_own_key_that_is_named_does_not_replace_a_record(keys: Keys) -> None:
+    account, ids = keys
+    found = both(account, ids[-1], known_keys=known(account, ids[1:]))
+    result = run(account, "revoke", *found, key_id=ids[-1], own_key=str(ids[1]))
+    assert (result["revoked"], result["left"]) == ([], [ids[1]])
+
+
+@pytest.mark.parametrize("step", ["plan", "revoke"])
+def test_own_key_that_the_account_does_not_have_is_refused(keys: Keys, step: str) -> None:
+    account, ids = keys
+    with pytest.raises(InvalidOption) as error:
+        run(account, step, *both(account, ids[-1]), key_id=ids[-1], own_key="999")
+    assert error.value.details["option"] == "own_key"
+
+
 def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
     account, ids = keys
     recorded = known(account, ids[1:])
