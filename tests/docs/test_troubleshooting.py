@@ -197,6 +197,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.chdir(folder)
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (folder / "refused.key").write_text("revoked")
+        (folder / "link.key").symlink_to("refused.key")
         (folder / "foreign.key").write_text("revoked")
         patched.setattr(
             secret_file, "replaced_owner", lambda path, _: (1, 1) if path.endswith("/foreign.key") else None

@@ -17,7 +17,7 @@ from .._http.pagination import Page, pages
 from .._http.response import Response
 from .._options import Fields
 from .._parallel import in_parallel
-from .._timestamps import parse_timestamp
+from .._timestamps import timestamp_of
 from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
@@ -132,10 +132,10 @@ def _require_operation(response: Response, operation: Any, project_id: str) -> O
 
 
 def _created_at(operation: Operation, response: Response) -> datetime:
-    try:
-        return parse_timestamp(response.require(operation, created_at=str)["created_at"])
-    except ValueError as error:
-        raise response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
+    created_at = timestamp_of(operation, "created_at")
+    if created_at is None:
+        raise response.unexpected(f"the operation {operation['id']} has no readable created_at")
+    return created_at
 
 
 def newest_first(operations: Iterable[Operation], max_results: int | None = None) -> list[Operation]:
@@ -145,10 +145,7 @@ def newest_first(operations: Iterable[Operation], max_results: int | None = None
 
 def time_of_creation(item: Mapping[str, Any], default: datetime = BEGINNING) -> datetime:
     """The C(created_at) of an operation or a resource; C(default) if it has none that is readable."""
-    try:
-        return parse_timestamp(item["created_at"])
-    except (KeyError, ValueError, AttributeError):
-        return default
+    return timestamp_of(item, "created_at") or default
 
 
 def get_operation(client: Client, project_id: str, operation_id: str) -> Operation:

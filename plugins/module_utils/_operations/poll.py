@@ -12,7 +12,7 @@ from typing import Callable
 from .._errors import REFUSED_TEMPORARILY, NotFound, StatusError
 from .._http.client import Client
 from .._http.pagination import Page
-from .._timestamps import parse_timestamp
+from .._timestamps import timestamp_of
 from .api import (
     PAGE_SIZE,
     Operation,
@@ -48,10 +48,8 @@ def _was_unfinished(operation: Operation, since: datetime) -> bool:
     """Whether the operation is unfinished, or has failed C(since) then; not if the service does not say when it failed."""
     if operation["status"] not in FAILED:
         return operation["status"] not in SUCCEEDED
-    try:
-        return parse_timestamp(operation["updated_at"]) >= since
-    except (KeyError, ValueError, AttributeError):
-        return False
+    failed_at = timestamp_of(operation, "updated_at")
+    return failed_at is not None and failed_at >= since
 
 
 def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:

@@ -358,32 +358,3 @@ def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
     result = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=20.0, max_seconds=60.0))
     assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
     assert result["elapsed"] == 20.0
-
-
-@pytest.mark.parametrize(
-    "statuses_over_time",
-    [
-        ["scheduling", "finished", "running", "failed"],
-        ["failed", "scheduling", "failed", "resting", "skipped"],
-    ],
-    ids="-".join,
-)
-@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
-def test_statuses_may_change_in_any_order(
-    client: Client,
-    clock: FakeClock,
-    service_of: Callable[..., Service],
-    statuses_over_time: list[str],
-    several_runs: bool,
-) -> None:
-    """An operation has succeeded once a poll says so; each step takes longer than a poll interval."""
-    service = service_of(lambda name, elapsed: statuses_over_time[min(int(elapsed / 6), len(statuses_over_time) - 1)])
-    limits = LIMITS._replace(failed_grace=8.0)
-    result = (
-        in_runs(client, clock, service.refs, limits)[1]
-        if several_runs
-        else wait_for(client, service.refs, limits).run()
-    )
-    assert [operation["status"] for operation in result["operations"]] == [
-        next(status for status in statuses_over_time if status in ("finished", "skipped"))
-    ]
