@@ -45,6 +45,10 @@ options:
       - Id or name of the project.
     type: str
     required: true
+  org_id:
+    description:
+      - Organization of the project. Some accounts require it to find a project by its name.
+    type: str
 """
 
     # Where a resource belongs to a branch.
@@ -55,6 +59,10 @@ options:
       - Id or name of the project.
     type: str
     required: true
+  org_id:
+    description:
+      - Organization of the project. Some accounts require it to find a project by its name.
+    type: str
   branch:
     description:
       - Id or name of the branch. If not set, the project's default branch.

@@ -72,8 +72,7 @@ options:
       - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the resource. The field around them, such as C(branch),
         is not compared. If the list lacks a field, the resource itself is fetched. The task fails if no resource matches. If the
         resource still differs after the request, there is a warning.
-      - For DELETE, nothing is sent if no resource matches. If one is being deleted, the task waits until it is gone. If no resource of the list
-        has a field in O(find.match), there is a warning.
+      - For DELETE, nothing is sent if no resource matches. If one is being deleted, the task waits until it is gone.
       - For GET, the resource is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this resource, and the task
         fails if no resource matches. Otherwise RV(json) is the list.
       - The task fails if several resources match.

@@ -161,6 +161,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
+from ..module_utils._resources.parents import PROJECT_OPTIONS
 from ..module_utils._resources.sweep import is_pattern, sweep
 
 
@@ -179,12 +180,12 @@ def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
             name={"type": "str", "required": True},
-            project={"type": "str", "required": True},
             parent={"type": "str"},
             expires_at={"type": "str"},
             protected={"type": "bool"},
             older_than={"type": "raw"},
             max_deletions={"type": "int", "default": 10},
+            **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         ),
         supports_check_mode=True,

@@ -147,7 +147,7 @@ from ..module_utils._errors import NotFound
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import NOT_CREATED_ID, not_blank
-from ..module_utils._resources.parents import ParentNotFound, find_branch, find_project
+from ..module_utils._resources.parents import PROJECT_OPTIONS, ParentNotFound, find_branch, find_project, query_of
 from ..module_utils._secrets import MASK
 
 
@@ -185,7 +185,7 @@ def run(
 def _connection_uri(params: Mapping[str, Any], client: Client) -> str:
     if NOT_CREATED_ID in (params["project"], params["branch"]):
         raise ParentNotFound("branch", "an earlier task would create it.")
-    project_id = find_project(client, params["project"])
+    project_id = find_project(client, params["project"], query_of(params))
     branch_id = find_branch(client, project_id, params["branch"])["id"]
     path = ("projects", project_id, "branches", branch_id, "databases", params["database"])
     user = params["user"] or client.get(*path).object("database")["owner_name"]
@@ -210,12 +210,12 @@ def _write(dest: Optional[SecretFile], uri: str, check_mode: bool) -> bool:
 def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
-            project={"type": "str", "required": True},
             branch={"type": "str"},
             database={"type": "str", "required": True},
             user={"type": "str"},
             expose_secrets={"type": "bool", "default": False, "no_log": False},
             dest={"type": "path"},
+            **PROJECT_OPTIONS,
         ),
         add_file_common_args=True,
         supports_check_mode=True,

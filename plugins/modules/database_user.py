@@ -109,6 +109,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._resources.declared import DATABASE_USER, STATE_OPTIONS, declare
+from ..module_utils._resources.parents import PROJECT_OPTIONS
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
@@ -120,8 +121,8 @@ def main() -> None:
     module = ControlModule(
         argument_spec=connection_argument_spec(
             name={"type": "str", "required": True},
-            project={"type": "str", "required": True},
             branch={"type": "str"},
+            **PROJECT_OPTIONS,
             **STATE_OPTIONS,
         ),
         supports_check_mode=True,

@@ -44,6 +44,10 @@ options:
     description:
       - How far back branches can be created, in seconds or such as V(7d). If not set, it stays as it is.
     type: raw
+  org_id:
+    description:
+      - Organization in which the project is looked up and created. Some accounts require it.
+    type: str
 seealso:
   - module: clouddb.control.project_info
   - module: clouddb.control.branch
@@ -152,6 +156,7 @@ def main() -> None:
             region_id={"type": "str"},
             pg_version={"type": "int"},
             history_retention={"type": "raw"},
+            org_id={"type": "str"},
             **STATE_OPTIONS,
         ),
         required_one_of=[("name", "id")],

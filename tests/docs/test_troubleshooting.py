@@ -136,11 +136,6 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "find": {"list": "branchs", "match": {"name": "preview"}}}, None),
     (api_request, {"path": "projects//branches"}, None),
-    (
-        api_request,
-        {"method": "DELETE", "path": "projects/{id}", "find": {"list": "projects", "match": {"title": "new"}}},
-        None,
-    ),
     (operation_wait, {"timeline": [[0, "running"]], "branch": "existing", "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]], "branch": "existing"}, None),
     (operation_wait, {**UNKNOWN_OPERATION, "timeout": 0}, {"kind": "reset"}),

@@ -19,7 +19,7 @@ from .compare import contains
 from .engine import Engine
 from .lookup import name_of
 from .outcome import Result, result_of
-from .parents import ParentNotFound, find_branch, find_project
+from .parents import ParentNotFound, find_branch, find_project, query_of
 from .plan import Find, Plan
 from .preview import preview
 
@@ -43,6 +43,10 @@ class Kind(NamedTuple):
     fixed: Mapping[str, str] = {}
     rest: Mapping[str, Any] = {}
 
+    def options(self) -> dict[str, str]:
+        """The fields that tasks set, by option."""
+        return {**self.changeable, **self.fixed}
+
 
 PROJECT = Kind(
     "projects",
@@ -51,7 +55,7 @@ PROJECT = Kind(
     "id",
     (),
     {"name": "name", "history_retention": "history_retention_seconds"},
-    {"region_id": "region_id", "pg_version": "pg_version"},
+    {"region_id": "region_id", "pg_version": "pg_version", "org_id": "org_id"},
 )
 BRANCH = Kind(
     "branches",
@@ -75,12 +79,16 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 class Task(NamedTuple):
-    """What a task asks for: the resource with the fields C(match) in the list C(segments), and its further C(fields)."""
+    """What a task asks for: the resource with the fields C(match) in the list C(segments), and its further C(fields).
+
+    C(query) are the parameters of the list.
+    """
 
     kind: Kind
     segments: tuple[str, ...]
     match: Fields
     fields: Fields
+    query: Fields
     wait: bool
 
     def plan(self, method: str) -> Plan:
@@ -91,8 +99,9 @@ class Task(NamedTuple):
         elif method == "PATCH":
             body = {kind.wrapper: self.changeable()}
         segments = self.segments if method == "POST" else (*self.segments, f"{{{kind.key}}}")
-        find = Find(self.segments, kind.plural, self.match, {}, is_given=False)
-        return Plan(method, segments, {}, body, find, SUCCESS, False, self.wait)
+        find = Find(self.segments, kind.plural, self.match, self.query)
+        options = {field: option for option, field in kind.options().items()}
+        return Plan(method, segments, {}, body, find, SUCCESS, False, self.wait, options)
 
     def changeable(self) -> Fields:
         return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
@@ -113,7 +122,8 @@ class _Sender(NamedTuple):
             return preview(self.client, plan)
         result = Engine(self.client, plan, self.limits, seconds, seconds, self.stop_when).run(saved)
         if "_state" in result:
-            result["_state"].update(segments=task.segments, match=task.match, fields=task.fields, method=method)
+            fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
+            result["_state"].update(fields, method=method)
         return result
 
 
@@ -125,7 +135,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     saved, is_present = params.get("_state") or {}, params["state"] == "present"
     try:
         if saved:
-            task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], params["wait"])
+            task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], saved["query"], params["wait"])
         else:
             task = _task_from(kind, params, client, check_mode and is_present)
         method = saved.get("method") or ("DELETE" if not is_present else "PATCH" if "id" in task.match else "POST")
@@ -148,15 +158,14 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
 
 def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Task:
     """The task that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
-    options = {**kind.changeable, **kind.fixed}
-    fields = {field: params[option] for option, field in options.items() if params.get(option) is not None}
+    fields = {field: params[option] for option, field in kind.options().items() if params.get(option) is not None}
     match = {"name": params["name"]}
     if params.get("id"):
         match = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}
     project_id = branch_id = ""
     try:
         if "project" in kind.parents and params["project"] != NOT_CREATED_ID:
-            project_id = find_project(client, params["project"])
+            project_id = find_project(client, params["project"], query_of(params))
         if "branch" in kind.parents and project_id and params["branch"] != NOT_CREATED_ID:
             branch_id = find_branch(client, project_id, params["branch"])["id"]
         if project_id and fields.get("parent_id") not in (None, NOT_CREATED_ID):
@@ -166,7 +175,8 @@ def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_mis
             raise
     above = {"project": ("projects", project_id), "branch": ("branches", branch_id)}
     segments = tuple(segment for parent in kind.parents for segment in above[parent])
-    return Task(kind, (*segments, kind.plural), match, fields, params["wait"])
+    query = {} if kind.parents else query_of(params)
+    return Task(kind, (*segments, kind.plural), match, fields, query, params["wait"])
 
 
 def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, Any]) -> None:

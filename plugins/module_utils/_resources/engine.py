@@ -35,7 +35,6 @@ from .outcome import (
     not_matching,
     overdue,
     result_of,
-    unknown_field_warnings,
     unknown_outcome,
 )
 from .path import fill, project_of
@@ -127,7 +126,7 @@ class Engine:
             if step == FAIL:
                 raise no_match(self._plan, seen)
             if step == DONE:
-                return self._result(seen.resource, seen.operations, unknown_field_warnings(self._plan, seen))
+                return self._result(seen.resource, seen.operations)
             result = self._send(seen) if step == SEND else self._wait(seen)
         return result
 
@@ -334,12 +333,12 @@ class Engine:
 
     def _wait_until_unlocked(self, error: StatusError) -> Result | None:
         """Wait for the unfinished operations of the project; the result if this run is over. Raises Locked."""
-        memory, clock = self._memory, self._client.clock
+        plan, memory, clock = self._plan, self._memory, self._client.clock
         memory.deadline = None
         memory.lock_deadline = memory.lock_deadline or clock.monotonic() + self._lock_timeout
         remaining = memory.lock_deadline - clock.monotonic()
         if remaining <= 0:
-            raise locked(error, self._lock_timeout, self._locking, memory.changed)
+            raise locked(plan, error, self._lock_timeout, self._locking, memory.changed)
         project_id = project_of(error.details["path"].split("/")[1:])
         if project_id:
             unlisted = UnfinishedOperations(project_id, LOOKBACK.total_seconds())
@@ -392,14 +391,11 @@ class Engine:
             warnings=self._warnings,
         )
 
-    def _result(
-        self, resource: Resource | None, operations: Sequence[Operation] = (), warnings: Sequence[str] = ()
-    ) -> Result:
+    def _result(self, resource: Resource | None, operations: Sequence[Operation] = ()) -> Result:
         """The task's result. Raises NoMatch if C(find) would not find what was created."""
         plan, memory = self._plan, self._memory
         if not memory.changed:
             memory.before = resource
-            self._warnings += warnings
         elif memory.status is None:
             evidence = ", as its list shows" if plan.find else ""
             lost = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."

@@ -34,10 +34,9 @@ class IncompleteList(ClouddbError):
 
 
 class Listed(NamedTuple):
-    """The resources of a complete list that were asked for, the fields of all, and the ids of those that the list lacks."""
+    """The resources of a complete list that were asked for, and the ids of those that the list lacks."""
 
     items: list[Resource]
-    fields: set[str]
     unavailable: list[str]
     first: Response
 
@@ -56,16 +55,14 @@ def list_resources(
     """
     first = first or client.get(*segments, query=query)
     items: list[Resource] = []
-    fields: set[str] = set()
     unavailable: set[str] = set()
     listed: set[str] = set()
     for page in pages(client, *segments, field=field, query=query, first=first):
         items += [item for item in page.items if not matches or any(contains(item, match) for match in matches)]
-        fields.update(*page.items)
         unavailable.update(_unavailable_in(page.response))
         listed.update(str(item.get("id")) for item in page.items)
     # Another page may have them.
-    return Listed(items, fields, sorted(unavailable - listed), first)
+    return Listed(items, sorted(unavailable - listed), first)
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -92,14 +89,7 @@ def is_incomplete(segments: Sequence[str], unavailable: Iterable[str]) -> str:
     return f"{path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
 
 
-class Found(NamedTuple):
-    """What was found, and the fields of C(find.match) that no resource of the list has. They may be misspelled."""
-
-    resource: Resource | None
-    unknown_fields: list[str]
-
-
-def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Found:
+def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Resource | None:
     """The resource that the task is about: C(known) by its id once there is one, until then the one that C(find) matches.
 
     It is also found by the values that the request gives it, because an earlier run may have changed it. Raises what
@@ -113,19 +103,20 @@ def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None
         fields = fields_of(plan.body, {})
         wanted.append({field: fields.get(field, value) for field, value in find.match.items()})
     first = client.get(*find.segments, query=find.query)
-    if find.is_given:
+    if plan.options is None:
         require_array(first, find.field)
     listed = list_resources(client, find.segments, find.field, find.query, *wanted, first=first)
     matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
     found = single_resource(next(filter(None, matching), []), plan)
     if found is None and listed.unavailable:
-        raise incomplete_list(find.segments, listed)
-    return Found(found, [field for field in find.match if listed.fields and field not in listed.fields])
+        raise incomplete_list(plan, find.segments, listed)
+    return found
 
 
-def incomplete_list(segments: Sequence[str], listed: Listed) -> IncompleteList:
+def incomplete_list(plan: Plan, segments: Sequence[str], listed: Listed) -> IncompleteList:
     """The error for a list that may lack the resource."""
-    return IncompleteList(f"No resource matches find, but the list {is_incomplete(segments, listed.unavailable)}")
+    missing = is_incomplete(segments, listed.unavailable)
+    return IncompleteList(f"No resource matches {plan.selector}, but the list {missing}")
 
 
 def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
@@ -137,10 +128,10 @@ def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
         return found[0] if found else None
     named = ", ".join(name_of(item) for item in found[:MAX_NAMED])
     more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-    raise AmbiguousMatch(
-        f"{plan.name} is about one resource, but {len(found)} match find: {named}{more}. "
-        "Add a field to find.match that only one has."
-    )
+    is_module = plan.options is not None
+    advice = "Set the id of one, or rename one." if is_module else "Add a field to find.match that only one has."
+    problem = f"{plan.name} is about one resource, but {len(found)} match {plan.selector}"
+    raise AmbiguousMatch(f"{problem}: {named}{more}. {advice}")
 
 
 def name_of(resource: Mapping[str, Any]) -> str:

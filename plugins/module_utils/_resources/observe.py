@@ -26,15 +26,11 @@ MAX_OPERATIONS = 1000
 
 
 class Observation(NamedTuple):
-    """The state of a resource (see state.py), the resource, and the operations that explain the state.
-
-    C(unknown_fields) are those of C(find.match) that no resource of the list has.
-    """
+    """The state of a resource (see state.py), the resource, and the operations that explain the state."""
 
     state: str
     resource: Resource | None
     operations: list[Operation] = []
-    unknown_fields: list[str] = []
 
 
 def observe(client: Client, plan: Plan, known: Resource | None = None) -> Observation:
@@ -42,19 +38,18 @@ def observe(client: Client, plan: Plan, known: Resource | None = None) -> Observ
 
     Raises what Client raises, AmbiguousMatch and IncompleteList.
     """
-    unknown_fields: list[str] = []
     resource = None
     if known is not None and (plan.find is None or plan.changes):
         resource = _by_own_path(client, plan, known)
     if plan.find and resource is None:
-        resource, unknown_fields = find_resource(client, plan, plan.find, known)
+        resource = find_resource(client, plan, plan.find, known)
         if resource and plan.changes and not fields_of(plan.body, resource).keys() <= resource.keys():
             resource = _by_own_path(client, plan, resource) or resource
     if plan.find is None and resource is None and plan.method != "DELETE":
         resource = known
     state = own_state(resource) if resource else ABSENT
     if resource is None or state == ABSENT:
-        return Observation(ABSENT, None, [], unknown_fields)
+        return Observation(ABSENT, None)
     if plan.changes and state != GOING and differing(resource, plan.body):
         state = DIFFERENT
     return Observation(state, resource)

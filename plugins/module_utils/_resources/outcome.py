@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._errors import ClouddbError, RequestFailed
-from .._http.client import path_of
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
@@ -59,28 +58,21 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
 
 def will_fail(plan: Plan) -> str:
     """The warning of check mode about a request that needs a resource."""
-    return f"No resource matches find. Unless an earlier task creates it, {plan.name} will fail."
-
-
-def unknown_field_warnings(plan: Plan, seen: Observation) -> list[str]:
-    """A warning if nothing is deleted because no resource has a field of C(find.match)."""
-    if plan.method != "DELETE" or not (plan.find and seen.unknown_fields):
-        return []
-    problem = f"No resource of the list {path_of(plan.find.segments)} has the field {' or '.join(seen.unknown_fields)}"
-    return [f"{problem} of find.match, so {plan.name} was not sent. Check the field's name."]
+    return f"No resource matches {plan.selector}. Unless an earlier task creates it, {plan.name} will fail."
 
 
 def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
     """The warning about fields that are not as the request has set them."""
-    fields = ", ".join(displayable(name, 100) for name in names)
-    return f"{plan.name} was accepted, but the resource differs from body in: {fields}. Check their names and values."
+    options = plan.options or {}
+    fields = ", ".join(displayable(options.get(name, name), 100) for name in names)
+    return f"{plan.name} was accepted, but the resource differs in: {fields}. Check their names and values."
 
 
 def no_match(plan: Plan, seen: Observation | None = None) -> NoMatch:
     """The error for a request that needs a resource."""
     if seen and seen.resource:
         return NoMatch(f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
-    return NoMatch(f"No resource matches find for {plan.name}. Check find.match and find.path.")
+    return NoMatch(f"No resource matches {plan.selector} for {plan.name}. Check {plan.selector}.")
 
 
 def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> NoMatch:
@@ -90,8 +82,8 @@ def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], resul
         for name, wanted in match.items()
         if not contains(resource.get(name), wanted)
     )
-    problem = f"{plan.name} created {name_of(resource)}, which find does not match: {stored}."
-    advice = "Each run would create another resource. Use the service's values in find.match and body."
+    problem = f"{plan.name} created {name_of(resource)}, which {plan.selector} does not match: {stored}."
+    advice = "Each run would create another resource. Use the service's values."
     return NoMatch(f"{problem} {advice}", {}, result)
 
 
@@ -100,13 +92,16 @@ def unknown_outcome(error: RequestFailed, advice: str) -> UnknownOutcome:
     return UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details)
 
 
-def locked(error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool) -> Locked:
+def locked(
+    plan: Plan, error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool
+) -> Locked:
     """The error for a project that stayed locked, with the ids of its unfinished operations."""
-    message = f"{error} The project stayed locked for {lock_timeout:g} s (lock_timeout)"
+    option = "lock_timeout" if plan.options is None else "timeout"
+    message = f"{error} The project stayed locked for {lock_timeout:g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:
         message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
-    return Locked(f"{message} Run the task again later, or increase lock_timeout.", error.details)
+    return Locked(f"{message} Run the task again later, or increase {option}.", error.details)
 
 
 def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: float, result: Result) -> WaitFailed:

@@ -31,15 +31,24 @@ class ParentNotFound(ClouddbError):
         super().__init__(f"{option}: {problem}", {"option": option})
 
 
-def find_project(client: Client, project: str) -> str:
-    """The id of the project with this id or name. Raises ParentNotFound, InvalidOption and what Client raises."""
+# For modules about resources that belong to a project.
+PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "required": True}, "org_id": {"type": "str"}}
+
+
+def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The query parameters of the list of projects."""
+    return {"org_id": params["org_id"]} if params.get("org_id") else {}
+
+
+def find_project(client: Client, project: str, query: Mapping[str, Any] | None = None) -> str:
+    """The id of the project with this id or name. C(query) are further parameters of the list. Raises ParentNotFound, InvalidOption and what Client raises."""
     if _PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
         try:
             return str(client.get("projects", project).object("project")["id"])
         except NotFound:
             pass
-    listed = [each for page in project_pages(client, page_size=PROJECTS_PAGE_SIZE) for each in page.projects]
+    listed = [each for page in project_pages(client, query, PROJECTS_PAGE_SIZE) for each in page.projects]
     return str(_selected("project", listed, project)["id"])
 
 

@@ -19,16 +19,12 @@ Resource = dict[str, Any]
 
 
 class Find(NamedTuple):
-    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match).
-
-    C(is_given) says that the task has named the list.
-    """
+    """Selects one resource: from the array C(field) (None: the response itself) of the list C(segments), by the fields in C(match)."""
 
     segments: tuple[str, ...]
     field: str | None
     match: Mapping[str, Any]
     query: Mapping[str, Any]
-    is_given: bool = True
 
     @property
     def is_known(self) -> bool:
@@ -37,7 +33,10 @@ class Find(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The request of a task; C(accept) has the statuses that are no failure."""
+    """The request of a task; C(accept) has the statuses that are no failure.
+
+    C(options) are the options of a module for one kind of resource, by the field that each sets; None for api_request.
+    """
 
     method: str
     segments: tuple[str, ...]
@@ -47,6 +46,12 @@ class Plan(NamedTuple):
     accept: Collection[int]
     all_pages: bool
     wait: bool
+    options: Mapping[str, str] | None = None
+
+    @property
+    def selector(self) -> str:
+        """The option that selects the resource, for messages."""
+        return "find" if self.options is None or self.find is None else " and ".join(self.find.match)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from .compare import fields_of
 from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
 from .lookup import name_of
 from .observe import Observation, observe, with_operations
-from .outcome import Result, result_of, unknown_field_warnings, will_fail
+from .outcome import Result, result_of, will_fail
 from .plan import Plan
 from .state import BROKEN, GOING
 
@@ -22,7 +22,8 @@ def preview(client: Client, plan: Plan) -> Result:
     is_known = find is not None and find.is_known
     seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
     seen = with_operations(client, plan, seen)
-    step, found, warnings = STEPS[plan.method][seen.state], seen.resource, unknown_field_warnings(plan, seen)
+    step, found = STEPS[plan.method][seen.state], seen.resource
+    warnings = []
     if is_known and step == FAIL:
         warnings.append(will_fail(plan))
     if found and seen.state == BROKEN and step != SEND:

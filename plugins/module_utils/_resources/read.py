@@ -32,7 +32,7 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
         return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
         return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
-    found = find_resource(client, plan, plan.find).resource if plan.find else None
+    found = find_resource(client, plan, plan.find) if plan.find else None
     if found:
         return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
     if check_mode:
@@ -60,7 +60,7 @@ def _read_list(client: Client, plan: Plan) -> Result:
     if find and find.match:
         found = single_resource([item for item in listed.items if contains(item, find.match)], plan)
         if found is None and listed.unavailable:
-            raise incomplete_list(segments, listed)
+            raise incomplete_list(plan, segments, listed)
     warnings = [f"The list {is_incomplete(segments, listed.unavailable)}"] if listed.unavailable else []
     json = {**rest, field: listed.items} if field else listed.items
     return result_of(found, found, json=json, status=listed.first.status, warnings=warnings)

@@ -21,7 +21,7 @@ from .declared import BRANCH, Task, unfinished_of
 from .engine import Engine
 from .lookup import list_resources, name_of
 from .outcome import Result
-from .parents import ParentNotFound, find_project
+from .parents import ParentNotFound, find_project, query_of
 from .plan import Resource
 from .state import GOING, own_state
 
@@ -56,7 +56,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     operations: list[Resource] = []
     # A parent can be deleted after its children, which are newer.
     for branch in reversed(due[:limit]):
-        plan = Task(BRANCH, segments, {"id": branch["id"]}, {}, params["wait"]).plan("DELETE")
+        plan = Task(BRANCH, segments, {"id": branch["id"]}, {}, {}, params["wait"]).plan("DELETE")
         if not check_mode:
             seconds = deadline.remaining()
             try:
@@ -72,7 +72,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
 
 def _project_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> str:
     try:
-        return "" if params["project"] == NOT_CREATED_ID else find_project(client, params["project"])
+        return "" if params["project"] == NOT_CREATED_ID else find_project(client, params["project"], query_of(params))
     except ParentNotFound:
         if not check_mode:
             raise

@@ -64,22 +64,6 @@ def test_creates_an_object_if_the_body_sets_a_field_of_find(sandbox: Sandbox, cl
     assert branches(sandbox) == ["main", "preview"]
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
-def test_deletion_by_a_field_that_no_object_has_is_a_warning(
-    sandbox: Sandbox, client: Client, check_mode: bool
-) -> None:
-    options = {"path": f"{BRANCHES}/{{id}}", "find": {"list": "branches", "match": {"title": "main"}}}
-    result = task(client, "DELETE", check_mode, **options)
-    assert not result["changed"]
-    assert result["warnings"] == [
-        f"No resource of the list /{BRANCHES} has the field title of find.match, so DELETE /{BRANCHES}/{{id}} was not sent. "
-        "Check the field's name."
-    ]
-    options["find"]["match"] = {"name": "other"}
-    assert task(client, "DELETE", check_mode, **options)["warnings"] == []
-    assert branches(sandbox) == ["main"]
-
-
 def test_waits_for_what_an_interrupted_run_has_started(sandbox: Sandbox, client: Client) -> None:
     sandbox.api("POST", f"/{BRANCHES}", PREVIEW["body"])
     result = task(client, "POST", **PREVIEW)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
 MODULES = "ansible_collections.clouddb.control.plugins.modules."
 DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("id", "branch", "parent", "expires_at", "protected", "owner", "older_than")),
+    **dict.fromkeys(("org_id", "id", "branch", "parent", "expires_at", "protected", "owner", "older_than")),
     **dict.fromkeys(("region_id", "pg_version", "history_retention")),
     "project": "shop",
     "state": "present",
@@ -36,7 +37,7 @@ STORE = {"module": "project", "name": "store"}
 
 @pytest.fixture
 def seed() -> dict[str, Any]:
-    return {"projects": [{"id": SHOP, "name": "shop"}, {"id": BLOG, "name": "blog"}]}
+    return {"projects": [{"id": SHOP, "name": "shop", "org_id": "org-1"}, {"id": BLOG, "name": "blog"}]}
 
 
 def task(client: Client, module: str, check_mode: bool = False, **options: Any) -> dict[str, Any]:
@@ -178,6 +179,52 @@ class TestParents:
         assert failing(client, module="project", name="shop", state="absent")["kind"] == "ambiguous_match"
         assert task(client, "project", name=None, id=SHOP, state="absent")["changed"] is True
         assert writes(sandbox) == [f"DELETE /projects/{SHOP}"]
+
+
+ONLY_IN_API_REQUEST = re.compile(r"\bfind\b|\bbody\b|lock_timeout|owner_name|_seconds")
+RENAMED = {"kind": "normalized_name", "lower_case": True, "method": "POST"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "faults", "options"),
+    [
+        ("no_match", [], {"module": "project", "id": "gone-lake-12345678", "name": None}),
+        ("ambiguous_match", [], {"module": "project", "name": "twice"}),
+        ("incomplete_list", [{"kind": "unavailable_projects", "ids": [BLOG], "times": 9}], STORE),
+        ("locked", [{"kind": "status", "status": 423, "method": "POST", "times": 9}], {**PREVIEW, "timeout": 1}),
+        ("no_match", [RENAMED], {**PREVIEW, "name": "PREVIEW"}),
+    ],
+)
+def test_messages_name_the_options_of_the_module(
+    sandbox: Sandbox, client: Client, kind: str, faults: list[dict[str, Any]], options: dict[str, Any]
+) -> None:
+    for name in ("twice", "twice"):
+        sandbox.api("POST", "/projects", {"project": {"name": name}})
+    for fault in faults:
+        sandbox.fault(**fault)
+    with pytest.raises(ClouddbError) as error:
+        task(client, **options)
+    assert error.value.kind == kind
+    assert not ONLY_IN_API_REQUEST.search(str(error.value))
+
+
+def test_warnings_name_the_options_of_the_module(sandbox: Sandbox, client: Client) -> None:
+    missing = task(client, "project", check_mode=True, id="gone-lake-12345678", name="web-shop")["warnings"]
+    body = {"project": {**sandbox.api("GET", f"/projects/{SHOP}")["project"], "history_retention_seconds": 1}}
+    sandbox.fault("status", status=200, method="PATCH", body=body)
+    ignored = task(client, "project", name="shop", history_retention="7d")["warnings"]
+    assert (len(missing), len(ignored), "history_retention" in ignored[0]) == (1, 1, True)
+    assert not ONLY_IN_API_REQUEST.search(missing[0] + ignored[0])
+
+
+@pytest.mark.parametrize("options", [STORE, PREVIEW, {**STORE, "name": "shop", "state": "absent"}])
+def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Client, options: dict[str, Any]) -> None:
+    sandbox.fault("require_org_id", times=99)
+    assert failing(client, **options)["status"] == 400
+    result = task(client, **options, org_id="org-1")
+    assert (result["changed"], task(client, **options, org_id="org-1")["changed"]) == (True, False)
+    if options is STORE:
+        assert result["project"]["org_id"] == "org-1"
 
 
 def test_passwords_are_not_in_results(client: Client) -> None:
