@@ -36,12 +36,15 @@ PROJECT_OPTIONS: dict[str, dict[str, Any]] = {"project": {"type": "str", "requir
 
 
 def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The query parameters of the list of projects."""
-    return {"org_id": params["org_id"]} if params.get("org_id") else {}
+    """The query parameters of the list of projects, from C(query) or C(org_id)."""
+    return {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
 
 
 def find_project(client: Client, project: str, query: Mapping[str, Any] | None = None) -> str:
-    """The id of the project with this id or name. C(query) are further parameters of the list. Raises ParentNotFound, InvalidOption and what Client raises."""
+    """The id of the project with this id or name. C(query) are further parameters of the list.
+
+    Raises ParentNotFound, InvalidOption and what Client raises.
+    """
     if _PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
         try:
@@ -62,7 +65,7 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
         project_id: str | None = identifier(params, "project_id")
         return project_id
     try:
-        return NOT_CREATED_ID if project == NOT_CREATED_ID else find_project(client, project)
+        return NOT_CREATED_ID if project == NOT_CREATED_ID else find_project(client, project, query_of(params))
     except ParentNotFound:
         if not may_be_missing:
             raise

@@ -21,7 +21,7 @@ from .declared import BRANCH, Task, unfinished_of
 from .engine import Engine
 from .lookup import list_resources, name_of
 from .outcome import Result
-from .parents import ParentNotFound, find_project, query_of
+from .parents import project_id_from
 from .plan import Resource
 from .state import GOING, own_state
 
@@ -45,8 +45,9 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     )
     age = timedelta(seconds=0 if params["older_than"] is None else duration(params, "older_than"))
     deadline = Deadline.after(client.clock, timeout)
-    segments = ("projects", _project_id(params, client, check_mode), "branches")
-    listed = list_resources(client, segments, "branches", {}).items if segments[1] else []
+    segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
+    is_known = segments[1] != NOT_CREATED_ID
+    listed = list_resources(client, segments, "branches", {}).items if is_known else []
     due, warnings = _due(params["name"], age, listed, client.service_now())
     if len(due) > limit:
         warnings.append(
@@ -68,15 +69,6 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
             operations += result["operations"]
         deleted.append(branch)
     return _result(deleted, operations, timeout - deadline.remaining(), warnings)
-
-
-def _project_id(params: Mapping[str, Any], client: Client, check_mode: bool) -> str:
-    try:
-        return "" if params["project"] == NOT_CREATED_ID else find_project(client, params["project"], query_of(params))
-    except ParentNotFound:
-        if not check_mode:
-            raise
-        return ""
 
 
 def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
