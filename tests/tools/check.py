@@ -76,9 +76,9 @@ def jobs_of(suite: str, arguments: list[str]) -> Iterator[Job]:
 def missing_programs(jobs: list[Job]) -> Iterator[str]:
     """A sentence for each program that a suite needs and that is not installed."""
     for job in jobs:
-        program, package = PROGRAMS.get(job.suite, ("git", "git"))
-        if not shutil.which(program):
-            yield f"The suite {job.suite} needs {program}. On Debian, install {package}."
+        for program, package in PROGRAMS.get(job.suite, [("git", "git")]):
+            if not shutil.which(program):
+                yield f"The suite {job.suite} needs {program}. On Debian, install {package}."
 
 
 def log_file(name: str) -> Path:

@@ -295,11 +295,12 @@ PYTEST: dict[str, tuple[list[str], list[str]]] = {
 }
 
 # Programs that a suite needs, with their packages in Debian
+JAVA = ("java", "openjdk-17-jre-headless")
 PROGRAMS = {
-    "browser": (os.environ.get("CHROMIUM", "chromium"), "chromium"),
-    "eda": ("java", "openjdk-17-jre-headless"),
-    "guides": ("java", "openjdk-17-jre-headless"),
-    "metrics": ("promtool", "prometheus"),
+    "browser": [(os.environ.get("CHROMIUM", "chromium"), "chromium")],
+    "eda": [JAVA],
+    "guides": [JAVA, ("pg_virtualenv", "postgresql")],
+    "metrics": [("promtool", "prometheus")],
 }
 
 
