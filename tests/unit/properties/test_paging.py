@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import pages
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, ScriptedService, reply
@@ -80,9 +78,3 @@ def test_pagination_always_ends(service: ScriptedService, script: list[tuple[lis
     served = script[: len(service.requests)]
     assert len(service.requests) <= 5
     assert found == list(dict.fromkeys(item for items, _cursor in served for item in items))
-
-
-@given(texts, st.sampled_from(["\ud800", "\udfff"]))
-def test_cursors_with_lone_surrogates_raise_an_error(service: ScriptedService, text: str, surrogate: str) -> None:
-    with pytest.raises(ClouddbError, match="not valid Unicode"):
-        read(service, page(["a"], pagination={"cursor": text + surrogate}))

@@ -1,33 +1,19 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Timestamps, ages and Retry-After headers: any text is either parsed correctly or refused with a clear error."""
+"""Timestamps and ages: any text is either parsed correctly or refused with a clear error."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from email.utils import format_datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http.transport import (
-    MAX_RETRY_AFTER,
-    retry_after_seconds,
-)
 from ansible_collections.clouddb.control.plugins.module_utils._options import moment
-from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_age, parse_timestamp
-from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, reply
+from ansible_collections.clouddb.control.plugins.module_utils._timestamps import parse_timestamp
 
-UNITS = {
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
 zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zones)
 # Text that is almost a valid timestamp or age finds more errors than random text.
@@ -74,15 +60,6 @@ def test_parse_timestamp_refuses_other_text(text: str) -> None:
     assert text.strip().isascii()
 
 
-@given(st.integers(0, 10**6), st.sampled_from(list(UNITS)), st.sampled_from(["", " "]))
-def test_parse_age_multiplies_its_unit(number: int, unit: str, between: str) -> None:
-    assert (
-        parse_age(f"{number}{between}{unit}")
-        == moment({"created_after": f" {number}{unit}"}, "created_after")
-        == number * UNITS[unit]
-    )
-
-
 @given(any_text)
 def test_moment_returns_a_value_or_names_the_option(text: str) -> None:
     try:
@@ -92,41 +69,3 @@ def test_moment_returns_a_value_or_names_the_option(text: str) -> None:
         return
     assert text.strip().isascii()
     assert isinstance(read, datetime) or (isinstance(read, timedelta) and read >= timedelta(0))
-
-
-# The characters of a header: latin-1 without line breaks and NUL.
-headers = st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=50)
-durations = st.integers(2 * 86400, 400 * 86400).map(lambda seconds: timedelta(seconds=seconds))
-
-
-@given(st.integers(0, 10**30))
-def test_retry_after_seconds_are_clamped(seconds: int) -> None:
-    assert retry_after_seconds({"Retry-After": f"{seconds}"}, datetime.now(timezone.utc)) == min(
-        seconds, MAX_RETRY_AFTER
-    )
-
-
-@given(durations)
-def test_retry_after_dates_are_clamped(away: timedelta) -> None:
-    now = datetime.now(timezone.utc)
-    assert retry_after_seconds({"Retry-After": format_datetime(now + away, usegmt=True)}, now) == MAX_RETRY_AFTER
-    assert retry_after_seconds({"Retry-After": format_datetime(now - away, usegmt=True)}, now) == 0
-
-
-@given(
-    headers
-    | near_misses
-    | st.sampled_from(
-        ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5000, "1e9", "-1", "nan", "0x10"]
-    )
-)
-def test_any_retry_after_header_is_clamped(service: ScriptedService, header: str) -> None:
-    service.script[:] = [reply({}, 503, Retry_After=header), reply({"done": True})]
-    served = scripted(service)
-    assert served.client.get("things").object() == {"done": True}
-    (pause,) = served.clock.pauses
-    assert 0 <= pause <= MAX_RETRY_AFTER
-
-
-def test_max_retry_after_is_a_minute() -> None:
-    assert MAX_RETRY_AFTER == 60

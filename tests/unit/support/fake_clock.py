@@ -19,11 +19,11 @@ class FakeClock:
     def __init__(self, on_sleep: Callable[[float], None] | None = None):
         self.elapsed = 0.0
         self.pauses: list[float] = []
-        self._on_sleep = on_sleep
+        self.on_sleep = on_sleep
         self.clock = Clock(lambda: 1000.0 + self.elapsed, self.sleep, lambda: EPOCH + timedelta(seconds=self.elapsed))
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.elapsed += seconds
-        if self._on_sleep:
-            self._on_sleep(seconds)
+        if self.on_sleep:
+            self.on_sleep(seconds)

@@ -79,7 +79,8 @@ class ScriptedService:
     """Responds at C(base_url) and records the C(requests). C(tls) true uses the certificate above, a context its own."""
 
     def __init__(self, listener: socket.socket, script: list[Reply], tls: bool | ssl.SSLContext = False):
-        self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{listener.getsockname()[1]}/api/v2"
+        self.address: tuple[str, int] = listener.getsockname()
+        self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{self.address[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
         # Set when a reply hangs.
@@ -105,29 +106,39 @@ class ScriptedService:
                 if self._tls:
                     connection = self._tls.wrap_socket(connection, server_side=True)
                 with connection, connection.makefile("rb") as stream:
-                    self._respond(connection, stream)
+                    self.respond(connection, stream)
 
-    def _respond(self, connection: socket.socket, stream: BinaryIO) -> None:
+    def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
+        """Respond to one request; the connection is closed afterwards."""
+        if request := self.receive(stream):
+            send(connection, self.reply_to(request), self.hanging)
+
+    def receive(self, stream: BinaryIO) -> Request | None:
+        """The next request, if there is one."""
         line = stream.readline().decode("latin-1")
         if not line.strip():
-            return
+            return None
         head = ""
         while (field := stream.readline().decode("latin-1")) not in ("\r\n", ""):
             head += field
         headers = Parser().parsestr(head)
         method, target, _version = line.split()
         self.requests.append(Request(method, target, headers, stream.read(int(headers.get("Content-Length") or 0))))
-        next_reply = self.reply_to(self.requests[-1])
-        connection.sendall(next_reply.raw[: next_reply.slow_from])
-        for byte in next_reply.raw[next_reply.slow_from :] if next_reply.slow_from is not None else b"":
-            time.sleep(BYTE_INTERVAL)
-            connection.sendall(bytes([byte]))
-        if next_reply.hangs:
-            self.hanging.set()
-            connection.settimeout(MAX_WAIT)
-            connection.recv(1)
-        if next_reply.reset:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return self.requests[-1]
+
+
+def send(connection: socket.socket, sent: Reply, hanging: threading.Event) -> None:
+    """Send the reply; C(hanging) is set if it hangs."""
+    connection.sendall(sent.raw[: sent.slow_from])
+    for byte in sent.raw[sent.slow_from :] if sent.slow_from is not None else b"":
+        time.sleep(BYTE_INTERVAL)
+        connection.sendall(bytes([byte]))
+    if sent.hangs:
+        hanging.set()
+        connection.settimeout(MAX_WAIT)
+        connection.recv(1)
+    if sent.reset:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @contextmanager

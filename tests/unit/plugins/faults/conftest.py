@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import time
+import socket
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,13 +14,14 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.inventory import projects
 from ansible_collections.clouddb.control.plugins.module_utils import _module
-from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import Attempt
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations import wait
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy, faulty_proxy
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import FaultyProxy
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.hostile_network import are_namespaces_permitted
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.instant_clock import InstantClock
+from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox, running_sandbox
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import scripted_service
 
 # A skipped test counts as failed, and a container may not be allowed to build networks.
 collect_ignore = [] if are_namespaces_permitted() else ["test_hostile_network.py"]
@@ -51,29 +52,26 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, seed: dict[str, Any]) -> I
 
 
 @pytest.fixture
-def proxy(sandbox: Sandbox) -> Iterator[FaultyProxy]:
-    with faulty_proxy(sandbox.base_url) as running:
+def proxy(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
+    """The proxy; an attempt's time passes when its reply hangs, so that C(api_timeout) can be long enough for any machine."""
+    connect = socket.socket.connect
+
+    def connecting(sock: socket.socket, address: Any) -> None:
+        if running.refuses and address == running.address:
+            raise ConnectionRefusedError(111, "Connection refused")
+        connect(sock, address)
+
+    with scripted_service(service_class=FaultyProxy) as running:
+        running.sandbox_url, running.responses = sandbox.base_url, []
+        time_out_when_hanging(monkeypatch, running)
+        monkeypatch.setattr(socket.socket, "connect", connecting)
         yield running
 
 
 @pytest.fixture
-def proxy_timeouts(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an attempt's time pass when the proxy says so, so that C(api_timeout) can be long enough for any machine."""
-    join = Attempt.join
-
-    def join_or_time_out(attempt: Attempt, timeout: float | None = None) -> None:
-        until = time.monotonic() + (timeout or 0)
-        while attempt.is_alive() and not proxy.timed_out.is_set() and time.monotonic() < until:
-            join(attempt, 0.01)
-        proxy.timed_out.clear()
-
-    monkeypatch.setattr(Attempt, "join", join_or_time_out)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> InstantClock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """The clock of every module and of the inventory plugin."""
-    instant = InstantClock()
+    fake = FakeClock()
     for file in (_module, projects):
-        monkeypatch.setattr(file, "Client", partial(Client, clock=instant.clock))
-    return instant
+        monkeypatch.setattr(file, "Client", partial(Client, clock=fake.clock))
+    return fake

@@ -1,90 +1,59 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proxy in front of the sandbox that forwards requests over real sockets, and injects the errors of a test."""
+"""A service in front of the sandbox that forwards requests to it, and the errors that it injects."""
 
 from __future__ import annotations
 
-import http.client
 import socket
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import BinaryIO, NamedTuple
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from contextlib import suppress
+
+import requests
+
+from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import GROUPS
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    RESET,
+    SILENCE,
+    Reply,
+    Request,
+    ScriptedService,
+    reply,
+)
 
 
-class Request(NamedTuple):
-    """A request as it was received."""
+class FaultyProxy(ScriptedService):
+    """Forwards requests to the sandbox and its responses back.
 
-    method: str
-    target: str
-    headers: dict[str, str]
-    body: bytes
-
-
-class Response(NamedTuple):
-    """The sandbox's response."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-class Exchange(NamedTuple):
-    """A request and the client's connection.
-
-    C(forward) sends the request to the sandbox; C(time_out) lets C(api_timeout) of the client's attempt pass.
-    """
-
-    request: Request
-    connection: socket.socket
-    forward: Callable[[], Response]
-    time_out: Callable[[], None]
-
-
-# Responds to a request, or does not. The connection is closed afterwards.
-Handler = Callable[[Exchange], None]
-
-
-class FaultyProxy:
-    """Forwards requests to the sandbox and its responses back, each on a connection of its own.
-
-    C(timed_out) is set once C(api_timeout) of the running attempt has passed. C(requests) are
-    the requests since the last C(inject) or C(refuse_connections). C(responses) are all responses of the sandbox,
+    C(requests) are those since the last C(inject) or C(refuse_connections). C(responses) are all bodies of the sandbox,
     including those that the client did not receive.
     """
 
-    def __init__(self, sandbox_url: str):
-        self._sandbox = urlsplit(sandbox_url)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._port: int = self._listener.getsockname()[1]
-        self.base_url = f"http://127.0.0.1:{self._port}{self._sandbox.path}"
-        self.requests: list[Request] = []
-        self.responses: list[Response] = []
-        self._injected: Handler = pass_through
-        self._method = ""
-        self._skip = self._remaining = 0
-        self._until_refusal: int | None = None
-        self.timed_out = threading.Event()
-        self._closed = threading.Event()
-        self._threads: list[threading.Thread] = []
+    sandbox_url: str
+    responses: list[bytes]
+    _error: Error
+    _method = ""
+    _skip = _times = 0
+    _until_refusal: int | None = None
 
-    def inject(self, error: Handler, method: str, times: int, skip: int = 0) -> None:
-        """Let this handler respond to the next C(times) requests of this method, after the first C(skip) ones."""
+    def inject(self, error: Error, method: str, times: int, skip: int = 0) -> None:
+        """Let this error be the reply to the next C(times) requests of this method, after the first C(skip) ones."""
         self.requests.clear()
-        self._injected, self._method, self._remaining, self._skip = error, method, times, skip
+        self._error, self._method, self._times, self._skip = error, method, times, skip
 
     def refuse_connections(self, after: int) -> None:
         """Refuse connections after the next C(after) requests, until C(accept_connections)."""
         self.requests.clear()
         self._until_refusal = after
-        self._stop_listening_when_due()
 
     def accept_connections(self) -> None:
-        """Accept connections again, at the same address."""
+        """Accept connections again."""
         self._until_refusal = None
-        self._listener = socket.create_server(("127.0.0.1", self._port))
+
+    @property
+    def refuses(self) -> bool:
+        """Whether connections are refused now."""
+        return self._until_refusal is not None and len(self.requests) >= self._until_refusal
 
     def times_sent(self, method: str) -> int:
         """How often the first request of this method in C(requests) was sent."""
@@ -92,115 +61,115 @@ class FaultyProxy:
         return targets.count(targets[0]) if targets else 0
 
     def wait_until_idle(self) -> None:
-        """Wait until all requests that were sent are handled, including those whose sender has disconnected."""
-        if not self._closed.is_set():
-            # Connections are accepted in order: once this one is closed, those before it have their threads.
-            with socket.create_connection(("127.0.0.1", self._port)) as last, suppress(OSError):
-                last.shutdown(socket.SHUT_WR)
-                last.recv(1)
-        for thread in self._threads:
-            thread.join(60)
+        """Wait until all requests that were sent are handled: connections are served in order."""
+        with socket.create_connection(self.address) as last, suppress(OSError):
+            last.shutdown(socket.SHUT_WR)
+            last.recv(1)
 
-    def serve(self) -> None:
-        """Accept connections until C(close)."""
-        while not self._closed.is_set():
-            try:
-                connection, _address = self._listener.accept()
-            except OSError:
-                # Connections are refused for a while, or the proxy is closed.
-                self._closed.wait(0.001)
-                continue
-            thread = threading.Thread(target=self._handle, args=[connection], daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def close(self) -> None:
-        self._closed.set()
-        self._stop_listening()
-        self.wait_until_idle()
-
-    def _stop_listening_when_due(self) -> None:
-        if self._until_refusal == 0:
-            self._stop_listening()
-
-    def _stop_listening(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _handle(self, connection: socket.socket) -> None:
-        # A client may disconnect at any time.
-        with suppress(OSError), connection, connection.makefile("rb") as stream:
-            request = _read(stream)
-            if request is None:
-                return
-            self.requests.append(request)
-            if self._until_refusal:
-                self._until_refusal -= 1
-                self._stop_listening_when_due()
-            handler = self._handler_of(request)
-            handler(Exchange(request, connection, lambda: self._forward(request), self.timed_out.set))
-
-    def _handler_of(self, request: Request) -> Handler:
-        if request.method != self._method or not self._remaining:
-            return pass_through
-        if self._skip:
+    def reply_to(self, request: Request) -> Reply:
+        if request.method == self._method and self._times:
+            if not self._skip:
+                self._times -= 1
+                return self._error(self, request)
             self._skip -= 1
-            return pass_through
-        self._remaining -= 1
-        return self._injected
+        return changed(reply)(self, request)
 
-    def _forward(self, request: Request) -> Response:
-        sandbox = http.client.HTTPConnection(self._sandbox.hostname or "", self._sandbox.port, timeout=60)
-        sandbox.request(request.method, request.target, request.body or None, request.headers)
-        received = sandbox.getresponse()
-        response = Response(received.status, dict(received.getheaders()), received.read())
-        sandbox.close()
-        self.responses.append(response)
+    def forward(self, request: Request) -> requests.Response:
+        """The sandbox's response."""
+        url = self.sandbox_url + request.target.replace("/api/v2", "", 1)
+        with requests.Session() as session:
+            session.trust_env = False
+            response = session.request(
+                request.method, url, headers=dict(request.headers), data=request.body, timeout=60
+            )
+        self.responses.append(response.content)
         return response
 
 
-def _read(stream: BinaryIO) -> Request | None:
-    line = stream.readline().decode("latin-1").split()
-    if not line:
-        return None
-    headers = http.client.parse_headers(stream)
-    return Request(line[0], line[1], dict(headers), stream.read(int(headers.get("Content-Length") or 0)))
+Error = Callable[[FaultyProxy, Request], Reply]
 
 
-@contextmanager
-def faulty_proxy(sandbox_url: str) -> Iterator[FaultyProxy]:
-    """Run a proxy in front of this sandbox."""
-    proxy = FaultyProxy(sandbox_url)
-    thread = threading.Thread(target=proxy.serve, daemon=True)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        proxy.close()
-        thread.join(60)
+# Errors
 
 
-def raw_response(
-    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None
-) -> bytes:
-    """The bytes of a response; C(length) is its Content-Length, unset: that of the body."""
-    fields = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body) if length is None else length),
-        **(headers or {}),
-        "Connection": "close",
-    }
-    lines = [
-        f"HTTP/1.1 {status} {http.client.responses.get(status, 'Unknown')}",
-        *(f"{name}: {value}" for name, value in fields.items()),
-        "",
-        "",
-    ]
-    return "\r\n".join(lines).encode() + body
+def always(error: Reply) -> Error:
+    """This reply, without the request being processed."""
+    return lambda proxy, request: error
 
 
-def pass_through(exchange: Exchange) -> None:
-    """Send the sandbox's response, without an error."""
-    response = exchange.forward()
-    exchange.connection.sendall(raw_response(response.body, response.status, {"Date": response.headers["date"]}))
+def processed(error: Reply) -> Error:
+    """This reply, after the request was processed."""
+
+    def reply_to(proxy: FaultyProxy, request: Request) -> Reply:
+        proxy.forward(request)
+        return error
+
+    return reply_to
+
+
+def changed(reply_with: Callable[..., Reply]) -> Error:
+    """A reply with the body, the status and the time of the sandbox's response."""
+
+    def reply_to(proxy: FaultyProxy, request: Request) -> Reply:
+        response = proxy.forward(request)
+        return reply_with(response.content, response.status_code, Date=response.headers["Date"])
+
+    return reply_to
+
+
+def status(number: int, **headers: str) -> Reply:
+    return reply({"message": "not now", "code": "", "request_id": "proxy"}, number, **headers)
+
+
+def truncated(body: bytes, *_status: int, **_headers: str) -> Reply:
+    return reply(body[: len(body) // 2], Content_Length=str(len(body)))
+
+
+def not_found(proxy: FaultyProxy, request: Request) -> Reply:
+    if request.method == "DELETE":
+        proxy.forward(request)
+    return status(404)
+
+
+def redirect(proxy: FaultyProxy, request: Request) -> Reply:
+    """To another origin, which leads back to this proxy: a client that follows it shows in the requests."""
+    return reply(b"", 302, Location=f"http://localhost:{proxy.address[1]}{request.target}")
+
+
+# By how the matrix describes the header.
+RETRY_AFTER = {
+    "in seconds": "7",
+    "as a date": "Sat, 21 Nov 2026 08:00:30 GMT",
+    "of 100 years": str(100 * 365 * 86400),
+    "malformed": "soon",
+}
+DATE = "Sat, 21 Nov 2026 08:00:00 GMT"
+
+
+# By the name of the error in the matrix, except for refused connections.
+ERRORS: dict[str, Error] = {
+    "reset before the request is processed": always(RESET),
+    "reset before the response": processed(RESET),
+    "cut within the headers": processed(Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\nConnection: clo")),
+    "reset within the body": changed(lambda body, *rest, **headers: truncated(body)._replace(reset=True)),
+    "body shorter than ``Content-Length``": changed(truncated),
+    "no response within ``api_timeout``, request not processed": always(SILENCE),
+    "no response within ``api_timeout``, request processed": processed(SILENCE),
+    # How often a byte arrives makes no difference for the clock of the tests; test_hostile_network.py sends one after another.
+    "headers sent byte by byte without end": processed(Reply(b"HTTP/1.1 200 OK\r\nX-Filler: ", hangs=True)),
+    "body sent byte by byte without end": processed(reply(b"[", Content_Length="9999")._replace(hangs=True)),
+    "empty body": always(reply(b"")),
+    "HTML with 200": always(reply(b"<!DOCTYPE html>\n<html><body>Sign in</body></html>")),
+    "malformed JSON": changed(lambda body, *rest, **headers: reply(body[: len(body) // 2])),
+    "JSON of another shape": always(reply({"id": "7", "unexpected": [True]})),
+    "body that is not UTF-8": changed(lambda body, *rest, **headers: reply(body.replace(b'":"', b'":"\xe9', 1))),
+    "302 to another origin": redirect,
+    "404": not_found,
+    **{str(number): always(status(number)) for number in (400, 401, 403, 409, 422, 423, 429, 500, 502, 503, 504)},
+    **{
+        f"{number}, Retry-After {how}": always(status(number, Retry_After=value, Date=DATE))
+        for number in (423, 429)
+        for how, value in RETRY_AFTER.items()
+    },
+    **{name: (processed if "processed" in name else always)(status(statuses[0])) for name, statuses in GROUPS.items()},
+}

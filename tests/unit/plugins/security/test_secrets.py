@@ -75,10 +75,9 @@ def test_no_error_refers_to_a_request_with_the_key(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("encoding", sorted(encodings(SPECIAL_KEY)))
-@pytest.mark.parametrize("status", [400, 401, 503])
-def test_echoed_keys_are_redacted(serve: Serve, status: int, encoding: str) -> None:
+def test_echoed_keys_are_redacted(serve: Serve, encoding: str) -> None:
     served = serve(
-        reply({"message": f"what is {encoding}?", "code": encoding}, status), api_key=SPECIAL_KEY, api_retries=0
+        reply({"message": f"what is {encoding}?", "code": encoding}, 401), api_key=SPECIAL_KEY, api_retries=0
     )
     with pytest.raises(StatusError, match=r"what is \*{8}\?") as error:
         served.client.get("projects")

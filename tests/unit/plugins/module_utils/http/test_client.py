@@ -27,7 +27,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.connection i
 from ansible_collections.clouddb.control.plugins.module_utils._version import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import CERTIFICATE, HANG_UP, Reply, reply
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
 
 # Requests
 
@@ -111,46 +111,7 @@ def test_there_is_a_connection_for_each_worker() -> None:
     assert opened.session.get_adapter(opened.base_url)._pool_maxsize == MAX_WORKERS == 32
 
 
-# Certificates; the tests of security/ use those of an authority
-
-
-def record_setting(monkeypatch: pytest.MonkeyPatch, setting: str) -> list[Any]:
-    """Records the value of this setting in each request from now on."""
-    recorded: list[Any] = []
-    send = HTTPAdapter.send
-
-    def sending(*args: Any, **kwargs: Any) -> Any:
-        recorded.append(kwargs[setting])
-        return send(*args, **{**kwargs, "timeout": 10})
-
-    monkeypatch.setattr(HTTPAdapter, "send", sending)
-    return recorded
-
-
-@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
-@pytest.mark.parametrize(
-    "options, verify",
-    [
-        ({}, "bundle of the environment"),
-        ({"ca_path": str(CERTIFICATE)}, str(CERTIFICATE)),
-        ({"validate_certs": False}, False),
-    ],
-    ids=["nothing set", "ca_path", "validate_certs false"],
-)
-def test_options_take_precedence_over_bundles_of_the_environment(
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    variable: str,
-    options: dict[str, Any],
-    verify: str | bool,
-) -> None:
-    bundle = tmp_path / "bundle.pem"
-    bundle.write_bytes(CERTIFICATE.read_bytes())
-    monkeypatch.setenv(variable, str(bundle))
-    verified = record_setting(monkeypatch, "verify")
-    serve(reply({}), tls=True, **options).client.get("projects")
-    assert verified == [str(bundle) if verify == "bundle of the environment" else verify]
+# Certificates; security/test_tls.py has those of an authority
 
 
 @pytest.mark.parametrize("content", [None, ""])
@@ -282,6 +243,19 @@ def test_secrets_in_errors_are_masked(serve: Serve, status: int, body: Any, quot
 # Clocks and deadlines
 
 
+def record_timeouts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Records the timeout of each request from now on."""
+    recorded: list[Any] = []
+    send = HTTPAdapter.send
+
+    def sending(*args: Any, **kwargs: Any) -> Any:
+        recorded.append(kwargs["timeout"])
+        return send(*args, **{**kwargs, "timeout": 10})
+
+    monkeypatch.setattr(HTTPAdapter, "send", sending)
+    return recorded
+
+
 @pytest.mark.parametrize("status", [200, 404])
 def test_service_now_follows_the_date_header(serve: Serve, status: int) -> None:
     served = serve(reply({}, status, Date="Sat, 21 Nov 2026 11:30:00 GMT"))
@@ -306,7 +280,7 @@ def test_an_unreadable_date_header_is_ignored(serve: Serve, date: str) -> None:
 def test_a_deadline_and_api_timeout_bound_each_request(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, remaining: float | None, timeout: float
 ) -> None:
-    timeouts = record_setting(monkeypatch, "timeout")
+    timeouts = record_timeouts(monkeypatch)
     served = serve(reply({}), api_timeout=12.5)
     client = served.client
     if remaining:
