@@ -1,15 +1,14 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Python imports this file when it starts. Writes syslog messages to a file; SECRETS_ERROR makes a process crash or kills it."""
+"""Python imports this file when it starts. Writes syslog messages to a file; with SECRETS_ERROR, each request crashes."""
 
 from __future__ import annotations
 
 import http.client
 import os
-import signal
 import syslog
-from typing import Any, NoReturn
+from typing import Any
 
 
 def write_to_file(*message: Any) -> None:
@@ -25,16 +24,8 @@ def crash(connection: http.client.HTTPConnection, name: str, *values: Any) -> No
     put_header(connection, name, *values)
 
 
-def kill(*paths: Any, **options: Any) -> NoReturn:
-    """Kill the process just before a file is renamed into place."""
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("the process was not killed")
-
-
 put_header = http.client.HTTPConnection.putheader
 if "SECRETS_SYSLOG" in os.environ:
     syslog.syslog = write_to_file
-if os.environ.get("SECRETS_ERROR") == "crash":
+if os.environ.get("SECRETS_ERROR"):
     http.client.HTTPConnection.putheader = crash
-if os.environ.get("SECRETS_ERROR") == "kill":
-    os.replace = kill
