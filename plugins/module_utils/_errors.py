@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 # The project has unfinished operations; the request was refused.
 LOCKED = 423
@@ -53,10 +53,8 @@ class ClouddbError(Exception):
 
 
 def _displayable(details: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        field: displayable(value, MAX_MESSAGE_LENGTH) if isinstance(value, str) else value
-        for field, value in details.items()
-    }
+    shown: dict[str, Any] = walk(dict(details), lambda text: displayable(text, MAX_MESSAGE_LENGTH))
+    return shown
 
 
 class InvalidOption(ClouddbError):

@@ -64,6 +64,10 @@ class _Failure(NamedTuple):
         """Whether one of the errors is of these types."""
         return any(isinstance(each, types) for each in self.chain)
 
+    def is_unicode(self) -> bool:
+        """Whether a value to be sent is not valid Unicode. What is encoded otherwise are headers: the password of a proxy."""
+        return isinstance(self.error, UnicodeError) and getattr(self.error, "encoding", "") == "utf-8"
+
     def is_timeout(self) -> bool:
         """Whether the time was up; in urllib3 1, a connection that was refused counts among the timeouts."""
         return self.error is None or (
@@ -98,6 +102,10 @@ class _Failure(NamedTuple):
             self.has(InvalidSchema, InvalidURL, LocationParseError) or isinstance(self.error, (TypeError, ValueError))
         )
 
+    def is_unexpected(self) -> bool:
+        """Whether it is not an error of the network."""
+        return not isinstance(self.error, (OSError, HTTPError, BodyError))
+
     def reason(self) -> str:
         """What the innermost error says, unless it may quote a response or the password of a proxy."""
         error = self.chain[-1]
@@ -124,77 +132,69 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return chain
 
 
-class _Case(NamedTuple):
-    """The message of the failures that this C(applies) to, and whether the same request may succeed later."""
-
-    applies: Callable[[_Failure], bool]
-    message: str
-    transient: bool = False
-
-
-# The first case that applies counts.
-_CASES = (
-    _Case(
-        # What is encoded otherwise are headers: the password of a proxy.
-        lambda failure: isinstance(failure.error, UnicodeError) and getattr(failure.error, "encoding", "") == "utf-8",
-        "{name} was not sent: a value in it is not valid Unicode.",
-    ),
-    _Case(
+# What a failure is, whether the same request may succeed later, and the message. The first one that applies counts.
+_CASES: tuple[tuple[Callable[[_Failure], bool], bool, str], ...] = (
+    (_Failure.is_unicode, False, "{name} was not sent: a value in it is not valid Unicode."),
+    (
         lambda failure: failure.is_timeout() and failure.was_sent,
+        True,
         "{name} got no complete response from {base_url} within {limit}.{advice}",
-        transient=True,
     ),
-    _Case(
-        lambda failure: failure.is_timeout(),
+    (
+        _Failure.is_timeout,
+        True,
         "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}",
-        transient=True,
     ),
-    _Case(
+    (
         lambda failure: failure.has_verify_code(BREAKS_RULE),
+        False,
         "The certificate of {base_url} is not trusted: {reason}. No CA bundle changes that. The certificate, or that "
         "of its authority, must be reissued.",
     ),
-    _Case(
+    (
         # The reason says what to do.
         lambda failure: failure.has_verify_code(INVALID_WITH_ANY_BUNDLE) or failure.is_other_certificate(),
+        False,
         "The certificate of {base_url} is not trusted: {reason}.",
     ),
-    _Case(
-        lambda failure: failure.is_untrusted(),
+    (
+        _Failure.is_untrusted,
+        False,
         "The certificate of {base_url} is not trusted: {reason}. Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle "
         "of the authority that signed it.",
     ),
-    _Case(
+    (
         lambda failure: failure.speaks_no_tls() and failure.has(ProxyError),
+        False,
         "{name} was not sent: the proxy does not speak TLS. Begin its address in {proxy_variables} with http.",
     ),
-    _Case(
-        lambda failure: failure.speaks_no_tls(),
+    (
+        _Failure.speaks_no_tls,
+        False,
         "{name} was not sent: {base_url} does not speak TLS. Check the port and the scheme of base_url.",
     ),
-    _Case(
+    (
         lambda failure: failure.is_address() and "SOCKS" in str(failure.error),
+        False,
         "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. "
         "Install PySocks for {python}, or unset {proxy_variables} in the environment.",
     ),
-    _Case(
+    (
         # The library's text may quote the password of a proxy.
-        lambda failure: failure.is_address(),
+        _Failure.is_address,
+        False,
         "{name} was not sent: an address is not valid. Check base_url, and {proxy_variables} in the environment.",
     ),
-    _Case(
-        lambda failure: not isinstance(failure.error, (OSError, HTTPError, BodyError)),
-        "{name} failed with an unexpected {error}.",
-    ),
-    _Case(
+    (_Failure.is_unexpected, False, "{name} failed with an unexpected {error}."),
+    (
         lambda failure: failure.was_sent,
+        True,
         "{name} got no complete response from {base_url}: the connection broke ({reason}).",
-        transient=True,
     ),
-    _Case(
+    (
         lambda failure: True,
+        True,
         "{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network.",
-        transient=True,
     ),
 )
 
@@ -207,9 +207,9 @@ def error_of(
     C(acted_before) is set if the service may have carried out an earlier attempt.
     """
     failure = _Failure(attempt.cause, _chain(attempt.cause), attempt.was_sent)
-    case = next(case for case in _CASES if case.applies(failure))
+    transient, text = next((transient, text) for applies, transient, text in _CASES if applies(failure))
     is_option = seconds == connection.api_timeout
-    message = case.message.format(
+    message = text.format(
         name=f"{request.method} {request.path}",
         base_url=connection.base_url,
         limit=f"api_timeout ({seconds:.3g} s)" if is_option else f"the remaining {seconds:.3g} s",
@@ -229,7 +229,7 @@ def error_of(
         attempts,
         request.request_id,
         sent=attempt.was_sent or acted_before,
-        transient=case.transient,
+        transient=transient,
     )
 
 
