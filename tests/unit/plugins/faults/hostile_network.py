@@ -9,7 +9,6 @@ the process has exited. The time in which it was ready to run, and other process
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import gc
 import json
@@ -29,7 +28,6 @@ from typing import Any, NamedTuple
 
 import requests
 
-from ansible_collections.clouddb.control.extensions.eda.plugins.event_source import operations as event_source
 from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
@@ -42,8 +40,6 @@ NAMESPACES = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 API_KEY = "key-of-no-account-0123456789abcdef"
 API_TIMEOUT = 2.0
 WAIT_TIMEOUT = 4.0
-# When the event source is stopped, in the middle of a request.
-STOP_AFTER = 1.0
 SECONDS_BETWEEN_STARTS = 0.1
 SECONDS_BETWEEN_CHECKS = 0.01
 # A process that hangs is killed after this time.
@@ -239,27 +235,6 @@ def run_operation_wait(connection: dict[str, Any]) -> str:
     return str(run_main(operation_wait, {**connection, **options}).result["msg"])
 
 
-class NoQueue:
-    """Takes no event."""
-
-    async def put(self, event: Any, /) -> None:
-        raise AssertionError(f"an event without a service: {event}")
-
-
-async def follow(arguments: dict[str, Any]) -> str:
-    source = asyncio.create_task(event_source.main(NoQueue(), arguments))
-    await asyncio.wait([source], timeout=STOP_AFTER)
-    source.cancel()
-    [outcome] = await asyncio.gather(source, return_exceptions=True)
-    return repr(outcome)
-
-
-def stop_event_source(connection: dict[str, Any]) -> str:
-    """Stop it in the middle of a request."""
-    del connection["api_retries"]
-    return asyncio.run(follow({**connection, "api_timeout": 30}))
-
-
 class Task(NamedTuple):
     """C(run) takes the connection options and returns a message; C(seconds) is its deadline."""
 
@@ -270,7 +245,6 @@ class Task(NamedTuple):
 TASKS = {
     "project_info": Task(run_project_info, API_TIMEOUT),
     "operation_wait": Task(run_operation_wait, WAIT_TIMEOUT),
-    "stopped event source": Task(stop_event_source, STOP_AFTER),
 }
 
 
