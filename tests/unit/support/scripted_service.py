@@ -83,7 +83,7 @@ class ScriptedService:
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{self.address[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
-        # Set when a reply hangs.
+        # Set when a reply is slow or hangs.
         self.hanging = threading.Event()
         self._listener = listener
         self._tls = tls
@@ -128,13 +128,14 @@ class ScriptedService:
 
 
 def send(connection: socket.socket, sent: Reply, hanging: threading.Event) -> None:
-    """Send the reply; C(hanging) is set if it hangs."""
+    """Send the reply; C(hanging) is set once it is slow or hangs."""
     connection.sendall(sent.raw[: sent.slow_from])
+    if sent.slow_from is not None or sent.hangs:
+        hanging.set()
     for byte in sent.raw[sent.slow_from :] if sent.slow_from is not None else b"":
         time.sleep(BYTE_INTERVAL)
         connection.sendall(bytes([byte]))
     if sent.hangs:
-        hanging.set()
         connection.settimeout(MAX_WAIT)
         connection.recv(1)
     if sent.reset:

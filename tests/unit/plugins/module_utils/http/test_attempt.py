@@ -26,7 +26,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
     run_attempt,
     shut_down,
 )
-from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when
+from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
+    time_out_when,
+    time_out_when_hanging,
+)
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply
 
@@ -118,10 +121,11 @@ DRIPPING = {
 @pytest.mark.parametrize("start", DRIPPING.values(), ids=DRIPPING)
 @pytest.mark.parametrize("tls", [False, True])
 def test_responses_without_end_are_abandoned_with_their_threads_and_sockets(
-    serve: Serve, tls: bool, start: bytes
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tls: bool, start: bytes
 ) -> None:
-    endless = Reply(start + b"x" * 1000, slow_from=len(start))
-    served = serve(*[endless] * 3, tls=tls, validate_certs=False, api_timeout=0.1, api_retries=0)
+    endless = Reply(start + b"x" * 10_000, slow_from=len(start))
+    served = serve(*[endless] * 3, tls=tls, validate_certs=False, api_timeout=60, api_retries=0)
+    time_out_when_hanging(monkeypatch, served.service)
     before = open_sockets()
     for _attempt in range(3):
         with pytest.raises(ServiceUnreachable) as error:
