@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import ExitStack
 from functools import partial
@@ -181,6 +180,11 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
 
 
+def refuse_foreign_file(temporary: secret_file.TemporaryFile, uid: int, gid: int) -> None:
+    if temporary.target.endswith("/foreign.key"):
+        raise PermissionError
+
+
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The messages of all situations, without variables of the environment and without delays."""
@@ -194,10 +198,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         (folder / "refused.key").write_text("revoked")
         (folder / "link.key").symlink_to("refused.key")
         (folder / "foreign.key").write_text("revoked")
-        patched.setattr(
-            secret_file, "replaced_owner", lambda path, _: (1, 1) if path.endswith("/foreign.key") else None
-        )
-        patched.setattr(os, "fchown", Mock(side_effect=PermissionError))
+        patched.setattr(secret_file, "_give", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}
         record = Record(1, None, COMMITTED, None, None, known, consumer="web1").as_text()
         (folder / "web1.rotation").write_text(record)

@@ -234,7 +234,8 @@ class SecretFile(NamedTuple):
             raise self._error("written", error) from error
 
     def _error(self, participle: str, error: OSError) -> SecretFileError:
-        return SecretFileError(f"{self.option}: {self.path} can't be {participle}: {error.strerror}.")
+        advice = " If it is mounted into a container, set unsafe_writes." if error.errno == errno.EBUSY else ""
+        return SecretFileError(f"{self.option}: {self.path} can't be {participle}: {error.strerror}.{advice}")
 
     def _too_large(self) -> str:
         return (

@@ -179,6 +179,8 @@ def _revoked_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
         yield
     except BaseException as error:
         revoke_created_key(client, created, str(error) or type(error).__name__)
+        if isinstance(error, SecretFileError):
+            raise SecretFileError(f"{error} The new key {created.id} was revoked.", error.details) from error
         raise
 
 

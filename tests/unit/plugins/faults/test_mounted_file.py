@@ -50,7 +50,11 @@ def mount_full_disk(folder: Path) -> Path:
     ("size", "unsafe_writes", "message"),
     [
         (PAGE + 1, True, "can't be written: No space left on device."),
-        (PAGE, False, "can't be written: Device or resource busy."),
+        (
+            PAGE,
+            False,
+            "can't be written: Device or resource busy. If it is mounted into a container, set unsafe_writes.",
+        ),
         (PAGE, True, None),
     ],
     ids=["too long", "not allowed", "written"],
