@@ -13,12 +13,11 @@ from typing import Any, Callable, NamedTuple, TypeVar
 from .._errors import ClouddbError, InvalidOption, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
-from .._timestamps import parse_timestamp
+from .._timestamps import timestamp_of
 
 Key = dict[str, Any]
 Result = TypeVar("Result")
 
-EARLIEST = datetime.min.replace(tzinfo=timezone.utc)
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 # A part of the service may reject a key for a moment that another part has created.
 REJECTIONS = 2
@@ -83,16 +82,8 @@ def own_key_of(keys: Sequence[Key], own_key: str) -> Key:
     return named[0]
 
 
-def time_of(key: Key, field: str) -> datetime | None:
-    """The key's C(created_at) or C(last_used_at); None if it is missing, null, empty or malformed."""
-    try:
-        return parse_timestamp(key[field])
-    except (KeyError, ValueError, AttributeError):
-        return None
-
-
 def _creation_order(key: Key) -> tuple[datetime, int]:
-    return time_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
+    return timestamp_of(key, "created_at") or datetime.max.replace(tzinfo=timezone.utc), key["id"]
 
 
 def create_key(client: Client, name: str, known_ids: Collection[int]) -> CreatedKey:

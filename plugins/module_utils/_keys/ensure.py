@@ -13,8 +13,8 @@ from .._errors import ClouddbError, RequestFailed, SecretFileError
 from .._files.secret_file import SECRET_SIZE, SecretFile
 from .._http.client import Client
 from .._options import NOT_CREATED_KEY_ID
+from .._timestamps import BEGINNING, timestamp_of
 from .api import (
-    EARLIEST,
     CreatedKey,
     Key,
     OrphanedKey,
@@ -29,7 +29,6 @@ from .api import (
     retry_advice,
     revoke_created_key,
     revoke_key,
-    time_of,
 )
 
 Result = dict[str, Any]
@@ -99,12 +98,11 @@ def _present_in_result(client: Client, name: str, regenerate: str, check_mode: b
 
 def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
     keys = _Keys(name, list_keys(client))
-    if keys.of_the_name and regenerate != "always" and _is_available(client, keys.of_the_name, dest, regenerate):
+    may_be_kept = regenerate != "always" or not keys.of_the_name
+    if may_be_kept and _holds_secret(client, keys, dest, regenerate):
         # In check mode, set_attributes() changes nothing and returns whether it would.
         return _unchanged(keys.of_the_name, changed=dest.set_attributes(dest.path))
     dest.check_folder()
-    if not keys.of_the_name:
-        _require_no_other_key(client, name, dest)
     if check_mode:
         return _planned(keys)
     # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
@@ -139,37 +137,34 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
             {"key_ids": [key["id"] for key in keys]},
         )
     # The one used last may be the task's own key, without which no other could be revoked.
-    in_order = sorted(keys, key=lambda key: time_of(key, "last_used_at") or EARLIEST)
+    in_order = sorted(keys, key=lambda key: timestamp_of(key, "last_used_at") or BEGINNING)
     revoked = [as_revoked(key) for key in in_order] if check_mode else revoke_all(client, in_order, {})
     return _result(bool(revoked), keys, [], None, revoked)
 
 
-def _is_available(client: Client, existing: Sequence[Key], dest: SecretFile, regenerate: str) -> bool:
-    """Whether the service accepts the secret in this file. Raises SecretUnavailable where that must not be changed."""
+def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str) -> bool:
+    """Whether the file holds the secret of the key: any that the service accepts, if there is a key of the name.
+
+    Raises OtherKey if there is none, and SecretUnavailable where the key must not be replaced.
+    """
     secret = dest.read()
-    if secret and is_valid_secret(client.with_api_key(secret)):
-        return True
-    if regenerate == "never":
+    is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
+    existing = keys.of_the_name
+    if is_valid and not existing:
+        raise OtherKey(
+            f"{dest.option}: {dest.path} holds another key that the service accepts: no key is named '{keys.name}'. Its "
+            f"secret would be lost. Set {dest.option} to another path, or remove the file first."
+        )
+    if existing and not is_valid and regenerate == "never":
+        reason = f"{dest.path} {'does not exist' if secret is None else 'is empty'}."
         if secret:
             reason = f"The service rejects the key in {dest.path}."
-        else:
-            reason = f"{dest.path} {'does not exist' if secret is None else 'is empty'}."
         raise SecretUnavailable(
-            f"A key named '{existing[0]['name']}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
+            f"A key named '{keys.name}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
             "The service shows a secret only once. Set regenerate: if_lost to replace the key.",
             {"key_ids": [key["id"] for key in existing]},
         )
-    return False
-
-
-def _require_no_other_key(client: Client, name: str, dest: SecretFile) -> None:
-    """Raise OtherKey when the file holds a valid key, which can only be one of another name."""
-    secret = dest.read()
-    if secret and is_valid_secret(client.with_api_key(secret)):
-        raise OtherKey(
-            f"{dest.option}: {dest.path} holds another key that the service accepts: no key is named '{name}'. Its secret "
-            f"would be lost. Set {dest.option} to another path, or remove the file first."
-        )
+    return is_valid
 
 
 @contextmanager

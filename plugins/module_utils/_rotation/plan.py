@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from .._errors import InvalidOption
 from .._http.client import Client
-from .._keys.api import Key, numbered, time_of
+from .._keys.api import Key, numbered
 from .._keys.ensure import Result
-from .._timestamps import parse_timestamp
+from .._timestamps import parse_timestamp, timestamp_of
 from .evidence import Evidence, RotationRefused, recorded_keys, same_file, same_host
 from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
 
@@ -233,7 +233,7 @@ def _reason_for_new_key(rotation: Rotation, max_age: timedelta) -> str:
     if not rotation.keys:
         return "there is no key of this name yet"
     newest = rotation.keys[-1]
-    created_at = time_of(newest, "created_at")
+    created_at = timestamp_of(newest, "created_at")
     if created_at is None:
         raise RotationRefused(
             f"The service sent no valid created_at of key {newest['id']}, so it is not known which key is the newest. No key "
