@@ -220,8 +220,6 @@ def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
     try:
         return all(other["id"] != key["id"] for other in _unless_rejected(client, partial(list_keys, client)))
     except Unauthorized as error:
-        if isinstance(cause, Unauthorized):
-            return False
         error.may_have_acted = True
         raise error from cause
     except RequestFailed:
