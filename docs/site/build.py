@@ -9,6 +9,7 @@ Warnings and broken links fail the build. It needs no network.
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import sys
 import zlib
@@ -58,9 +59,22 @@ def internal_options(pages: Path) -> list[str]:
     )
 
 
+def write_error_matrix(guides: Path) -> None:
+    """Write the page with the table that the tests of errors use, and add it to the menu."""
+    matrix = runpy.run_path(str(CHECKOUT / "tests" / "unit" / "plugins" / "faults" / "matrix.py"))
+    (guides / "fault_matrix.rst").write_text(matrix["page"](), encoding="utf-8")
+    pages = guides.parent / "extra-docs.yml"
+    after = "      - reliability\n"
+    pages.write_text(
+        pages.read_text(encoding="utf-8").replace(after, f"{after}      - fault_matrix\n"), encoding="utf-8"
+    )
+
+
 def write_sources(workspace: Workspace, sources: Path) -> None:
     """Write the sources of Sphinx: the plugins' pages, the guides with their figures, and the front page."""
     sources.mkdir(mode=0o755)
+    guides = workspace.collection / "docs" / "docsite" / "rst"
+    write_error_matrix(guides)
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(sources))
     run(
         workspace,
@@ -72,18 +86,19 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
         "clouddb.control",
     )
     # antsibull-docs copies the guides without their figures.
-    guides = workspace.collection / "docs" / "docsite" / "rst"
     for figure in guides.rglob("*.svg"):
         target = sources / "docsite" / figure.relative_to(guides)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(figure, target)
     front = (SITE / "index.rst").read_text(encoding="utf-8")
-    (sources / "index.rst").write_text(front + "".join(menu(sources)), encoding="utf-8")
+    (sources / "index.rst").write_text(
+        front + "".join(menu(sources, guides.parent / "extra-docs.yml")), encoding="utf-8"
+    )
 
 
-def menu(sources: Path) -> Iterator[str]:
+def menu(sources: Path, sections_file: Path) -> Iterator[str]:
     """The lists of the menu, which the front page does not show: guides, plugins by kind, internal plugins, background."""
-    guides = yaml.safe_load((SITE.parent / "docsite" / "extra-docs.yml").read_text(encoding="utf-8"))["sections"]
+    guides = yaml.safe_load(sections_file.read_text(encoding="utf-8"))["sections"]
     *sections, background = [
         toctree(section["title"], (f"docsite/{page}" for page in section["toctree"])) for section in guides
     ]

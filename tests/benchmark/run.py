@@ -1,9 +1,9 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs all or the named measurements: ``run.py --docs FOLDER [MEASUREMENT...]``, in a workspace (see tests/tools/workspace.py).
+"""Measures tasks against C(ansible.builtin.uri) in the same run: ``run.py --page PAGE`` in a workspace (tests/tools/workspace.py).
 
-Writes the results to the folder C(performance) of the documentation, and generates the tables and figures of its pages from them.
+Prints a table, and writes it to the page between its comments C(begin benchmark) and C(end benchmark).
 """
 
 from __future__ import annotations
@@ -11,87 +11,180 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import re
+import subprocess
 import sys
-import time
+import tempfile
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
+from ansible import __version__ as ansible_version
 
-PACKAGE = "ansible_collections.clouddb.control.tests.benchmark"
-MEASUREMENTS = ("task_cost", "scale", "summaries", "rate_limit", "schedules", "waits", "event_delays")
-# The page with the tables of each measurement, unless it is performance.rst.
-PAGES = {"event_delays": "eda.rst"}
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "unit" / "support"))
+
+from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
+
+ROUNDS = 30
+LONG_ROUNDS = 3
+PROJECTS = 1000
+KEYS = 60_000
+# The sandbox's operations then take no noticeable time, so that the tasks are measured.
+CLOCK_SPEED = 1000
+
+Task = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """What was measured, its median, what it is compared with, and the median of that."""
+
+    what: str
+    seconds: float
+    reference: str
+    reference_seconds: float
+
+    def cells(self) -> tuple[str, ...]:
+        ratio = self.seconds / self.reference_seconds
+        return (
+            self.what,
+            duration(self.seconds),
+            self.reference,
+            duration(self.reference_seconds),
+            f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}",
+        )
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def task(module: str, **options: Any) -> Task:
+    return {f"clouddb.control.{module}": options}
+
+
+def uri(path: str) -> Task:
+    headers = {"Authorization": "Bearer {{ lookup('env', 'CLOUDDB_API_KEY') }}"}
+    url = "{{ lookup('env', 'CLOUDDB_BASE_URL') }}" + path
+    return {"ansible.builtin.uri": {"url": url, "headers": headers, "timeout": 300}}
+
+
+PING: Task = {"ansible.builtin.ping": {}}
+
+
+def run_playbook(playbook: Path, service: Sandbox, **variables: Any) -> list[float]:
+    """The seconds that each task of a playbook takes, by Ansible's own callback plugin."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {
+            **os.environ,
+            "ANSIBLE_CALLBACKS_ENABLED": "ansible.builtin.junit",
+            "JUNIT_OUTPUT_DIR": folder,
+            "CLOUDDB_API_KEY": API_KEY,
+            "CLOUDDB_BASE_URL": service.base_url,
+        }
+        program = Path(sys.executable).with_name("ansible-playbook")
+        extra_vars = json.dumps({"ansible_python_interpreter": sys.executable, **variables})
+        command = [sys.executable, str(program), str(playbook), "--extra-vars", extra_vars]
+        done = subprocess.run(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode:
+            sys.exit(done.stdout)
+        [report] = Path(folder).glob("*.xml")
+        return [float(case.get("time", 0)) for case in ET.parse(report).iter("testcase")]
+
+
+def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
+    """The median seconds of each task. They run in turn, so that load on the machine affects all of them alike."""
+    with tempfile.TemporaryDirectory() as folder:
+        playbook = Path(folder) / "playbook.json"
+        # The first round fills Ansible's caches.
+        repeated = [{**each, "no_log": True} for _round in range(rounds + 1) for each in tasks]
+        playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": repeated}]))
+        seconds = run_playbook(playbook, service)[len(tasks) :]
+    return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
+
+
+def pull_request(service: Sandbox) -> float:
+    """The median seconds of the four tasks of the playbook, each time for a new branch."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [
+            run_playbook(
+                HERE / "pull_request.yml",
+                service,
+                project_name="shop",
+                branch_name=f"pr-{number}",
+                uri_file=f"{folder}/pr-{number}.url",
+            )
+            for number in range(LONG_ROUNDS)
+        ]
+    return median(map(sum, runs))
+
+
+def measure() -> Iterator[Row]:
+    """Measure all rows."""
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
+        service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
+        ping, one_uri, one = durations(service, [PING, uri("/projects"), task("project_info")], ROUNDS)
+        four_tasks = pull_request(service)
+    yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
+    yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
+    yield Row(
+        "A branch, a user, a database and the connection string of a pull request",
+        four_tasks,
+        "four ``uri``, without waiting",
+        4 * one_uri,
+    )
+    seed = {
+        "generate": {"projects": PROJECTS, "operations_per_project": 20},
+        "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
+    }
+    with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), **seed) as service:
+        tasks = [task("operation_info", page_size=1000), task("api_key_info"), uri("/api_keys")]
+        operations, keys, keys_uri = durations(service, tasks, LONG_ROUNDS)
+    yield Row(
+        f"The operations of {PROJECTS:,} projects: ``operation_info``",
+        operations,
+        f"{PROJECTS:,} ``uri``, one for each project",
+        PROJECTS * one_uri,
+    )
+    yield Row(f"A list of {KEYS:,} keys: ``api_key_info``", keys, "one ``uri``", keys_uri)
+
+
+def as_rst(rows: list[tuple[str, ...]]) -> str:
+    """A table whose first row is the header."""
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, ansible-core {ansible_version}"
+    lines = [
+        f".. list-table:: Medians of {ROUNDS} rounds, or {LONG_ROUNDS} of the long ones ({machine})",
+        "   :header-rows: 1",
+        "",
+    ]
+    for first, *others in rows:
+        lines += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
+    return "\n".join(lines)
 
 
 def main() -> None:
+    """Measure, print the table and write it to the page."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--docs", type=Path, required=True, help="folder of the page performance.rst")
-    parser.add_argument(
-        "--report", action="store_true", help="generate tables and figures from the stored results, without measuring"
+    parser.add_argument("--page", type=Path, required=True, help="the file of the page Performance")
+    page = parser.parse_args().page
+    load = os.getloadavg()[0]
+    if load > 1:
+        print(f"The machine is busy (load {load:.1f}). Only the ratios will be meaningful.", flush=True)
+    rows: list[tuple[str, ...]] = [("Measured", "Time", "Compared with", "Time of that", "Ratio")]
+    for row in measure():
+        print(" | ".join(row.cells()), flush=True)
+        rows.append(row.cells())
+    block = f".. begin benchmark\n\n{as_rst(rows)}\n\n.. end benchmark"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(
+        re.sub(r"\.\. begin benchmark\n.*\.\. end benchmark", lambda _match: block, text, flags=re.DOTALL),
+        encoding="utf-8",
     )
-    parser.add_argument(
-        "measurements", nargs="*", metavar="MEASUREMENT", help=f"one of {', '.join(MEASUREMENTS)} (default: all)"
-    )
-    options = parser.parse_args()
-    unknown = set(options.measurements) - set(MEASUREMENTS)
-    if unknown:
-        parser.error(f"unknown measurement: {', '.join(sorted(unknown))}")
-    file = options.docs / "performance" / "results.json"
-    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    if not options.report:
-        file.parent.mkdir(exist_ok=True)
-        for _name in measure(results, options.measurements or list(MEASUREMENTS)):
-            file.write_text(json.dumps(rounded(results), indent=2) + "\n", encoding="utf-8")
-    write_report(results, options.docs)
-
-
-def measure(results: dict[str, Any], names: list[str]) -> Iterator[str]:
-    """Run the named measurements and replace their results; yield the name of each when it is done."""
-    here = import_module(f"{PACKAGE}.machine").describe()
-    others = set(results) - {"machine", *names}
-    if others and results.get("machine", here) != here:
-        sys.exit(
-            "results.json has results of another machine or other versions. Run all measurements, without naming any."
-        )
-    results["machine"] = here
-    for name in names:
-        print(f"=== {name}", flush=True)
-        load, cores = os.getloadavg()[0], os.cpu_count() or 1
-        if load > cores / 2:
-            print(
-                f"The machine is busy (load {load:.1f} on {cores} cores). Only the ratios will be meaningful.",
-                flush=True,
-            )
-        started = time.monotonic()
-        results[name] = import_module(f"{PACKAGE}.{name}").measure()
-        print(f"=== {name}: {time.monotonic() - started:.0f} s", flush=True)
-        yield name
-
-
-def rounded(value: Any) -> Any:
-    """A copy with all floats rounded to six decimal places."""
-    if isinstance(value, dict):
-        return {name: rounded(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [rounded(part) for part in value]
-    return round(value, 6) if isinstance(value, float) else value
-
-
-def write_report(results: dict[str, Any], docs: Path) -> None:
-    """Write the tables (into the page, and as Markdown) and the figures of all stored results."""
-    tables, report = import_module(f"{PACKAGE}.tables"), import_module(f"{PACKAGE}.report")
-    created = {name: create(results) for name, create in report.TABLES.items() if name in results}
-    for name, each in created.items():
-        page = docs / PAGES.get(name, "performance.rst")
-        block = {name: "\n\n".join(map(tables.as_rst, each))}
-        page.write_text(tables.replace_blocks(page.read_text(encoding="utf-8"), block), encoding="utf-8")
-    markdown = "\n\n".join(tables.as_markdown(table) for each in created.values() for table in each)
-    (docs / "performance" / "results.md").write_text(markdown + "\n", encoding="utf-8")
-    print(markdown)
-    import_module(f"{PACKAGE}.figures").draw(results, docs / "performance")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,6 @@ def test_content_without_development_files(tarball: Path) -> None:
     # What a project like the example has.
     assert hidden == {"examples/project/.github", "examples/project/.gitignore"}
     assert {str(path) for path in paths if path.parts[0] == "changelogs"} == {"changelogs", "changelogs/changelog.yaml"}
-    # The page Performance needs its figures, but not the measurements that they were drawn from.
-    performance = [path for path in paths if path.match("docs/docsite/rst/performance/*")]
-    assert performance and {path.suffix for path in performance} == {".svg"}
 
 
 def test_examples_are_complete(tarball: Path, released: Repository) -> None:

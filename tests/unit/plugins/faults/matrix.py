@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The result of each task after each error: the tests check this table, and the page shows it.
 
-C(python tests/unit/plugins/faults/matrix.py > docs/docsite/rst/fault_matrix.rst) writes the page.
+docs/site/build.py writes the page.
 """
 
 from __future__ import annotations
@@ -257,7 +257,3 @@ def page() -> str:
 def _cell(expected: Expected) -> str:
     result = f"``{expected.kind}``" if expected.kind else "succeeds"
     return f"retried, {result}" if expected.is_retried else result
-
-
-if __name__ == "__main__":
-    print(page(), end="")

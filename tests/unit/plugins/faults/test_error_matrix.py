@@ -46,7 +46,6 @@ from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import
     REJECTED,
     Expected,
     Row,
-    page,
     row_of,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -54,7 +53,6 @@ from ansible_collections.clouddb.control.tests.unit.support.module_main import O
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP = "wispy-lake-12345678"
-PAGE = Path(__file__).parents[4] / "docs" / "docsite" / "rst" / "fault_matrix.rst"
 REFUSED = "connection refused"
 FOREVER = 1000
 STRIDE = 3
@@ -366,7 +364,3 @@ def test_the_page_has_every_column_and_names_the_tasks_that_are_tested() -> None
         tested[column.expected].add(name.split()[0])
     headings = {column: set(re.findall(r"``(\w+)``", heading)) - {"find"} for column, heading in matrix.COLUMNS.items()}
     assert headings == tested
-
-
-def test_the_page_matches_the_matrix() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run tests/unit/plugins/faults/matrix.py to write the page"
