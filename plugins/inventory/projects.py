@@ -27,14 +27,11 @@ options:
   hostnames:
     description:
       - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
-      - If several projects have the same name, their ids are appended, for example V(shop-wispy-lake-12345678). The same applies to names that
-        differ in case only, to names of groups in O(groups) or in earlier inventory sources, and to names that Ansible reserves, such as
-        C(localhost) and C(all).
-      - If an earlier inventory source of this plugin, for example of another account, has a project of the same name, the id is appended to
-        the name of the later project. A project that several sources with the same O(hostnames) contain is one host.
-      - Names are shortened to 100 characters. Characters other than ASCII letters, digits, dots, dashes and underscores are replaced by
-        underscores, and so are a dot or dash at the beginning and the dot of the endings C(.yml), C(.yaml) and C(.json). The variables of a
-        host are therefore never read from another host's file in C(host_vars).
+      - If the name is that of another project, of a group or one that Ansible reserves, regardless of case, the id is appended, for example
+        V(shop-wispy-lake-12345678). Among several sources of this plugin, it is appended to the name of the later project. A project that
+        several sources with the same O(hostnames) contain is one host.
+      - Names are shortened to 100 characters. Underscores replace all characters other than ASCII letters, digits, dots, dashes and
+        underscores, and whatever would lead Ansible to the file of another host in C(host_vars).
       - Whoever can name a project can give it the name of a host of another inventory source. Use V(id) if such a host could be mistaken.
     type: list
     elements: str
@@ -77,9 +74,7 @@ notes:
     to make this an error.
   - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
   - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates.
-  - Booleans and numbers cannot be templates.
-  - The cache does not contain the API key. The names of its entries depend on the key through a slow hash, PBKDF2 with O(base_url) as salt,
-    so that guessing a key from them is slow.
+  - The cache does not contain the API key. The names of its entries depend on the key through a slow hash (PBKDF2).
 seealso:
   - module: clouddb.control.project_info
 """
@@ -107,9 +102,7 @@ groups:
   broken: clouddb_operations | selectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   locked: clouddb_locked
 
-# Run tasks on the controller, and connect to the proxy host of the project there.
-# For modules of this collection, plays also set
-# ansible_python_interpreter: "{{ ansible_playbook_python }}".
+# Connect to the proxy host of the project from tasks that run on the controller.
 compose:
   ansible_connection: "'local'"
   login_host: clouddb_proxy_host
@@ -178,20 +171,17 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         hosts, groups = {*self.inventory.hosts}, {*self.inventory.groups}
         try:
             self._populate(account)
-            self._require_usable_groups(groups)
+            # Plays on the controller would run on projects.
+            for name in {*LOCAL_NAMES} & {*self.inventory.groups} - groups:
+                raise AnsibleParserError(
+                    f"keyed_groups, groups: no group may be named {name}. No host was added. Set a prefix."
+                )
         except BaseException:
             self._remove_all_but(hosts, groups)
             raise
 
-    def _require_usable_groups(self, known_groups: Collection[str]) -> None:
-        """Raise AnsibleParserError for a group with the name of the controller: plays on it would run on projects."""
-        for name in {*LOCAL_NAMES} & ({*self.inventory.groups} - {*known_groups}):
-            raise AnsibleParserError(
-                f"keyed_groups, groups: no group may be named {name}. No host was added. Set a prefix."
-            )
-
     def _remove_all_but(self, known_hosts: Collection[str], known_groups: Collection[str]) -> None:
-        """Remove the hosts and groups that the source has added: with a part of its groups, plays could run on hosts that they exclude."""
+        """Remove what the source has added: with a part of its groups, plays could run on hosts that they exclude."""
         for host in [host for name, host in self.inventory.hosts.items() if name not in known_hosts]:
             self.inventory.remove_host(host)
         for name in [name for name in self.inventory.groups if name not in known_groups]:
@@ -265,9 +255,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 problem = sentence(displayable(f"keyed_groups: {host}: {error}", MAX_MESSAGE_LENGTH))
                 raise AnsibleParserError(f"{problem} No host was added.") from error
         if left_out:
-            fields_text = ", ".join(map(displayable, left_out))
             self.display.warning(
-                displayable(f"Fields of projects that cannot be host variables are left out: {fields_text}.")
+                displayable(f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}.")
             )
 
     def _add_host_to_keyed_groups(self, *args: Any, **kwargs: Any) -> None:
@@ -314,12 +303,9 @@ def _is_variable(name: str) -> bool:
 
 
 def _is_account(value: Any) -> bool:
-    """Whether this is what _fetch() returned."""
+    """Whether this is what _fetch() returned; not if another version of the collection has cached it."""
     try:
-        projects, operations = value["projects"], value["operations"]
-        return all(is_id(project["id"]) and isinstance(project, dict) for project in projects) and isinstance(
-            operations, dict
-        )
+        return all(is_id(project["id"]) for project in value["projects"]) and isinstance(value["operations"], dict)
     except (KeyError, TypeError):
         return False
 

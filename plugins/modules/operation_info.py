@@ -115,30 +115,19 @@ EXAMPLES = r"""
     created_after: 24h
   register: failed
 
-- name: Show them
-  ansible.builtin.debug:
-    msg: "{{ item.project_id }}: {{ item.action }} failed at {{ item.updated_at }}"
-  loop: "{{ failed.operations }}"
-  loop_control:
-    label: "{{ item.id }}"
-
 - name: List the ten newest operations of a project
   clouddb.control.operation_info:
     project: shop
     max_results: 10
 
-- name: Count the operations of the account by status and action
+- name: Count the operations of an organization by status and action
   clouddb.control.operation_info:
+    query:
+      org_id: org-morning-bread-81040908
     created_after: 30d
     page_size: 1000
     summary_only: true
   register: account
-
-- name: List the operations of an organization that were created during the last hour
-  clouddb.control.operation_info:
-    query:
-      org_id: org-morning-bread-81040908
-    created_after: 1h
 
 - name: List the unfinished operations of the account
   clouddb.control.operation_info:

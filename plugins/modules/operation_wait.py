@@ -78,32 +78,21 @@ EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
 - name: Create a branch in each project, without waiting for one after the other
-  clouddb.control.api_request:
-    method: POST
-    path: projects/{{ item }}/branches
-    find:
-      list: branches
-      match:
-        name: preview
-    body:
-      branch:
-        name: preview
+  clouddb.control.branch:
+    project: "{{ item }}"
+    name: preview
     wait: false
-  loop:
-    - wispy-lake-12345678
-    - calm-hill-87654321
+  loop: [shop, blog]
   register: created
 
 - name: Wait until all of them exist and their computes have started
   clouddb.control.operation_wait:
     operations: "{{ created.results | map(attribute='operations') | flatten }}"
 
-- name: Wait for two operations by their ids
+- name: Wait for an operation by its id
   clouddb.control.operation_wait:
     project_id: wispy-lake-12345678
-    operation_id:
-      - a07f8772-1877-4da9-a939-3a3ae62d1d8d
-      - d8ac46eb-a757-42b1-9907-f78322ee394e
+    operation_id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
     timeout: 10m
 
 - name: Wait for all unfinished operations of a project

@@ -126,16 +126,6 @@ def test_failure_returns_the_documented_fields(sandbox: Sandbox, module: ModuleT
     assert_documented(module, outcome, "failure")
 
 
-def test_operation_info_accepts_an_id_as_text_or_list(sandbox: Sandbox) -> None:
-    for operation_id, expected in [
-        ("done", ["done"]),
-        ("done,failed", ["done", "failed"]),
-        (["failed", "x"], ["failed"]),
-    ]:
-        result = run_main(operation_info, connected(sandbox, project_id=SHOP, operation_id=operation_id)).success
-        assert [operation["id"] for operation in result["operations"]] == expected
-
-
 def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox) -> None:
     outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True))
     assert outcome.failure == {"kind": "not_found", "project_id": f"{SHOP}9"}
@@ -149,13 +139,6 @@ def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     assert (outcome.result["failed_ids"], outcome.result["pending_ids"]) == (["failed"], ["unfinished"])
     assert "no capacity" in outcome.result["msg"]
     assert_documented(operation_wait, outcome, "when the wait failed")
-
-
-def test_wait_accepts_ages(sandbox: Sandbox) -> None:
-    options = connected(sandbox, project_id=SHOP, timeout="0.3333333333333m", lookback="24h", interval="2s")
-    outcome = run_main(operation_wait, {**options, "failed_grace": "0s"})
-    assert (outcome.result["failed_ids"], outcome.result["pending_ids"]) == ([], ["unfinished"])
-    assert outcome.result["elapsed"] == pytest.approx(20, abs=0.5)
 
 
 @of_every_module
