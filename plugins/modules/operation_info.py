@@ -38,7 +38,7 @@ options:
     description:
       - Additional query parameters for the list of projects that the service supports, such as C(org_id).
       - Values are strings, numbers, or lists of them.
-      - Cannot be combined with O(project) or O(project_id), which select a single project.
+      - Cannot be combined with O(project_id), because no projects are listed then.
     type: dict
     version_added: 1.2.0
   operation_id:
@@ -234,7 +234,6 @@ from ..module_utils._options import (
     unknown_values,
 )
 from ..module_utils._projects import checked_query
-from ..module_utils._resources.parents import project_id_from
 
 Result = TypeVar("Result")
 
@@ -244,7 +243,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     fields, query, operation_ids = _fields(params), checked_query(params), identifier(params, "operation_id")
     selection, page_size = _selection(params), integer(params, "page_size", 1)
     workers = integer(params, "workers", 1, MAX_WORKERS)
-    project_id = project_id_from(params, client, may_be_missing=check_mode)
+    project_id = identifier(params, "project_id")
+    if params["project"] is not None:
+        from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
+
+        project_id = project_id_from(params, client, may_be_missing=check_mode)
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
@@ -326,7 +329,6 @@ def main() -> None:
         ),
         mutually_exclusive=[
             ("project", "project_id"),
-            ("project", "query"),
             ("project_id", "query"),
             *(
                 ("operation_id", option)

@@ -176,7 +176,6 @@ from ..module_utils._module import ControlModule, connection_argument_spec, run_
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, duration, identifier, integer
-from ..module_utils._resources.parents import project_id_from
 from ..module_utils._untrusted import is_id
 
 
@@ -199,8 +198,12 @@ def initial_state(params: Mapping[str, Any], client: Client, check_mode: bool) -
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
         state.operations = dict.fromkeys(refs)
         return state
-    deadline = Deadline.after(client.clock, timeout + LAST_POLL_SECONDS)
-    project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
+    project_id = identifier(params, "project_id")
+    if params.get("project") is not None:
+        from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
+
+        deadline = Deadline.after(client.clock, timeout + LAST_POLL_SECONDS)
+        project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
     if project_id is None:
         raise InvalidOption(
             "project", "is missing. Set project or project_id, or set operations to those of a response."

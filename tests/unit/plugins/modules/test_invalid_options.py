@@ -127,7 +127,6 @@ def test_missing_id_is_named(module: ModuleType, options: dict[str, Any], option
         (api_key_policy, {"allowed": [{"owner": "Ann"}]}),
         (project_info, {"query": "a word"}),
         (operation_info, {"project": "p", "project_id": "p"}),
-        (operation_info, {"project": "p", "query": {"org_id": "o"}}),
         (operation_info, {"project_id": "p", "query": {"org_id": "o"}}),
         *(
             (operation_info, {"project_id": "p", "operation_id": "a", option: value})
