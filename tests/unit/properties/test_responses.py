@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Responses with any JSON or other bytes: modules, inventory, event source and report return a correct result or a typed error.
+"""Responses with any JSON or other bytes: modules, inventory and event source return a correct result or a typed error.
 
 No text of the service becomes a template, a control sequence or the id of something else.
 """
@@ -17,15 +17,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from ansible.errors import AnsibleFilterError
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
-from ansible_collections.clouddb.control.plugins.filter.account_report_page import account_report_page
 from ansible_collections.clouddb.control.plugins.inventory import projects as inventory_projects
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -252,22 +249,6 @@ def test_operation_info_of_a_project(service: FuzzingService, script: Script) ->
         assert result["summary"]["total"] == len(result["operations"])
 
 
-@given(scripts("projects", "operations"), times)
-def test_operation_info_of_the_account(service: FuzzingService, script: Script, created_after: str) -> None:
-    params = {
-        **SELECT_ALL,
-        "project_id": None,
-        "created_after": None if created_after == "soon" else created_after,
-        "page_size": 2,
-        "workers": 1,
-    }
-    result = result_of(service, script, lambda client: operation_info.run(params, client, False))
-    if result:
-        assert set(ids_of(result["operations"])) <= set(
-            service.sent_ids("operations") if service.sent["operations"] else []
-        )
-
-
 @given(scripts("operation", "operations"), st.booleans(), st.booleans())
 def test_operation_wait(service: FuzzingService, script: Script, by_id: bool, check_mode: bool) -> None:
     """The wait succeeds only if the service reported a final status of success for every operation."""
@@ -389,19 +370,3 @@ def test_events(service: FuzzingService, script: Script, listed_project: dict[st
         assert all(text.isprintable() for text in texts_of(event))
         assert is_id(event["clouddb"]["operation"]["id"])
         assert event["clouddb"]["operation"].get("project_id") in ("p", None)
-
-
-accounts = thing(api_keys=listed(key), projects=listed(project), operations=listed(operation)) | anything
-
-
-@given(accounts, anything | anything.map(json.dumps) | st.binary(max_size=20).map(lambda raw: raw.decode("latin-1")))
-def test_report(account: Any, previous: Any) -> None:
-    """The filters return facts and a page, or fail with their own error."""
-    try:
-        facts = account_report(account, "2026-11-21T12:00:00Z", previous=previous)
-    except AnsibleFilterError as error:
-        assert "account_report: " in str(error)
-        return
-    decoded = json.loads(json.dumps(facts, allow_nan=False))
-    page = account_report_page(decoded)
-    assert all(is_unsafe(text) for value in page.values() for text in texts_of(value))

@@ -182,13 +182,6 @@ MATRIX: dict[str, Row] = {
 }
 
 
-def row_of(status: int) -> Row:
-    """The row of any status: its own, or that of the first group that has it."""
-    name = next((name for name, statuses in GROUPS.items() if status in statuses), "")
-    row = MATRIX.get(str(status)) or MATRIX[name]
-    return row._replace(message=f"returned {status}", status=status)
-
-
 # The heading of each column of the page, by field of Row.
 COLUMNS = {
     "present": "``api_key``, POST",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,16 +36,11 @@ from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy 
     ERRORS,
     RETRY_AFTER,
     FaultyProxy,
-    always,
-    processed,
 )
-from ansible_collections.clouddb.control.tests.unit.plugins.faults.faulty_proxy import status as error_status
 from ansible_collections.clouddb.control.tests.unit.plugins.faults.matrix import (
     MATRIX,
-    REJECTED,
     Expected,
     Row,
-    row_of,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
@@ -312,49 +306,8 @@ def assert_keys_are_reported(sandbox: Sandbox, proxy: FaultyProxy, outcome: Outc
     )
 
 
-def statuses(is_soak: bool) -> list[int]:
-    """All statuses; without soak, those that the table names and the first and the last of each hundred."""
-    if is_soak:
-        return list(range(300, 1000))
-    named = [int(title) for title in MATRIX if title.isdigit()]
-    return sorted({*REJECTED, *named, *(edge for hundred in range(300, 1000, 100) for edge in (hundred, hundred + 99))})
-
-
-@pytest.mark.parametrize("state", ["present", "absent"])
-def test_every_status_to_a_write_matches_the_matrix(
-    sandbox: Sandbox, proxy: FaultyProxy, clock: FakeClock, is_soak: bool, state: str
-) -> None:
-    """After a status that does not say whether the request was processed, it was."""
-    method = "POST" if state == "present" else "DELETE"
-    options = {"base_url": proxy.base_url, "api_key": sandbox.api_key, "api_retries": 0, "state": state}
-    for status in statuses(is_soak):
-        print(status)
-        row, name = row_of(status), f"key-{status}"
-        expected = row.present if state == "present" else row.absent
-        if state == "absent":
-            sandbox.api("POST", "/api_keys", {"key_name": name})
-        is_processed = row.present.kind == "orphaned_key" or expected.kind is None
-        proxy.inject((processed if is_processed else always)(error_status(status)), method, FOREVER)
-        outcome = run_main(api_key, {**options, "name": name})
-        keys = [key["id"] for key in sandbox.keys(name)]
-        assert bool(keys) is (is_processed == (state == "present"))
-        if is_processed and state == "absent":
-            assert not outcome.failed, outcome.printed
-        else:
-            assert outcome.failure["kind"] == expected.kind
-            assert outcome.failure.get("key_ids", []) == keys
-        assert proxy.times_sent(method) == 1
-
-
 def test_every_error_of_the_matrix_is_tested() -> None:
     assert MATRIX.keys() == ERRORS.keys() | {REFUSED}
-
-
-def test_each_run_has_every_row_and_every_column() -> None:
-    selected = {error: columns_of(error, is_soak=False) for error in MATRIX}
-    assert all(any(column.method != "GET" for column in columns.values()) for columns in selected.values())
-    numbers = Counter(title for columns in selected.values() for title in columns)
-    assert numbers.keys() == COLUMNS.keys() and min(numbers.values()) > len(MATRIX) // 4
 
 
 def test_the_page_has_every_column_and_names_the_tasks_that_are_tested() -> None:
