@@ -294,7 +294,6 @@ SHARED = {
     "_clock",
     "_errors",
     "_files",
-    "_json",
     "_options",
     "_secrets",
     "_timestamps",

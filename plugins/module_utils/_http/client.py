@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
-from .._json import UnsupportedJson, decode
+from .._untrusted import UnsupportedJson, decode
 from .connection import Connection
 from .response import Response
 from .session import MAX_CONNECTIONS, Request

@@ -18,8 +18,7 @@ from typing import Any, Callable, NamedTuple
 
 from .._clock import Clock
 from .._errors import TRANSIENT_STATUSES, NotFound, ServiceUnreachable, StatusError, Unauthorized, sentence
-from .._json import decode
-from .._untrusted import displayable
+from .._untrusted import decode, displayable
 from .attempt import AttemptError
 from .connection import Connection
 from .session import BodyError, RawResponse, Request

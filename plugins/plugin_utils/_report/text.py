@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from ...module_utils._json import MAX_INTEGER
-from ...module_utils._untrusted import displayable
+from ...module_utils._untrusted import MAX_INTEGER, displayable
 
 NO_VALUE = "–"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
