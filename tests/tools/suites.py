@@ -42,6 +42,8 @@ CORES = len(os.sched_getaffinity(0))
 # Sanity tests that have nothing to check: the collection has no file of this type, or does not support Python 2.
 FILE_TYPES = {"pslint": "**/*.ps*1", "shellcheck": "**/*.sh"}
 PYTHON_2 = {"future-import-boilerplate", "metaclass-boilerplate"}
+# Reasons of pytest to skip a test that are no failure
+MAY_SKIP = ("only root", "the file system")
 PYLINT = ("--test", "pylint")
 
 # The integration targets that mainly run ansible-playbook in processes of its own, which takes long.
@@ -152,15 +154,15 @@ def junit_folder(run: SuiteRun) -> Path:
     return run.workspace.collection / "tests" / "output" / "junit"
 
 
-def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str], bool] = lambda name: False) -> None:
-    """Add the test cases of ansible-test's JUnit files to the results."""
+def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str, str], bool] = lambda name, reason: False) -> None:
+    """Add the test cases of JUnit files to the results. C(may_skip) is called with the name and the reason of a skipped one."""
     for report in sorted(junit_folder(run).glob(reports)):
         for case in ET.parse(report).iter("testcase"):
             name = re.sub(r"-python-[\d.]+$", "", case.get("name", ""))
             problems = {child.tag: child for child in case if child.tag in ("failure", "error", "skipped")}
             if not problems:
                 run.passed += 1
-            elif set(problems) == {"skipped"} and may_skip(name):
+            elif set(problems) == {"skipped"} and may_skip(name, problems["skipped"].get("message") or ""):
                 run.not_applicable.append(name)
             else:
                 output = "\n".join(child.text or child.get("message") or "" for child in problems.values())
@@ -170,7 +172,7 @@ def read_junit(run: SuiteRun, reports: str, may_skip: Callable[[str], bool] = la
 def sanity(run: SuiteRun, arguments: list[str]) -> int:
     """All sanity tests, or those named in the arguments. Of tests/, make lint runs pylint, which takes long."""
 
-    def may_skip(test: str) -> bool:
+    def may_skip(test: str, _reason: str) -> bool:
         no_such_file = test in FILE_TYPES and not any(run.workspace.collection.glob(FILE_TYPES[test]))
         return bool(arguments) or test in PYTHON_2 or no_such_file
 
@@ -186,7 +188,7 @@ def run_pytest(run: SuiteRun, *arguments: str) -> int:
     report = junit_folder(run) / "pytest.xml"
     options = ("-q", "-p", "no:cacheprovider", "-o", "pythonpath=../../..", "-o", "markers=smoke")
     status, _lines = run.execute("pytest", *options, f"--numprocesses={CORES}", f"--junit-xml={report}", *arguments)
-    read_junit(run, report.name)
+    read_junit(run, report.name, lambda _name, reason: reason.startswith(MAY_SKIP))
     return status
 
 
