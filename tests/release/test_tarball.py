@@ -60,17 +60,6 @@ def test_files_that_documents_link_to_are_included(tarball: Path, released: Repo
     assert {(document, link) for document, link in links if link not in names} == set()
 
 
-def test_metadata_does_not_depend_on_the_build(tarball: Path, released: Repository) -> None:
-    committed = int(released.git("log", "-1", "--format=%ct"))
-    with tarfile.open(tarball) as archive:
-        members = archive.getmembers()
-    assert {(member.mtime, member.uid, member.gid, member.uname, member.gname) for member in members} == {
-        (committed, 0, 0, "", "")
-    }
-    assert {member.mode for member in members} == {0o644, 0o755}
-    assert [member.name for member in members] == sorted(member.name for member in members)
-
-
 def test_ansible_galaxy_installs_and_verifies(tarball: Path, tmp_path: Path) -> None:
     folder = ("--collections-path", str(tmp_path))
     run("ansible-galaxy", "collection", "install", "--offline", *folder, str(tarball), cwd=tmp_path)

@@ -1,23 +1,18 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the collection's tarball in .build/dist: ``release.py [VERSION]``.
+"""Builds the tarball of a release in .build/dist: ``release.py VERSION``.
 
-Builds are reproducible: the same commit gives the same bytes. With a version, the build fails unless the checked-out commit
-has the tag of that version, and metadata and changelog match it.
+It fails unless the checked-out commit has the tag of that version, and metadata and changelog match it.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import json
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,31 +68,6 @@ def mismatches(version: str) -> Iterator[str]:
         yield f"changelogs/fragments/{fragment.name} is not part of a release."
 
 
-def normalize(tarball: Path, seconds: int) -> None:
-    """Rewrite a tarball with its files sorted by name and with this modification time, in seconds since 1970."""
-    with tarfile.open(tarball) as archive:
-        members = {member.name: member for member in archive.getmembers()}
-        contents = {name: file.read() for name, member in members.items() if (file := archive.extractfile(member))}
-
-    # FILES.json has the order of the file system, and the manifest has its checksum.
-    files = json.loads(contents["FILES.json"])
-    files["files"].sort(key=lambda file: file["name"])
-    contents["FILES.json"] = json.dumps(files, indent=1).encode()
-    manifest = json.loads(contents["MANIFEST.json"])
-    manifest["file_manifest_file"]["chksum_sha256"] = hashlib.sha256(contents["FILES.json"]).hexdigest()
-    contents["MANIFEST.json"] = json.dumps(manifest, indent=1).encode()
-
-    with (
-        tarball.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=seconds) as compressed,
-        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for name, member in sorted(members.items()):
-            member.mtime, member.pax_headers = seconds, {}
-            member.size = len(contents.get(name, b""))
-            archive.addfile(member, io.BytesIO(contents[name]) if name in contents else None)
-
-
 def build() -> Path:
     """Build the tarball from the files in the working tree and return its path."""
     shutil.rmtree(DIST, ignore_errors=True)
@@ -109,23 +79,15 @@ def build() -> Path:
     if process.returncode:
         sys.exit(output)
     (tarball,) = DIST.glob("*.tar.gz")
-    normalize(tarball, int(git("log", "-1", "--format=%ct")))
     return tarball
 
 
 def main() -> None:
     """Build the tarball, or print the reasons against it."""
     exit_on_signals()
-    for version in sys.argv[1:]:
-        if reasons := list(mismatches(version)):
-            sys.exit(
-                "\n".join(
-                    [
-                        f"The tarball was not built: the checkout is not release {version}.",
-                        *(f"- {reason}" for reason in reasons),
-                    ]
-                )
-            )
+    version = sys.argv[1]
+    if reasons := [f"- {reason}" for reason in mismatches(version)]:
+        sys.exit("\n".join([f"The tarball was not built: the checkout is not release {version}.", *reasons]))
     tarball = build()
     print(f"{hashlib.sha256(tarball.read_bytes()).hexdigest()}  {tarball.relative_to(CHECKOUT)}")
 
