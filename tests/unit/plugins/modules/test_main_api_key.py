@@ -161,14 +161,6 @@ def test_diff_is_returned_in_diff_mode_only(options: dict[str, Any], diff: bool)
         assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
 
 
-def test_orphaned_key_is_named_in_the_failure(sandbox: Sandbox, options: dict[str, Any]) -> None:
-    sandbox.fault("lost_answer", method="POST")
-    ended = run_main(api_key, options)
-    [orphan] = sandbox.keys("deploy")
-    assert (ended.failure["kind"], ended.failure["key_ids"]) == ("orphaned_key", [orphan["id"]])
-    assert (ended.failure["method"], ended.failure["path"]) == ("POST", "/api_keys")
-
-
 def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:
     """Whatever the service quotes it in, here in the name of the key."""
     secret = "new-key-0123456789"

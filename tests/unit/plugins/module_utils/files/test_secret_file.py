@@ -299,21 +299,14 @@ def test_wait_for_the_lock_is_bounded(file: SecretFile) -> None:
         pass
 
 
-@pytest.mark.parametrize("mode", [0o604, 0o620, 0o666], ids=oct)
-def test_a_lock_that_others_can_open_is_refused(file: SecretFile, key: Path, mode: int) -> None:
-    """Any user who can open it could hold it forever."""
-    (key.parent / LOCK).touch()
-    (key.parent / LOCK).chmod(mode)
-    with pytest.raises(SecretFileError, match="other users can open it"), file.held():
-        pytest.fail("it was locked")
-
-
 @as_root
-def test_the_lock_of_another_user_is_refused(file: SecretFile, key: Path) -> None:
-    (key.parent / LOCK).touch(0o600)
+def test_file_system_without_owners_and_modes(file: SecretFile, key: Path) -> None:
+    """Such as a Windows drive in WSL, or a shared folder of a virtual machine."""
+    (key.parent / LOCK).touch()
+    (key.parent / LOCK).chmod(0o777)
     os.chown(key.parent / LOCK, OTHER_USER, OTHER_USER)
-    with pytest.raises(SecretFileError, match=f"it belongs to uid {OTHER_USER}"), file.held():
-        pytest.fail("it was locked")
+    with file.held():
+        pass
 
 
 def test_a_lock_that_is_a_link_is_refused(file: SecretFile, key: Path) -> None:
