@@ -154,9 +154,10 @@ def measure() -> Iterator[Row]:
     yield Row(f"A list of {KEYS:,} keys: ``api_key_info``", keys, "one ``uri``", keys_uri)
 
 
-def as_rst(rows: list[tuple[str, ...]]) -> str:
-    """A table whose first row is the header."""
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, ansible-core {ansible_version}"
+def as_rst(rows: list[tuple[str, ...]], load: float) -> str:
+    """A table whose first row is the header, and whose caption says whether the machine was busy."""
+    busy = f", busy with other work: load {load:.0f}" if load > 1 else ""
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, ansible-core {ansible_version}{busy}"
     lines = [
         f".. list-table:: Medians of {ROUNDS} rounds, or {LONG_ROUNDS} of the long ones ({machine})",
         "   :header-rows: 1",
@@ -179,7 +180,7 @@ def main() -> None:
     for row in measure():
         print(" | ".join(row.cells()), flush=True)
         rows.append(row.cells())
-    block = f".. begin benchmark\n\n{as_rst(rows)}\n\n.. end benchmark"
+    block = f".. begin benchmark\n\n{as_rst(rows, load)}\n\n.. end benchmark"
     text = page.read_text(encoding="utf-8")
     page.write_text(
         re.sub(r"\.\. begin benchmark\n.*\.\. end benchmark", lambda _match: block, text, flags=re.DOTALL),
