@@ -1,15 +1,22 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The time from a change of an operation to its event, by simulating the event source with accounts of several sizes."""
+"""The time from a change of an operation to its event, by simulating the event source with accounts of several sizes.
+
+C(.venv/bin/python tests/tools/workspace.py python tests/benchmark/event_delays.py) prints them, without hints in the project list and with them.
+"""
 
 from __future__ import annotations
 
 import random
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.schedule import BUSY_SECONDS
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
@@ -56,14 +63,6 @@ class Noticed(NamedTuple):
 
     moment: float
     reported_at: float
-
-
-def measure() -> dict[str, Any]:
-    """The delays in accounts of each size, without hints in the project list and with them."""
-    return {
-        "busy_share": SHARE_OF_BUSY_PROJECTS,
-        "cases": [measure_account(number, has_hints) for has_hints in (False, True) for number in PROJECTS],
-    }
 
 
 def measure_account(number: int, has_hints: bool) -> dict[str, Any]:
@@ -163,3 +162,9 @@ def _delays(changes: Sequence[Change], events: EventList, warm_up: float) -> Del
     if lost:
         raise RuntimeError(f"{len(lost)} of {len(changes)} changes caused no event, the first one is {lost[0]}.")
     return delays
+
+
+if __name__ == "__main__":
+    for hints in (False, True):
+        for size in PROJECTS:
+            print(measure_account(size, hints), flush=True)
