@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A response of the service, and the checks that it has the shape that api.md describes."""
+"""A response of the service, and the checks that it has the shape that api.md describes. Keeps P8 and P11."""
 
 from __future__ import annotations
 

@@ -20,11 +20,9 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
-    AbandonedError,
     Attempt,
     AttemptError,
     run_attempt,
-    shut_down,
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
     time_out_when,
@@ -154,14 +152,6 @@ def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.Mon
     finish.set()
 
 
-def test_an_abandoned_attempt_cannot_use_a_connection() -> None:
-    attempt = Attempt(lambda: None)
-    assert attempt.abandon() is False
-    with pytest.raises(AbandonedError):
-        attempt.use(object(), to_send=True)
-    assert not attempt.was_sent
-
-
 class TlsSocket(socket.socket):
     """A socket that must not be shut down by its own method: that of TLS sockets detaches TLS first."""
 
@@ -234,12 +224,6 @@ def test_an_attempt_that_has_ended_releases_its_connection_only() -> None:
     assert connection.attempt is third
     assert first.abandon() is True
     assert connection.is_shut_down is False
-
-
-def test_a_socket_that_is_not_connected_can_be_shut_down() -> None:
-    with socket.socket() as sock:
-        shut_down(sock)
-    shut_down(None)
 
 
 def test_nothing_is_sent_on_a_connection_that_another_attempt_has_shut_down() -> None:
