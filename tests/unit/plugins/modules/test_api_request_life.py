@@ -47,15 +47,15 @@ def number_of(sandbox: Sandbox, method: str) -> int:
 
 def during_first_pause(clock: FakeClock, action: Callable[[], Any]) -> None:
     """Have somebody else act while the task pauses."""
-    advance = clock._on_sleep
+    advance = clock.on_sleep
     assert advance
 
     def act(seconds: float) -> None:
         advance(seconds)
-        clock._on_sleep = advance
+        clock.on_sleep = advance
         action()
 
-    clock._on_sleep = act
+    clock.on_sleep = act
 
 
 # Lists

@@ -89,13 +89,13 @@ def test_a_refused_request_is_not_reported_as_the_change_of_another_client(
     sandbox: Sandbox, client: Client, clock: FakeClock
 ) -> None:
     sandbox.fault("status", status=423, method="POST")
-    sleep = clock._on_sleep
+    sleep = clock.on_sleep
 
     def create(seconds: float) -> None:
         sleep(seconds)
         sandbox.api("POST", "/projects", CREATE_PROJECT["body"])
 
-    clock._on_sleep = create
+    clock.on_sleep = create
     result = task(client, "POST", wait=False, **CREATE_PROJECT)
     assert (result["changed"], result.get("warnings", [])) == (False, [])
 
