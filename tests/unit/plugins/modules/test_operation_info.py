@@ -110,7 +110,7 @@ def test_a_project_without_operations_has_an_empty_list(client: Client) -> None:
 @pytest.mark.parametrize(
     "selected, lookup",
     [
-        ({"project": "shop"}, ["GET /projects"]),
+        ({"project": "shop", "query": {"search": "shop"}}, ["GET /projects"]),
         ({"project": SHOP}, [f"GET /projects/{SHOP}"]),
         ({"project_id": SHOP}, []),
     ],

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -191,7 +192,6 @@ def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name
     assert statuses(failure) == {"endless": "scheduling", name: status, "skipped": "skipped"}
     assert failure["failure"]["kind"] == "wait_failed"
     assert set(failure) == {"operations", "elapsed", "polls", "warnings", "failed_ids", "pending_ids", "msg", "failure"}
-    assert failure["msg"].startswith("1 of 3 operations failed: ")
     assert clock.elapsed < 5
 
 
@@ -213,11 +213,6 @@ def test_a_timeout_returns_the_last_state_of_each_operation(client: Client, cloc
     assert statuses(failure) == {"quick": "finished", "slow": "running", "endless": "scheduling"}
     assert failure["elapsed"] == pytest.approx(60)
     assert failure["failure"] == {"kind": "wait_failed"}
-    assert failure["msg"] == (
-        f"Timed out after 60 s with 2 of 3 operations unfinished: start_compute slow of {SHOP} is running (failures_count 0); "
-        f"start_compute endless of {SHOP} is scheduling (failures_count 0). "
-        "Unfinished operations continue on the service. Wait for them again, or increase timeout."
-    )
 
 
 def test_api_retries_does_not_add_requests(sandbox: Sandbox, clock: FakeClock) -> None:
@@ -262,7 +257,6 @@ def test_an_error_that_retrying_cannot_fix_aborts_the_wait(
     assert (failure["polls"], len(clock.pauses)) == (3, 2)
     assert (failure["failure"]["kind"], failure["failure"]["status"]) == (kind, fault["status"])
     assert statuses(failure) == {"endless": "scheduling"}
-    assert failure["msg"].startswith("The wait was aborted by an error that retrying cannot fix: ")
 
 
 @pytest.mark.parametrize(
@@ -314,7 +308,6 @@ def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) 
     failure = failing(client, check_mode=True, names=["quick"])
     assert (failure["failure"]["status"], failure["failure"]["attempts"]) == (503, 6)
     assert failure["pending_ids"] == ["quick"]
-    assert failure["msg"].startswith("The operations could not be polled: ")
 
 
 @pytest.mark.parametrize("options", [{"names": ["quick"]}, {"project_id": BLOG}], ids=["an operation", "a project"])
@@ -337,3 +330,31 @@ def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client
     assert result["warnings"] == [
         "The operation status 'pausing' is unknown to this collection. It is treated as unfinished."
     ]
+
+
+@pytest.mark.parametrize(
+    "fault", [{"kind": "status", "status": 502, "body": "<html>", "skip": 2}, {"kind": "truncate"}], ids=str
+)
+def test_an_outage_of_a_minute_is_retried(sandbox: Sandbox, fault: dict[str, Any]) -> None:
+    def sleep(seconds: float) -> None:
+        sandbox.advance(seconds)
+        if clock.elapsed >= 60:
+            sandbox.control("DELETE", "/faults")
+
+    clock = FakeClock(on_sleep=sleep)
+    sandbox.fault(**fault, times=None)
+    client = Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock)
+    assert statuses(task(client, names=["slow"])) == {"slow": "finished"}
+    assert 100 <= clock.elapsed <= 105
+
+
+@pytest.mark.parametrize("hours", [-30, 7])
+def test_setting_the_clock_of_the_machine_has_no_effect(sandbox: Sandbox, clock: FakeClock, hours: float) -> None:
+    def utcnow() -> datetime:
+        return clock.clock.utcnow() + timedelta(hours=hours if len(clock.pauses) > 2 else -hours)
+
+    client = Client(Connection(sandbox.base_url, sandbox.api_key), clock.clock._replace(utcnow=utcnow))
+    result = task(client, project_id=BLOG, lookback=3600.0)
+    assert statuses(result) == {"young": "finished"}
+    assert result["elapsed"] == pytest.approx(clock.elapsed, abs=0.001)
+    assert clock.elapsed <= 10
