@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lists operations of the control plane."""
+"""Lists operations of the control plane. Keeps P1, P9 and P12."""
 
 DOCUMENTATION = r"""
 module: operation_info

@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits until operations have succeeded."""
+"""Waits until operations have succeeded. Keeps P3, P4 and P9."""
 
 DOCUMENTATION = r"""
 module: operation_wait

@@ -5,6 +5,8 @@
 
 Ansible reads the variables of a host from files of this name in C(host_vars), may render it as a template, and takes the
 name of a group for the group.
+
+Keeps P8.
 """
 
 from __future__ import annotations
