@@ -3,11 +3,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deploys an API key to a host, step by step, and returns evidence of what the host holds."""
+"""Deploys an API key to a host, step by step, and returns evidence of what the host holds. Keeps P5, P6 and P7."""
 
 DOCUMENTATION = r"""
 module: api_key_deployment
-short_description: Deploy an API key to a host and return evidence of it
+short_description: Deploy an API key to a host and return evidence of it (internal)
 version_added: 1.0.0
 description:
   - Runs one step of the deployment of an API key on a host that uses it (a consumer). The role P(clouddb.control.api_key_rotation#role) uses
@@ -74,7 +74,6 @@ options:
     description:
       - Path of the file on the host that records the deployment. It holds key ids, checksums and the names of consumers, but no secret.
       - Required with O(dest). It must be another file, on storage that survives a restart. A file that another user owns or may write is refused.
-      - It can have up to 16 MiB, which is enough for a key of 100,000 consumers.
     type: path
   key:
     description:
@@ -84,15 +83,10 @@ options:
   key_id:
     description: Id of the key. Required with all steps except O(step=inspect) and O(step=read_record).
     type: int
-  consumers:
-    description: Names of all consumers of the key, for the record of O(step=deploy).
-    type: list
-    elements: str
-    default: []
-  older_keys:
-    description: What is known of the older keys, as M(clouddb.control.api_key_rotation) returns it, for the record of O(step=deploy).
+  plan:
+    description: The consumers and the older keys, as M(clouddb.control.api_key_rotation) returns them. Required with O(step=deploy).
     type: dict
-    default: {}
+    version_added: 1.2.0
   fingerprint:
     description:
       - The fingerprint in the evidence of O(step=inspect). Required with O(step=deploy).
@@ -220,11 +214,6 @@ evidence:
       description: The value of O(tasks_rolled_back).
       type: bool
       returned: success
-    record_of:
-      description: Name of the other consumer that O(record) belongs to. V(null) if it belongs to O(consumer) or there is none.
-      type: str
-      returned: success
-      version_added: 1.2.0
     places:
       description:
         - Checksums that identify O(dest) and O(record), by the machine, the directory and the name of the file. Hosts with the same file have the
@@ -251,7 +240,6 @@ evidence:
     fingerprint: fcde2b2edba56bf408601fb721fe9b5c
     withdrawn: null
     tasks_rolled_back: false
-    record_of: null
     places:
       - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e
       - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a
@@ -276,8 +264,8 @@ previous:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
-    - C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not accept the key, the record belongs to
-      another consumer, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written.
+    - C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not accept the key, or the task is
+      delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written.
     - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
@@ -304,7 +292,7 @@ from ..module_utils._rotation.deployment import (
     deploy,
     inspect,
     new_key_from,
-    roll_back,
+    restore,
     verify,
 )
 from ..module_utils._rotation.evidence import Evidence, run_from
@@ -346,7 +334,7 @@ def run(
         return deploy(client, consumer, key, params["fingerprint"])
     if step == "confirm":
         return _result(confirm(client, consumer, key))
-    changed, evidence = roll_back(client, consumer, key, params["previous"], params["fingerprint"])
+    changed, evidence = restore(client, consumer, key, params["previous"], params["fingerprint"])
     return _result(evidence._replace(tasks_rolled_back=params["tasks_rolled_back"]), changed)
 
 
@@ -370,15 +358,14 @@ def main() -> None:
             record={"type": "path"},
             key={"type": "str", "no_log": True},
             key_id={"type": "int"},
-            consumers={"type": "list", "elements": "str", "default": []},
-            older_keys={"type": "dict", "default": {}, "no_log": False},
+            plan={"type": "dict"},
             fingerprint={"type": "str"},
             previous={"type": "str", "no_log": True},
             tasks_rolled_back={"type": "bool", "default": False},
             api_key={"type": "str", "required": False, "no_log": True},
         ),
         required_if=[
-            ("step", "deploy", [*key_and_id, "fingerprint"]),
+            ("step", "deploy", [*key_and_id, "fingerprint", "plan"]),
             ("step", "confirm", key_and_id),
             ("step", "commit", ["key_id"]),
             ("step", "verify", ["key_id"]),

@@ -3,11 +3,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans the rotation of an API key, and revokes keys if there is evidence that no host needs them."""
+"""Plans the rotation of an API key, and revokes keys if there is evidence that no host needs them. Keeps P3, P6 and P11."""
 
 DOCUMENTATION = r"""
 module: api_key_rotation
-short_description: Plan the rotation of an API key and revoke older keys
+short_description: Plan the rotation of an API key and revoke older keys (internal)
 version_added: 1.0.0
 description:
   - Runs one step of the rotation of an API key that several hosts (its consumers) use. The role P(clouddb.control.api_key_rotation#role) uses
@@ -119,12 +119,11 @@ options:
   key:
     description:
       - Secret of the new key. Required with O(step=withdraw). With O(step=revoke), set it in the run that deployed the key.
-      - Evidence of consumers that O(key) was deployed to with O(consumers) and O(older_keys) is accepted as well.
+      - Evidence of consumers that O(key) was deployed to with O(plan) is accepted as well.
     type: str
-  older_keys:
-    description: What O(step=plan) returned as RV(older_keys), with O(key).
+  plan:
+    description: What O(step=plan) returned as RV(plan), for the other steps.
     type: dict
-    default: {}
     version_added: 1.2.0
   errors:
     description: Error messages by consumer, for the message of O(step=withdraw).
@@ -163,6 +162,11 @@ reason:
   returned: success with O(step=plan)
   type: str
   sample: key 165432 has reached its maximum age
+message:
+  description: Sentence that says whether a new key is needed.
+  returned: success with O(step=plan)
+  type: str
+  sample: "A new key is needed: key 165432 has reached its maximum age."
 name:
   description: Name of a new key.
   returned: success with O(step=plan)
@@ -178,23 +182,19 @@ api_key:
     created_at: "2026-10-21T09:15:00.123456Z"
     last_used_at: "2026-11-21T09:15:07.000000Z"
     last_used_from_addr: 192.0.2.7
-consumers:
-  description: Names of all consumers of the key.
-  returned: success with O(step=plan)
-  type: list
-  elements: str
-  sample: [web1, web2]
-older_keys:
-  description: What the records together know of the active keys, as O(known_keys), for M(clouddb.control.api_key_deployment).
+plan:
+  description: Consumers and older keys that this run was planned for, for the steps that follow and M(clouddb.control.api_key_deployment).
   returned: success with O(step=plan)
   type: dict
   sample:
-    keys:
-      "165432":
-        list: 0
-        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
-    lists:
-      - [web1, web2]
+    consumers: [web1, web2]
+    older_keys:
+      keys:
+        "165432":
+          list: 0
+          sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+      lists:
+        - [web1, web2]
 revoke:
   description: Whether older keys remain to be revoked once the newest key is deployed.
   returned: success with O(step=plan)
@@ -255,7 +255,7 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._keys.api import list_keys, own_key_of
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import MAX_AGE, duration, integer, not_blank
-from ..module_utils._rotation.deployment import new_key_from
+from ..module_utils._rotation.deployment import new_key_from, planned_from
 from ..module_utils._rotation.evidence import evidence_by_consumer, evidence_from, require_same_variables, run_from
 from ..module_utils._rotation.plan import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._rotation.record import KnownKey, keys_from_json
@@ -276,14 +276,15 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     listed = list_keys(client)
     now = client.service_now()
     run = run_from(params, check_mode)
-    found = evidence_from(params["evidence"], _known_keys(params))
+    new_key = new_key_from(params)
+    found = evidence_from(params["evidence"], [*_known_keys(params), *([new_key.known_keys()] if new_key else [])])
     if step == "plan":
         require_same_variables(found, run, evidence_step)
     evidence = evidence_by_consumer(found, run, evidence_step, now)
     rotation = Rotation(
         params["name"],
         *split_foreign(managed_keys(listed, params["name"]), evidence),
-        params["consumers"],
+        [*params["consumers"], *planned_from(params)[0]],
         params["hosts"],
         params["former_consumers"],
         evidence,
@@ -299,13 +300,11 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def _known_keys(params: Mapping[str, Any]) -> list[dict[int, KnownKey]]:
-    """What the records of the consumers know: what was read there, or what this run has written. Raises InvalidOption."""
+    """What was read from the records of the consumers. Raises InvalidOption."""
     try:
-        known = [keys_from_json(keys) for keys in params["known_keys"]]
+        return [keys_from_json(keys) for keys in params["known_keys"]]
     except (TypeError, ValueError, LookupError, AttributeError):
         raise InvalidOption("known_keys", "must be what clouddb.control.api_key_deployment returned") from None
-    new_key = new_key_from(params)
-    return [*known, new_key.known_keys()] if new_key else known
 
 
 def main() -> None:
@@ -327,7 +326,7 @@ def main() -> None:
             tags={"type": "list", "elements": "str", "default": []},
             key_id={"type": "int"},
             key={"type": "str", "no_log": True},
-            older_keys={"type": "dict", "default": {}, "no_log": False},
+            plan={"type": "dict"},
             errors={"type": "dict", "default": {}},
         ),
         required_if=[("step", "withdraw", ["key_id", "key"])],

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The cells of the matrix, in an order whose beginning covers most pairs of step, event and scenario.
 
-All combinations would take a day. The matrix has all pairs, and for some scenarios every event at every step.
+All combinations would take a day. The matrix has all pairs.
 """
 
 from __future__ import annotations
@@ -62,23 +62,17 @@ def pairs(cell: Cell) -> set[tuple[Any, ...]]:
 
 
 def ordered(cells: list[Cell]) -> list[Cell]:
-    """Cells that cover all pairs, those with the most new pairs first; then the others that the matrix has. The order is always the same."""
+    """Cells that cover all pairs, those with the most new pairs first. The order is always the same."""
     # By each cell's name, so that a step that only some runs have does not change the place of other cells.
     shuffled = sorted(cells, key=lambda cell: random.Random(str(cell)).random())
     chosen: list[Cell] = []
     covered: set[tuple[Any, ...]] = set()
     for least in (6, 5, 4, 3, 2, 1):
-        rest = []
         for cell in shuffled:
             if len(pairs(cell) - covered) >= least:
                 chosen.append(cell)
                 covered |= pairs(cell)
-            else:
-                rest.append(cell)
-        shuffled = rest
-    with_all_cells = {scenario.name for scenario in SCENARIOS if scenario.has_all_cells}
-    # Runs with deployment tasks have the steps of those without.
-    return chosen + [cell for cell in shuffled if cell.tasks and cell.scenario in with_all_cells]
+    return chosen
 
 
 def all_cells(steps: dict[str, list[dict[str, Any]]]) -> list[Cell]:

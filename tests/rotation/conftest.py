@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(CHECKOUT / "tests" / "unit" / "support")]
 
 from account import Account, running_account  # noqa: E402
-from cells import Cell, all_cells, key  # noqa: E402
+from cells import all_cells, key  # noqa: E402
 from scenarios import SCENARIOS, Scenario  # noqa: E402
 
 STEPS = pytest.StashKey[dict[str, list[dict[str, Any]]]]()
@@ -32,9 +32,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cells", type=int, default=FAST, help="how many cells of the matrix to run; 0: all, which takes hours"
     )
     parser.addoption("--only", metavar="PATTERN", help="run all cells whose name contains this pattern")
-    parser.addoption(
-        "--results", help="file to append each cell's result to; cells that it already has are not run again"
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,17 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             cells = [cell for cell in cells if re.search(pattern, str(cell))]
         else:
             cells = cells[: metafunc.config.getoption("--cells") or None]
-        done = completed_cells(metafunc.config.getoption("--results"))
-        cells = [cell for cell in cells if str(cell) not in done]
         metafunc.parametrize("cell", cells, ids=str)
-
-
-def completed_cells(results: str | None) -> set[str]:
-    """The names of the cells whose results are in the file."""
-    if not results or not Path(results).exists():
-        return set()
-    lines = map(json.loads, Path(results).read_text(encoding="utf-8").splitlines())
-    return {str(Cell(*line[:4], tuple(line[4]))) for line in lines}
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,6 @@ class Scenario:
     """The state before the run: rotated, empty (no key yet), or unrevoked (the older key is still valid)."""
     hosts: tuple[str, ...] = ("web1", "web2", "web3")
     """Hosts that a successful first rotation must reach."""
-    has_all_cells: bool = False
-    """Whether the matrix has every event at every step, not only all pairs of them."""
 
     @property
     def is_check(self) -> bool:
@@ -56,24 +54,24 @@ class Scenario:
         return [play]
 
 
-PLAIN = Scenario("no keyword", has_all_cells=True)
+PLAIN = Scenario("no keyword")
 
 SCENARIOS = (
     PLAIN,
     Scenario("only the revocation is left", start="unrevoked", variables={"api_key_rotation_max_age": "30d"}),
     Scenario("no key yet", start="empty"),
     Scenario("import_role", role="import_role"),
-    Scenario("ignore_errors on the play", play=IGNORE_ERRORS, has_all_cells=True),
+    Scenario("ignore_errors on the play", play=IGNORE_ERRORS),
     Scenario("ignore_errors on a block", block=IGNORE_ERRORS),
     Scenario("ignore_errors on include_role", task=IGNORE_ERRORS),
     Scenario("ignore_errors by apply", apply=IGNORE_ERRORS),
     Scenario("ignore_errors on import_role", role="import_role", task=IGNORE_ERRORS),
-    Scenario("ignore_unreachable on the play", play=IGNORE_UNREACHABLE, has_all_cells=True),
+    Scenario("ignore_unreachable on the play", play=IGNORE_UNREACHABLE),
     Scenario("ignore_unreachable on include_role", task=IGNORE_UNREACHABLE),
     Scenario("ignore_unreachable by apply", apply=IGNORE_UNREACHABLE),
     Scenario("ignore_unreachable on import_role", role="import_role", task=IGNORE_UNREACHABLE),
     Scenario("ignore_errors and ignore_unreachable on the play", play={**IGNORE_ERRORS, **IGNORE_UNREACHABLE}),
-    Scenario("any_errors_fatal", play={"any_errors_fatal": True}, has_all_cells=True),
+    Scenario("any_errors_fatal", play={"any_errors_fatal": True}),
     Scenario("max_fail_percentage: 100", play={"max_fail_percentage": 100}),
     Scenario("rescue", block=RESCUE),
     Scenario("run_once on include_role", task={"run_once": True}),
@@ -81,7 +79,7 @@ SCENARIOS = (
     Scenario("delegate_to by apply", apply={"delegate_to": "web1"}),
     Scenario("delegate_to on a block", role="import_role", block={"delegate_to": "web1"}),
     Scenario("when excludes a host", task={"when": "inventory_hostname != 'web3'"}),
-    Scenario("--limit web1", arguments=("--limit", "web1"), has_all_cells=True),
+    Scenario("--limit web1", arguments=("--limit", "web1")),
     Scenario("--limit without web1", arguments=("--limit", "all:!web1")),
     Scenario("--limit web1, consumers set", arguments=("--limit", "web1"), variables=ALL),
     Scenario("--limit web1, no key yet", arguments=("--limit", "web1"), start="empty", hosts=("web1",)),
@@ -91,17 +89,16 @@ SCENARIOS = (
         task={"tags": "rotate"},
         apply={"tags": "rotate"},
         arguments=("--tags", "rotate"),
-        has_all_cells=True,
     ),
     Scenario("--tags, without apply", task={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Scenario("--tags, on import_role", role="import_role", task={"tags": "rotate"}, arguments=("--tags", "rotate")),
     Scenario("--skip-tags of the deployment tasks", arguments=("--skip-tags", "vault")),
-    Scenario("strategy free", play={"strategy": "free"}, has_all_cells=True),
+    Scenario("strategy free", play={"strategy": "free"}),
     Scenario("strategy host_pinned", play={"strategy": "host_pinned"}),
-    Scenario("serial: 1", play={"serial": 1}, has_all_cells=True),
+    Scenario("serial: 1", play={"serial": 1}),
     Scenario("serial: 2", play={"serial": 2}),
     Scenario("throttle: 1", block={"throttle": 1}),
-    Scenario("--check", arguments=("--check",), has_all_cells=True),
+    Scenario("--check", arguments=("--check",)),
     Scenario("check_mode on the play", play={"check_mode": True}),
     Scenario("--check, check_mode: false on the play", play={"check_mode": False}, arguments=("--check",)),
 )

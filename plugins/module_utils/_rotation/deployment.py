@@ -5,7 +5,7 @@
 
 Several rotations may run at once. Each step holds the lock of the consumer, and changes the file only if it still holds
 what this run has found or written there. After C(commit), this run never writes another secret, so that older keys may
-be revoked. Until then the record names what a roll-back may restore, so that nobody revokes it.
+be revoked. Until then the record names what a roll-back may restore, so that nobody revokes it. Keeps P2, P5, P6 and P7.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import SECRET_SIZE, FileAttributes, SecretFile
 from .._http.client import Client
 from .._keys.api import is_valid_secret
-from .evidence import Evidence, Run, same_host
+from .evidence import Evidence, Run
 from .record import (
     COMMITTED,
     DEPLOYED,
     DEPLOYING,
+    NO_RECORD,
     KnownKey,
     Previous,
     Record,
@@ -35,7 +36,7 @@ from .record import (
 
 # A service that spreads a new key over several machines may take some seconds to accept it.
 REJECTIONS_OF_NEW_KEY = 5
-# In bytes. That there is space for the next record is checked with a file of this size, or twice that of a larger record.
+# In bytes. That there is space for the next record is checked with a file of this size.
 RECORD_SIZE = 16384
 
 
@@ -61,15 +62,20 @@ class NewKey(NamedTuple):
         return f"NewKey({self.id}, ...)"  # without the secret
 
 
+def planned_from(params: Mapping[str, Any]) -> tuple[list[str], dict[int, KnownKey]]:
+    """The consumers and the older keys that this run was planned for; none if it was not. Raises InvalidOption."""
+    plan = params["plan"]
+    if plan is None:
+        return [], {}
+    try:
+        return [str(name) for name in plan["consumers"]], keys_from_json(plan["older_keys"])
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise InvalidOption("plan", "must be what clouddb.control.api_key_rotation returned") from None
+
+
 def new_key_from(params: Mapping[str, Any]) -> NewKey | None:
     """The key that a module's options name, None if they name none. Raises InvalidOption."""
-    if not params["key"]:
-        return None
-    try:
-        older_keys = keys_from_json(params["older_keys"]) if params["older_keys"] else {}
-    except (TypeError, ValueError, LookupError, AttributeError):
-        raise InvalidOption("older_keys", "must be what clouddb.control.api_key_rotation returned") from None
-    return NewKey(params["key_id"], params["key"], params["consumers"], older_keys)
+    return NewKey(params["key_id"], params["key"], *planned_from(params)) if params["key"] else None
 
 
 class Found(NamedTuple):
@@ -78,13 +84,12 @@ class Found(NamedTuple):
     secret: str | None
     record: Record | None
 
-    def holds(self, key: NewKey, consumer: Consumer) -> bool:
-        """Whether this run, and no later one, has written the key."""
-        if self.record:
-            is_recorded = self.record.key_id == key.id and self.record.belongs_to(consumer.name)
-        else:
-            is_recorded = consumer.record is None
-        return is_recorded and (consumer.file is None or self.secret == key.secret)
+    def deployed(self, key: NewKey, consumer: Consumer) -> Record | None:
+        """The record of the key, if this run, and no later one, has written it; a host with the same file has not."""
+        record = self.record
+        if record is None or (record.key_id, record.consumer) != (key.id, consumer.name):
+            return None
+        return record if consumer.file is None or self.secret == key.secret else None
 
     @property
     def fingerprint(self) -> str:
@@ -147,17 +152,13 @@ class Consumer(NamedTuple):
         C(deployed) is the key that this run has deployed; a consumer without a file can't show it otherwise.
         """
         found = self.find()
-        fingerprint, known_keys, record_of = found.fingerprint, found.record.keys if found.record else {}, None
-        if found.record and not found.record.belongs_to(self.name):
-            # The file of another consumer shows nothing about this one.
-            record_of, found = found.record.consumer, Found(None, None)
-        record = found.record
-        secret = found.secret if self.file or deployed is None else deployed.secret
-        own_client = client.with_api_key(secret) if secret else None
-        key_id = record.key_id if record and record.sha256 == checksum_of(found.secret) else None
-        state = record.state if record else None
+        record = found.record or NO_RECORD
+        key_id = record.key_id if record.sha256 == checksum_of(found.secret) else None
+        state = record.state
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
+        secret = found.secret if self.file or deployed is None else deployed.secret
+        accepted, checked_at = _check(client, secret)
         return Evidence(
             consumer=self.name,
             run=self.run.id,
@@ -166,17 +167,25 @@ class Consumer(NamedTuple):
             has_file=self.file is not None,
             has_record=self.record is not None,
             sha256=checksum_of(found.secret),
-            accepted=is_valid_secret(own_client) if own_client else None,
-            checked_at=own_client.service_now().isoformat() if own_client else None,
+            accepted=accepted,
+            checked_at=checked_at,
             key_id=key_id,
             state=state,
-            deployed_at=record.deployed_at if record else None,
-            return_sha256=record.previous.sha256 if record and record.previous else None,
-            known_keys=known_keys,
-            fingerprint=fingerprint,
-            withdrawn=record.withdrawn if record else None,
-            record_of=record_of,
+            deployed_at=record.deployed_at,
+            return_sha256=record.previous.sha256 if record.previous else None,
+            known_keys=record.keys,
+            fingerprint=found.fingerprint,
+            withdrawn=record.withdrawn,
         )
+
+
+def _check(client: Client, secret: str | None) -> tuple[bool | None, str | None]:
+    """Whether the service accepts the secret, and the time of that by its clock; None if there is no secret."""
+    if not secret:
+        return None, None
+    own_client = client.with_api_key(secret)
+    accepted = is_valid_secret(own_client)
+    return accepted, own_client.service_now().isoformat()
 
 
 def inspect(client: Client, consumer: Consumer) -> Evidence:
@@ -184,9 +193,8 @@ def inspect(client: Client, consumer: Consumer) -> Evidence:
 
     Raises what a Consumer and a Client raise.
     """
-    with consumer.held() as found:
-        record_size = max(RECORD_SIZE, 2 * len(found.record.as_text())) if found.record else RECORD_SIZE
-        for file, size in ((consumer.file, SECRET_SIZE), (consumer.record, record_size)):
+    with consumer.held():
+        for file, size in ((consumer.file, SECRET_SIZE), (consumer.record, RECORD_SIZE)):
             if file:
                 with nullcontext() if consumer.check_mode else file.replacement(size=size):
                     pass
@@ -203,9 +211,7 @@ def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) ->
     if consumer.name not in key.consumers:
         raise DeploymentRefused(f"{consumer.name} is none of the consumers that this run was planned for.")
     with consumer.held() as found:
-        if found.record and not found.record.belongs_to(consumer.name):
-            raise DeploymentRefused(same_host(consumer.name, found.record.consumer))
-        if found.holds(key, consumer) and found.record:
+        if found.deployed(key, consumer):
             # The connection was lost, and Ansible has run the task again.
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
@@ -229,14 +235,15 @@ def confirm(client: Client, consumer: Consumer, key: NewKey) -> Evidence:
     To be called after all tasks that deploy the key. Raises DeploymentRefused.
     """
     with consumer.held() as found:
-        if not found.holds(key, consumer):
+        record = found.deployed(key, consumer)
+        if consumer.record and not record:
             raise DeploymentRefused(
                 f"{consumer.name} does not hold the new key {key.id} any more. Another rotation or somebody else has "
                 "changed it. Run the role again, and only once at a time."
             )
         deployed_at = _require_accepted(client, consumer, key)
-        if found.record:
-            consumer.write_record(found.record._replace(state=DEPLOYED, deployed_at=deployed_at))
+        if record:
+            consumer.write_record(record._replace(state=DEPLOYED, deployed_at=deployed_at))
         return consumer.evidence(client, "confirm", key)
 
 
@@ -250,7 +257,7 @@ def commit(client: Client, consumer: Consumer, key_id: int, key: NewKey | None) 
         if not evidence.has_deployed(key_id):
             return evidence
         if found.record:
-            consumer.write_record(found.record._replace(state=COMMITTED, previous=None, consumer=consumer.name))
+            consumer.write_record(found.record._replace(state=COMMITTED, previous=None))
         return evidence._replace(state=COMMITTED, return_sha256=None)
 
 
@@ -266,7 +273,7 @@ def verify(client: Client, consumer: Consumer, key_id: int) -> Evidence:
     return evidence
 
 
-def roll_back(
+def restore(
     client: Client, consumer: Consumer, key: NewKey, previous: str | None, fingerprint: str | None = None
 ) -> tuple[bool, Evidence]:
     """Restore the previous secret, if the file still holds the new one and the service still accepts the previous one.
@@ -276,24 +283,21 @@ def roll_back(
     and evidence of what the consumer holds in the end, whatever that is.
     """
     with consumer.held() as found:
-        record = found.record
-        if record and not record.belongs_to(consumer.name):
-            # deploy() has written nothing to the file of another consumer.
-            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
-        is_held = found.holds(key, consumer)
-        if not is_held and found.fingerprint == fingerprint:
-            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
-        if record and is_held and record.state != COMMITTED:
-            is_held = not _restore_file(client, consumer, key, record.previous, previous)
-            record = _record_before(record)
+        record = found.deployed(key, consumer)
         if record is None:
-            record = Record(key.id, None, DEPLOYING, None, None, {}, consumer=consumer.name)
-        if consumer.record and not is_held:
-            # This also changes the fingerprint, by which this run could deploy the key later.
-            consumer.write_record(record._replace(withdrawn=key.id))
-        evidence = consumer.evidence(client, "roll_back")
-        is_restored = found.holds(key, consumer) and not is_held
-        return is_restored, evidence if consumer.record else evidence._replace(withdrawn=key.id)
+            if found.fingerprint != fingerprint:
+                # This also changes the fingerprint, by which this run could deploy the key later.
+                consumer.write_record((found.record or _unknown_record(key))._replace(withdrawn=key.id))
+            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
+        if record.state == COMMITTED or not _restore_file(client, consumer, key, record.previous, previous):
+            return False, consumer.evidence(client, "roll_back")
+        consumer.write_record(_record_before(record)._replace(withdrawn=key.id))
+        return True, consumer.evidence(client, "roll_back")
+
+
+def _unknown_record(key: NewKey) -> Record:
+    """The record of a consumer that had none."""
+    return Record(key.id, None, DEPLOYING, None, None, {})
 
 
 def _restore_file(
@@ -328,18 +332,13 @@ def _record_before(record: Record) -> Record:
 def _previous(consumer: Consumer, found: Found) -> Previous:
     """What a roll-back is to restore: the file as it is, and what is known about the key in it."""
     sha256 = checksum_of(found.secret)
+    attributes = consumer.file.attributes() if consumer.file and found.secret is not None else None
     record = found.record
     # An interrupted deployment has not written its key if the file still holds what was there before.
-    known: Record | Previous | None = next(
-        (one for one in (record, record and record.previous) if one and one.sha256 == sha256), None
-    )
-    return Previous(
-        sha256,
-        consumer.file.attributes() if consumer.file and found.secret is not None else None,
-        known.key_id if known else None,
-        known.state if known else None,
-        known.deployed_at if known else None,
-    )
+    for known in (record, record and record.previous):
+        if known and known.sha256 == sha256:
+            return Previous(sha256, attributes, known.key_id, known.state, known.deployed_at)
+    return Previous(sha256, attributes, None, None, None)
 
 
 def _require_accepted(client: Client, consumer: Consumer, key: NewKey) -> str:

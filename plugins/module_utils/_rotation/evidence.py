@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence: what a consumer holds, as found on the consumer, for those who decide what may be revoked."""
+"""Evidence: what a consumer holds, as found on the consumer, for those who decide what may be revoked. Keeps P5 and P6."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Evidence(NamedTuple):
     is no content), C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record.
     C(return_sha256) is the checksum of what a roll-back may still restore. C(known_keys) are those of the record.
     C(fingerprint) changes whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back,
-    and can't be deployed to the consumer any more. C(record_of) is the name of the other consumer that the record belongs
-    to, if it does: both names lead to the same host then. C(places) identify the files of the consumer, where that is possible.
+    and can't be deployed to the consumer any more. C(places) identify the files of the consumer, where that is possible.
     """
 
     consumer: str
@@ -60,7 +59,6 @@ class Evidence(NamedTuple):
     fingerprint: str
     withdrawn: int | None
     tasks_rolled_back: bool = False
-    record_of: str | None = None
     places: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,25 +69,6 @@ class Evidence(NamedTuple):
         """Whether the deployment of this key to the consumer is complete, as far as the consumer has a record."""
         is_accepted = self.accepted is True if self.has_file else self.accepted is not False
         return self.key_id == key_id and is_accepted and self.state in (DEPLOYED, COMMITTED)
-
-
-def same_host(consumer: str, other: str | None) -> str:
-    """The message about a consumer that has the record of another one."""
-    return (
-        f"{consumer} has the record of {other}: both names lead to the same host, or to the same file. Correct the address "
-        "of the wrong one. If they are the same host, leave one of them out of the play, and name it in "
-        f"api_key_rotation_former_consumers. If {consumer} is a clone of {other}, or they have exchanged their names, remove "
-        "the record there."
-    )
-
-
-def same_file(consumers: Sequence[str]) -> str:
-    """The message about consumers with the same file."""
-    return (
-        f"{', '.join(consumers)} have the same file for the secret or the record: the names lead to the same host, or to a "
-        "directory that they share. Set a file for each host. If they are the same host, leave all but one of them out of the "
-        "play, and name those in api_key_rotation_former_consumers."
-    )
 
 
 def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides whether a new key is needed, by evidence of all consumers."""
+"""Decides whether a new key is needed, by evidence of all consumers. Keeps P3, P6 and P11."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .._http.client import Client
 from .._keys.api import Key, numbered
 from .._keys.ensure import Result
 from .._timestamps import parse_timestamp, timestamp_of
-from .evidence import Evidence, RotationRefused, recorded_keys, same_file, same_host
-from .record import MAX_RECORD_SIZE, KnownKey, checksum, fits_record, keys_as_json
+from .evidence import Evidence, RotationRefused, recorded_keys
+from .record import KnownKey, checksum, keys_as_json
 
 PLACEHOLDER = "{timestamp}"
 TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -117,10 +117,10 @@ def plan(
 ) -> Result:
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
-    Returns C(reason) (empty: no new key is needed), C(name) of a new key, C(api_key) (the newest key or None),
-    C(consumers), C(older_keys) (what is recorded of the active keys, by key id), C(left) (ids of keys that are not
-    revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds). Raises
-    RotationRefused and what a Client raises.
+    Returns C(reason) (empty: no new key is needed), C(message) about it, C(name) of a new key, C(api_key) (the newest key
+    or None), C(plan) for the steps that follow (all consumers, and what is recorded of the active keys), C(left) (ids of
+    keys that are not revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds).
+    Raises RotationRefused and what a Client raises.
     """
     keys = rotation.keys
     consumers = rotation.expected()
@@ -132,12 +132,6 @@ def plan(
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set the consumers of the key explicitly, or a path for the record."
         )
-    if not fits_record({**rotation.recorded(), 0: KnownKey(consumers, checksum(""))}):
-        raise RotationRefused(
-            f"The records of {len(consumers)} consumers would have more than {MAX_RECORD_SIZE} bytes, so they could not be "
-            "read. No key was created or revoked. Divide the consumers into groups with a play and a value of "
-            "api_key_rotation_name each."
-        )
     reason = _reason_for_new_key(rotation, max_age)
     older, unrecorded = surplus(rotation, keys if reason else keys[:-1], keep)
     # Only a file shows which key a consumer holds, other than in the run that deploys it.
@@ -146,10 +140,10 @@ def plan(
     return {
         "changed": False,
         "reason": reason,
+        "message": f"A new key is needed: {reason}." if reason else f"Key {keys[-1]['id']} is up to date.",
         "name": rotation.name.replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
         "api_key": keys[-1] if keys else None,
-        "consumers": consumers,
-        "older_keys": keys_as_json(rotation.recorded()),
+        "plan": {"consumers": consumers, "older_keys": keys_as_json(rotation.recorded())},
         "left": [key["id"] for key in [*unknown, *waiting]],
         "warnings": [*_unknown_warnings(unknown, rotation), *_waiting_warnings(waiting)],
         "revoke": bool(older) and not waiting,
@@ -187,12 +181,6 @@ def _tags_refused(rotation: Rotation, tags: Sequence[str]) -> RotationRefused:
 
 
 def _require_evidence(rotation: Rotation, consumers: Sequence[str]) -> None:
-    shared = [same_host(name, evidence.record_of) for name, evidence in rotation.evidence.items() if evidence.record_of]
-    if shared:
-        raise RotationRefused(
-            f"No key was created or revoked. {' '.join(shared)}",
-            {"consumers": sorted(name for name, evidence in rotation.evidence.items() if evidence.record_of)},
-        )
     _require_separate_files(rotation)
     missing = [name for name in consumers if name not in rotation.evidence]
     if missing:
@@ -212,8 +200,11 @@ def _require_separate_files(rotation: Rotation) -> None:
             consumers.setdefault(place, []).append(name)
     shared = sorted({tuple(names) for names in consumers.values() if len(names) > 1})
     if shared:
+        texts = "; ".join(", ".join(names) for names in shared)
         raise RotationRefused(
-            f"No key was created or revoked. {' '.join(map(same_file, shared))}",
+            f"No key was created or revoked, because these have the same file for the secret or the record: {texts}. The names "
+            "lead to the same host, or to a directory that the hosts share. Set a file for each host. If they are the same host, "
+            "leave all but one of them out of the play, and name those in api_key_rotation_former_consumers.",
             {"consumers": sorted({name for names in shared for name in names})},
         )
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The record of a deployment: which key a consumer holds, how far its deployment got, and who else may hold a key.
 
-It holds checksums of secrets, but no secret.
+It holds checksums of secrets, but no secret. Keeps P5 and P6.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from .._errors import SecretFileError
 from .._files.secret_file import FileAttributes, SecretFile, resolved
 
 # In bytes. A record has the names of all consumers.
-MAX_RECORD_SIZE = 16 * 2**20
-# In bytes. Its other fields are shorter.
-FIELDS_SIZE = 4096
+MAX_SIZE = 16 * 2**20
 # The key may not be everywhere on the consumer yet. It can be rolled back.
 DEPLOYING = "deploying"
 # The consumer has the key, and the service accepted it from there. It can be rolled back.
@@ -52,25 +50,17 @@ class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
     C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
-    must not be deployed any more. C(consumer) is the name of the host that it was written for (None: by version 1.0.0).
+    must not be deployed any more. C(consumer) is the name of the host that the key was deployed to last, if any.
     """
 
-    key_id: int
+    key_id: int | None
     sha256: str | None
-    state: str
+    state: str | None
     deployed_at: str | None
     previous: Previous | None
     keys: dict[int, KnownKey]
     withdrawn: int | None = None
     consumer: str | None = None
-
-    def belongs_to(self, consumer: str) -> bool:
-        """Whether this is the record of that consumer, and not of another one that had the key at the same time.
-
-        A host that was renamed has the record of its former name.
-        """
-        others = {name for key in self.keys.values() for name in key.consumers}
-        return self.consumer in (None, consumer) or consumer not in others
 
     def as_text(self) -> str:
         """The record as the JSON that its file has."""
@@ -80,20 +70,19 @@ class Record(NamedTuple):
         return json.dumps({**self._asdict(), "previous": previous, **keys_as_json(self.keys)}, indent=2) + "\n"
 
 
+# Of a consumer that has none.
+NO_RECORD = Record(None, None, None, None, None, {})
+
+
 def record_file(path: str, check_mode: bool = False) -> SecretFile:
     """The file of a record."""
     return SecretFile(
         resolved("record", path),
         lambda path: False,
         option="record",
-        max_size=MAX_RECORD_SIZE,
+        max_size=MAX_SIZE,
         check_mode=check_mode,
     )
-
-
-def fits_record(keys: Mapping[int, KnownKey]) -> bool:
-    """Whether a record of these keys can be written and read."""
-    return len(Record(0, None, DEPLOYING, None, None, dict(keys)).as_text()) <= MAX_RECORD_SIZE - FIELDS_SIZE
 
 
 def read_record(file: SecretFile) -> Record | None:
@@ -111,15 +100,9 @@ def read_record(file: SecretFile) -> Record | None:
 
 
 def write_record(file: SecretFile, record: Record) -> None:
-    """Replace the record in this file; a new one is readable by its owner only. Raises SecretFileError, also if it is too large."""
-    text = record.as_text()
-    if len(text) > MAX_RECORD_SIZE:
-        raise SecretFileError(
-            f"record: The record in {file.path} would have more than {MAX_RECORD_SIZE} bytes, so it was not written. Rotate "
-            "the key for fewer hosts, with names of their own for the keys of the others."
-        )
+    """Replace the record in this file; a new one is readable by its owner only. Raises SecretFileError."""
     with file.replacement() as write:
-        write(text)
+        write(record.as_text())
 
 
 def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:

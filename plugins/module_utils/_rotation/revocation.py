@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Revokes the older keys of a rotation, or the new one if its deployment failed, by evidence of all consumers."""
+"""Revokes the older keys of a rotation, or the new one if its deployment failed, by evidence of all consumers. Keeps P3 and P6."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def withdraw(
     """
     consumers = rotation.expected()
     holding = [name for name in consumers if not _cannot_hold(rotation.evidence.get(name), key_id, secret)]
-    failed = {name: errors.get(name) for name in consumers if name in errors or name not in rotation.evidence}
+    failed = {name: errors.get(name) for name in consumers if errors.get(name) or name not in rotation.evidence}
     texts = [f"{name}: {sentence(text or 'The host left the play')}" for name, text in failed.items()]
     restored = [name for name in consumers if name not in failed and name not in holding]
     if restored:
@@ -127,8 +127,6 @@ def _reason_to_refuse(evidence: Evidence | None, key_id: int) -> str:
     """Why this evidence does not show that the consumer holds the key; empty if it does."""
     if evidence is None:
         return "has given no evidence in this run"
-    if evidence.record_of:
-        return f"has the record of {evidence.record_of}, as if both were the same host"
     if evidence.key_id != key_id:
         return f"holds {f'key {evidence.key_id}' if evidence.key_id else 'another secret or none'}"
     if evidence.accepted is not True:

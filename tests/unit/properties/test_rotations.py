@@ -61,7 +61,7 @@ class Rotations(RuleBasedStateMachine):
 
     def deployment(self, run: Run, host: str, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_deployment on this host; empty if it fails."""
-        defaults: dict[str, Any] = {"key": None, "key_id": None, "consumers": [], "older_keys": {}, "variables": {}}
+        defaults: dict[str, Any] = {"key": None, "key_id": None, "plan": None, "variables": {}}
         defaults |= {"previous": None, "fingerprint": None}
         params = {
             **defaults,
@@ -100,7 +100,8 @@ class Rotations(RuleBasedStateMachine):
             "tags": [],
             "errors": {},
             "key": None,
-            "older_keys": {},
+            "own_key": None,
+            "plan": None,
             **options,
         }
         try:
@@ -112,7 +113,7 @@ class Rotations(RuleBasedStateMachine):
         """The options about the key that the run has created."""
         if not run.created:
             return {}
-        return {name: run.plan[name] for name in ("consumers", "older_keys")} | {"key": run.created[1]}
+        return {"plan": run.plan["plan"], "key": run.created[1]}
 
     def pick(self, number: int) -> Run:
         return self.runs[number % len(self.runs)]
@@ -177,7 +178,7 @@ class Rotations(RuleBasedStateMachine):
         run = self.pick(number)
         if run.created and host in run.evidence["inspect"] and host not in run.failed:
             key_id, key = run.created
-            options = {name: run.plan[name] for name in ("consumers", "older_keys")}
+            options = {"plan": run.plan["plan"]}
             fingerprint = run.evidence["inspect"][host]["fingerprint"]
             result = self.deployment(run, host, "deploy", key_id=key_id, key=key, fingerprint=fingerprint, **options)
             if result:

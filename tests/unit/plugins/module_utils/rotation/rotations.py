@@ -88,7 +88,7 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
         "tags": [],
         "key_id": None,
         "key": None,
-        "older_keys": {},
+        "plan": None,
         "errors": {},
         **options,
     }

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, RotationRefused
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     evidence,
@@ -38,12 +37,6 @@ def test_variables_that_differ_are_refused(keys: Keys) -> None:
     assert error.details == {"consumers": ["web1", "web2", "web3"]}
 
 
-def test_variables_that_differ_are_refused_in_check_mode(keys: Keys) -> None:
-    found = found_with(keys, {"keep": 1}, {"keep": [2]}, run="run (check mode)")
-    with pytest.raises(RotationRefused, match=r"keep is 1 on web1, \[2\] on web2\.$"):
-        run(keys[0], "plan", *found, variables={"keep": 1}, check_mode=True)
-
-
 @pytest.mark.parametrize(
     ("own", "others", "expected"),
     [
@@ -55,11 +48,6 @@ def test_variables_that_differ_are_refused_in_check_mode(keys: Keys) -> None:
 def test_the_variables_of_the_task_count_as_well(keys: Keys, own: Any, others: Any, expected: str) -> None:
     error = refusal(keys[0], "plan", *found_with(keys, others, others), variables=own)
     assert str(error).endswith(expected)
-
-
-@pytest.mark.parametrize("variables", [{}, {"keep": 1}, {"consumers": ["web3", "web4"], "age": {"b": 1, "a": 2}}])
-def test_same_variables(keys: Keys, variables: dict[str, Any]) -> None:
-    assert run(keys[0], "plan", *found_with(keys, variables, variables), variables=variables)["reason"] == ""
 
 
 def test_variables_of_another_run_or_step_are_ignored(keys: Keys) -> None:
@@ -77,10 +65,3 @@ def test_evidence_with_other_variables_does_not_allow_a_revocation(keys: Keys) -
     found = found_with(keys, {"keep": 0}, {"keep": 1}, step="commit")
     error = refusal(account, "revoke", *found, key_id=ids[-1], variables={"keep": 0})
     assert error.details["consumers"] == ["web2"]
-
-
-def test_variables_of_evidence_that_are_not_a_dictionary(keys: Keys) -> None:
-    account, ids = keys
-    found = evidence(account, "web1", ids[-1], known_keys={}).as_dict()
-    with pytest.raises(InvalidOption, match=r"^evidence: this is not the evidence"):
-        run(account, "plan", evidence=[{**found, "variables": "keep"}])

@@ -17,8 +17,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
     KnownKey,
     Previous,
     Record,
-    checksum,
-    checksum_of,
     read_record,
     write_record,
 )
@@ -75,35 +73,12 @@ def test_text_of_a_record(file: SecretFile) -> None:
     assert read_record(file) == RECORD
 
 
-def test_record_without_what_is_optional(file: SecretFile) -> None:
-    for previous in (None, Previous(None, None, None, None, None)):
-        record = Record(7, None, "committed", None, previous, {})
-        write_record(file, record)
-        assert read_record(file) == record
-    assert (record.withdrawn, record.consumer) == (None, None)
-
-
 def test_record_of_version_1_1_0(file: SecretFile) -> None:
     """It has a list of consumers for each key, and does not name its consumer."""
     written = {**json.loads(TEXT), "keys": {str(key_id): key._asdict() for key_id, key in KEYS.items()}}
     del written["consumer"], written["lists"]
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
     assert read_record(file) == RECORD._replace(consumer=None)
-
-
-@pytest.mark.parametrize(
-    "state, is_record", [("deploying", True), ("deployed", True), ("committed", True), ("Deployed", False)]
-)
-def test_states_of_a_deployment(file: SecretFile, state: str, is_record: bool) -> None:
-    Path(file.path).write_text(json.dumps({**json.loads(TEXT), "state": state}), encoding="utf-8")
-    if is_record:
-        assert read_record(file) == RECORD._replace(state=state)
-        return
-    with pytest.raises(SecretFileError) as error:
-        read_record(file)
-    assert str(error.value) == (
-        f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
-    )
 
 
 @pytest.mark.parametrize(
@@ -128,27 +103,8 @@ def test_what_is_not_a_record(file: SecretFile, changed: dict[str, Any]) -> None
         read_record(file)
 
 
-def test_numbers_and_names_have_their_types(file: SecretFile) -> None:
-    written = {**json.loads(TEXT), "key_id": "7", "keys": {"7": {"list": 0, "sha256": 2}}, "lists": [[1]]}
-    Path(file.path).write_text(json.dumps(written), encoding="utf-8")
-    assert read_record(file) == RECORD._replace(keys={7: KnownKey(["1"], "2")})
-
-
 @pytest.mark.parametrize("content", [None, ""])
 def test_no_record(file: SecretFile, content: str | None) -> None:
     if content is not None:
         Path(file.path).write_text(content, encoding="utf-8")
     assert read_record(file) is None
-
-
-@pytest.mark.parametrize(
-    "consumer, name, belongs",
-    [(None, "web2", True), ("web1", "web1", True), ("web1", "web2", False), ("web1", "web3", True)],
-)
-def test_whose_record_it_is(consumer: str | None, name: str, belongs: bool) -> None:
-    assert RECORD._replace(consumer=consumer).belongs_to(name) is belongs
-
-
-def test_checksums() -> None:
-    of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert (checksum(""), checksum_of(""), checksum_of(None)) == (of_nothing, of_nothing, None)
