@@ -5,27 +5,24 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+
+from fake_service import FakeService, Request
 
 ENCRYPTED = "$encrypted$"
-TOKEN = "token-for-the-fake"
 
 
-class Awx:
+class Awx(FakeService):
     """The stored objects by kind, such as C(job_templates), and the requests on them."""
 
+    headers = {"X-API-Product-Name": "AWX"}
+
     def __init__(self) -> None:
-        self.host = ""
+        super().__init__()
         self.objects: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.after_change: Callable[[], None] = lambda: None
-        self._lock = threading.Lock()
         for name in ("Default", "Platform"):
             self.add("organizations", {"name": name})
 
@@ -49,21 +46,19 @@ class Awx:
         [found] = [each for each in self.objects[kind] if each["name"] == name]
         return found
 
-    def respond(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
-        """The status and the JSON body of the response to a request."""
-        with self._lock:
-            kind, *rest = path.removeprefix("/api/v2/").strip("/").split("/")
-            if not rest:
-                return (
-                    (201, self._shown(self.add(kind, body))) if method == "POST" else (200, self._listed(kind, query))
-                )
-            [found] = [each for each in self.objects[kind] if each["id"] == int(rest[0])]
-            if method == "PATCH":
-                found.update(body)
-                self.after_change()
-            if len(rest) == 1:
-                return 200, self._shown(found)
-            return self._related(found, rest[1], method, body)
+    def respond(self, request: Request) -> tuple[int, Any]:
+        kind, *rest = request.path.removeprefix("/api/v2/").strip("/").split("/")
+        if not rest and request.method == "POST":
+            return 201, self._shown(self.add(kind, request.body))
+        if not rest:
+            return 200, self._listed(kind, request.query)
+        [found] = [each for each in self.objects[kind] if each["id"] == int(rest[0])]
+        if request.method == "PATCH":
+            found.update(request.body)
+            self.after_change()
+        if len(rest) == 1:
+            return 200, self._shown(found)
+        return self._related(found, rest[1], request.method, request.body)
 
     def _listed(self, kind: str, query: dict[str, str]) -> dict[str, Any]:
         objects = self.objects["job_templates" if kind == "unified_job_templates" else kind]
@@ -86,37 +81,3 @@ class Awx:
             return found
         masked = {name: ENCRYPTED for name in ("api_key", "api_key_id") if found["inputs"].get(name)}
         return {**found, "inputs": {**found["inputs"], **masked}}
-
-
-@contextmanager
-def fake_awx() -> Iterator[Awx]:
-    """Run the fake; it has the organizations C(Default) and C(Platform) and no other objects."""
-    awx = Awx()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _handle(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or b"{}")
-            parts = urlsplit(self.path)
-            if self.headers["Authorization"] != f"Bearer {TOKEN}":
-                status, response = 401, {"detail": "Authentication credentials were not provided."}
-            else:
-                status, response = awx.respond(self.command, parts.path, dict(parse_qsl(parts.query)), body)
-            self.send_response(status)
-            self.send_header("X-API-Product-Name", "AWX")
-            self.end_headers()
-            if response is not None:
-                self.wfile.write(json.dumps(response).encode())
-
-        do_GET = do_POST = do_PATCH = _handle
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        awx.host = f"http://127.0.0.1:{server.server_port}"
-        try:
-            yield awx
-        finally:
-            server.shutdown()

@@ -18,7 +18,8 @@ sys.path[:0] = [
     str(CHECKOUT / "tests" / "tools"),
 ]
 
-from awx_api import Awx, fake_awx  # noqa: E402
+from awx_api import Awx  # noqa: E402
+from fake_service import serving  # noqa: E402
 from installation import download_collections  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
@@ -63,7 +64,8 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
 
 @pytest.fixture
 def awx() -> Iterator[Awx]:
-    with fake_awx() as running:
+    running = Awx()
+    with serving(running):
         yield running
 
 

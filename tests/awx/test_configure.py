@@ -9,7 +9,8 @@ import json
 import re
 
 import pytest
-from awx_api import TOKEN, Awx
+from awx_api import Awx
+from fake_service import TOKEN
 from jobs import Controller
 
 KEY = "the-secret-api-key"
@@ -21,7 +22,7 @@ def configure(controller: Controller, awx: Awx, code: int = 0, **env: str) -> st
         "CLOUDDB_API_KEY": KEY,
         "CLOUDDB_API_KEY_ID": "12",
         "CLOUDDB_BASE_URL": "https://control.example.com/api/v2",
-        "CONTROLLER_HOST": awx.host,
+        "CONTROLLER_HOST": awx.url,
         "CONTROLLER_OAUTH_TOKEN": TOKEN,
         **env,
     }

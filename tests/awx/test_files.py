@@ -50,11 +50,8 @@ def test_credential_type_inputs_are_valid(controller: Controller) -> None:
     ids = [field["id"] for field in inputs["fields"]]
     assert sorted(set(ids)) == sorted(ids)
     assert set(inputs["required"]) <= set(ids)
-
-
-def test_only_the_api_key_is_secret(controller: Controller) -> None:
-    fields = controller.settings("credential_type/inputs.yml")["fields"]
-    assert [field["id"] for field in fields if field.get("secret")] == ["api_key"]
+    # The id changes with the key, so neither must be compared when the configuration is applied again.
+    assert [field["id"] for field in inputs["fields"] if field.get("secret")] == ["api_key", "api_key_id"]
 
 
 def test_credential_type_injectors_are_valid(controller: Controller) -> None:
@@ -66,13 +63,6 @@ def test_credential_type_injectors_are_valid(controller: Controller) -> None:
         assert VARIABLE.fullmatch(name) and not name.startswith("ANSIBLE_") and template.isascii()
         used |= meta.find_undeclared_variables(ImmutableSandboxedEnvironment().parse(template))
     assert used == fields
-
-
-def test_injected_variables_are_those_of_the_collection(controller: Controller) -> None:
-    fragment = (controller.collection / "plugins" / "doc_fragments" / "connection.py").read_text(encoding="utf-8")
-    env = controller.injected({"base_url": "https://control.example.com/api/v2", "api_key": "s3cret"})
-    assert env == {"CLOUDDB_BASE_URL": "https://control.example.com/api/v2", "CLOUDDB_API_KEY": "s3cret"}
-    assert all(name in fragment for name in env)
 
 
 @pytest.mark.parametrize("file", SURVEYS)
@@ -87,14 +77,6 @@ def test_a_survey_is_what_awx_accepts(controller: Controller, file: str) -> None
         assert isinstance(question["min"], int) and isinstance(question["max"], int)
     variables = [question["variable"] for question in survey["spec"]]
     assert len(set(variables)) == len(variables)
-
-
-@pytest.mark.parametrize("file", SURVEYS)
-def test_playbook_uses_every_survey_variable(controller: Controller, file: str) -> None:
-    [playbook] = [each["playbook"] for each in templates(controller) if file in each.get("survey_spec", "")]
-    text = (controller.collection / "examples" / playbook).read_text(encoding="utf-8")
-    for question in controller.settings(file)["spec"]:
-        assert re.search(rf"{{[{{%][^}}]*\b{question['variable']}\b", text), question["variable"]
 
 
 def test_references_exist(controller: Controller) -> None:

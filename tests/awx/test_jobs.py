@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from awx_api import TOKEN, Awx
+from awx_api import Awx
+from fake_service import TOKEN
 from jobs import WITH_ENVIRONMENT, Controller, Job
 from sandbox import API_KEY, Sandbox
 
@@ -136,5 +137,5 @@ def add_credential(awx: Awx, sandbox: Sandbox) -> dict[str, Any]:
 
 def rotate(controller: Controller, awx: Awx, inputs: dict[str, str], folder: Path) -> Job:
     # The variables that AWX injects for a credential of its type "Red Hat Ansible Automation Platform".
-    access = {"CONTROLLER_HOST": awx.host, "CONTROLLER_OAUTH_TOKEN": TOKEN}
+    access = {"CONTROLLER_HOST": awx.url, "CONTROLLER_OAUTH_TOKEN": TOKEN}
     return controller.launch("clouddb rotate key", folder, inputs, {"clouddb_awx_organization": "Platform"}, env=access)

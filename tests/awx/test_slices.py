@@ -35,17 +35,6 @@ def slices(hosts: Hosts, count: int) -> list[Hosts]:
     return [{name: hosts[name] for name in names[number::count]} for number in range(count)]
 
 
-def test_slices_of_a_thousand_projects_are_disjoint_and_complete(controller: Controller, tmp_path: Path) -> None:
-    with running_sandbox(tmp_path, generate={"projects": 1000}) as sandbox:
-        hosts = account(controller, sandbox)
-        projects = list_projects(sandbox)
-    assert len(projects) == 1000
-    for count in (2, 7, 16):
-        sliced = slices(hosts, count)
-        assert sorted(host["clouddb_id"] for part in sliced for host in part.values()) == sorted(projects)
-        assert {len(part) for part in sliced} <= {1000 // count, 1000 // count + 1}
-
-
 def test_parallel_slices_change_each_project_once(controller: Controller, tmp_path: Path) -> None:
     with running_sandbox(tmp_path, generate={"projects": 6}) as sandbox:
         sandbox.control("PUT", "/clock", {"speed": 10})

@@ -114,15 +114,6 @@ class VaultedVariable(Store):
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Rotate the key")
 
-    def diff(self) -> tuple[list[str], list[str]]:
-        """The lines that the working tree removes and adds."""
-        lines = [
-            line
-            for line in self.git("diff", "--unified=0", "group_vars").splitlines()
-            if line[:3] not in ("---", "+++")
-        ]
-        return [line[1:] for line in lines if line[0] == "-"], [line[1:] for line in lines if line[0] == "+"]
-
     def key(self) -> str | None:
         return self._variables()["clouddb_api_key"] or None
 

@@ -27,7 +27,9 @@ class Request(NamedTuple):
 
 
 class FakeService:
-    """A service that accepts TOKEN. C(requests) are those so far; while C(rejects_writes), it fails all others than GET."""
+    """A service that accepts TOKEN, and sends C(headers). C(requests) are those so far; while C(rejects_writes), it fails all others than GET."""
+
+    headers: dict[str, str] = {}
 
     def __init__(self) -> None:
         self.url = ""
@@ -77,6 +79,8 @@ def serving(service: FakeService) -> Iterator[None]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(response)))
+            for name, value in service.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(response)
 
