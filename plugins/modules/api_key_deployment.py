@@ -40,7 +40,7 @@ options:
       - V(inspect) returns evidence of what the host holds, and changes nothing. It fails if O(dest) can't be written with O(owner), O(group) and
         O(mode), or if there is no space for a new secret and a new record.
       - V(read_record) returns the keys that O(record) knows, with the names of their consumers, and changes nothing. Run it on one of the hosts
-        with the same RV(evidence.known_keys).
+        with the same C(known_keys) in RV(evidence).
       - V(deploy) writes O(key) to O(dest), if the host still holds what V(inspect) found and the service accepts the key.
       - V(confirm) records that the deployment is complete, if O(dest) holds O(key) and the service accepts it. Run it after all other tasks that
         deploy the key.
@@ -128,135 +128,26 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Inspect what each host holds
-  clouddb.control.api_key_deployment:
-    step: inspect
-    consumer: "{{ inventory_hostname }}"
-    run: 20261121T080000Z
-    dest: /etc/myapp/clouddb.key
-    record: /etc/myapp/.clouddb.key.rotation
-  register: inspected
+- name: Rotate a key with the role, which uses this module
+  ansible.builtin.include_role:
+    name: clouddb.control.api_key_rotation
+  vars:
+    api_key_rotation_name: deploy-{timestamp}
+    api_key_rotation_dest: /etc/myapp/clouddb.key
 """
 
 RETURN = r"""
 evidence:
-  description: Evidence of what the host holds, for M(clouddb.control.api_key_rotation).
+  description:
+    - Evidence of what the host holds, for M(clouddb.control.api_key_rotation), which interprets it.
+    - It has checksums, ids and times, but no secret.
   returned: success, except with O(step=read_record) and O(step=deploy)
   type: dict
-  contains:
-    consumer:
-      description: Name of the host.
-      type: str
-      returned: success
-    run:
-      description: The run that the evidence is for.
-      type: str
-      returned: success
-    variables:
-      description: The value of O(variables) as JSON, of a long one only its beginning and a checksum.
-      type: dict
-      returned: success
-      version_added: 1.2.0
-    step:
-      description: The step that produced the evidence.
-      type: str
-      returned: success
-    checked_at:
-      description: Time at which the service accepted or rejected the secret. V(null) if there is no secret.
-      type: str
-      returned: success
-    has_file:
-      description: Whether O(dest) is set.
-      type: bool
-      returned: success
-    has_record:
-      description: Whether O(record) is set.
-      type: bool
-      returned: success
-    sha256:
-      description: Checksum of the content of O(dest).
-      type: str
-      returned: success
-    accepted:
-      description: Whether the service accepts the content of O(dest). V(null) if there is no content.
-      type: bool
-      returned: success
-    key_id:
-      description: Id of the key that the host holds. V(null) if it is unknown.
-      type: int
-      returned: success
-    state:
-      description: State of the deployment, V(deploying), V(deployed) or V(committed). V(null) if it is unknown.
-      type: str
-      returned: success
-    deployed_at:
-      description: Time at which the deployment was confirmed.
-      type: str
-      returned: success
-    return_sha256:
-      description: Checksum of the secret that a rollback would restore.
-      type: str
-      returned: success
-    known_keys:
-      description: Checksum of what O(step=read_record) returns as RV(known_keys). V(null) if the record knows no keys.
-      type: str
-      returned: success
-      version_added: 1.2.0
-    fingerprint:
-      description: Checksum of all that the host holds.
-      type: str
-      returned: success
-    withdrawn:
-      description: Id of the key that was rolled back and can't be deployed any more.
-      type: int
-      returned: success
-    tasks_rolled_back:
-      description: The value of O(tasks_rolled_back).
-      type: bool
-      returned: success
-    places:
-      description:
-        - Checksums that identify O(dest) and O(record), by the machine, the directory and the name of the file. Hosts with the same file have the
-          same checksum. Empty with other steps than O(step=inspect), and where the machine can't be identified, other than with Linux.
-      type: list
-      elements: str
-      returned: success
-      version_added: 1.2.0
-  sample:
-    consumer: web1
-    run: "20261121T091507Z-503112"
-    variables: {}
-    step: commit
-    checked_at: "2026-11-21T09:15:09.000000+00:00"
-    has_file: true
-    has_record: true
-    sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
-    accepted: true
-    key_id: 165432
-    state: committed
-    deployed_at: "2026-11-21T09:15:08.000000+00:00"
-    return_sha256: null
-    known_keys: 7d1a54127b222502f5b79b5fb0803061
-    fingerprint: fcde2b2edba56bf408601fb721fe9b5c
-    withdrawn: null
-    tasks_rolled_back: false
-    places:
-      - 8c0e1dbb6b8f0b5d2e9a5b2f0b6d3f0e
-      - 1f3d5b7a9c8e6f4d2b0a1c3e5f7d9b8a
 known_keys:
-  description:
-    - The keys that O(record) knows, by id, with the checksums of their secrets. C(lists) has the names of the consumers that may hold
-      a key, and C(list) is the index of those of this key.
+  description: The keys that O(record) knows, with the names of their consumers, for M(clouddb.control.api_key_rotation).
   returned: success with O(step=read_record)
   type: dict
   version_added: 1.2.0
-  sample:
-    keys:
-      "165432":
-        list: 0
-        sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
-    lists:
-      - [web1, web2]
 previous:
   description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
   returned: success with O(step=deploy)

@@ -135,25 +135,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Inspect what each host holds
-  clouddb.control.api_key_deployment:
-    step: inspect
-    consumer: "{{ inventory_hostname }}"
-    run: 20261121T080000Z
-    dest: /etc/myapp/clouddb.key
-    record: /etc/myapp/.clouddb.key.rotation
-  register: inspected
-
-- name: Decide whether a new key is needed
-  clouddb.control.api_key_rotation:
-    step: plan
-    name: deploy-{timestamp}
-    run: 20261121T080000Z
-    hosts: "{{ ansible_play_hosts_all }}"
-    evidence: "{{ ansible_play_hosts | map('extract', hostvars, ['inspected', 'evidence']) }}"
-  delegate_to: localhost
-  run_once: true
-  register: rotation
+- name: Rotate a key with the role, which uses this module
+  ansible.builtin.include_role:
+    name: clouddb.control.api_key_rotation
+  vars:
+    api_key_rotation_name: deploy-{timestamp}
+    api_key_rotation_dest: /etc/myapp/clouddb.key
 """
 
 RETURN = r"""
@@ -186,15 +173,6 @@ plan:
   description: Consumers and older keys that this run was planned for, for the steps that follow and M(clouddb.control.api_key_deployment).
   returned: success with O(step=plan)
   type: dict
-  sample:
-    consumers: [web1, web2]
-    older_keys:
-      keys:
-        "165432":
-          list: 0
-          sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
-      lists:
-        - [web1, web2]
 revoke:
   description: Whether older keys remain to be revoked once the newest key is deployed.
   returned: success with O(step=plan)

@@ -15,8 +15,8 @@ import yaml
 COMMON = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations", "diff"}
 # Descriptions of values whose fields the service chooses.
 AS_SENT = re.compile(r"all fields that\s+the service sent|as sent by the service")
-# Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service.
-NOT_COMPARED = {"by_status", "by_action", "known_keys", "older_keys", "variables", "object", "body", "query"}
+# Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service, or that only another module reads.
+NOT_COMPARED = {"by_status", "by_action", "evidence", "known_keys", "plan", "variables", "object", "body", "query"}
 
 
 def return_values(module: ModuleType) -> dict[str, Any]:
