@@ -323,8 +323,7 @@ from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from, stop_when
 from ..module_utils._options import duration
 from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
-from ..module_utils._resources.preview import preview
-from ..module_utils._resources.read import read
+from ..module_utils._resources.read import preview, read
 from ..module_utils._secrets import secret_texts
 
 

@@ -147,7 +147,8 @@ from ..module_utils._errors import NotFound
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import NOT_CREATED_ID, not_blank
-from ..module_utils._resources.parents import PROJECT_OPTIONS, ParentNotFound, find_branch, find_project, query_of
+from ..module_utils._resources.lookup import find_branch
+from ..module_utils._resources.parents import PROJECT_OPTIONS, ParentNotFound, find_project, query_of
 from ..module_utils._secrets import MASK
 
 

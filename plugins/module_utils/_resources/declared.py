@@ -9,6 +9,7 @@ The paths and fields are those of the published API document, because api.md nam
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
@@ -17,11 +18,11 @@ from .._operations.wait import WAIT_OPTIONS, Limits, StopWhen, limits_from, stop
 from .._options import NOT_CREATED_ID, duration, not_blank
 from .compare import contains
 from .engine import Engine
-from .lookup import name_of
+from .lookup import find_branch, name_of
 from .outcome import Result, result_of
-from .parents import ParentNotFound, find_branch, find_project, query_of
+from .parents import ParentNotFound, find_project, query_of
 from .plan import Find, Plan
-from .preview import preview
+from .read import preview
 
 Fields = dict[str, Any]
 
@@ -107,31 +108,34 @@ class Task(NamedTuple):
         return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
 
 
-class _Sender(NamedTuple):
-    """Sends the requests of a task with the engine of api_request; none in check mode."""
-
-    client: Client
-    check_mode: bool
-    limits: Limits
-    stop_when: StopWhen | None
-
-    def send(self, task: Task, method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
-        """The engine's result, or in check mode what it would be. C(saved) is the C(_state) of an earlier run."""
-        plan = task.plan(method)
-        if self.check_mode:
-            return preview(self.client, plan)
-        result = Engine(self.client, plan, self.limits, seconds, seconds, self.stop_when).run(saved)
-        if "_state" in result:
-            fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
-            result["_state"].update(fields, method=method)
-        return result
+def _send(
+    task: Task,
+    method: str,
+    seconds: float,
+    saved: Mapping[str, Any] | None = None,
+    *,
+    client: Client,
+    check_mode: bool,
+    limits: Limits,
+    stop_when: StopWhen | None,
+) -> Result:
+    """The engine's result, or in check mode what it would be. C(saved) is the C(_state) of an earlier run."""
+    plan = task.plan(method)
+    if check_mode:
+        return preview(client, plan)
+    result = Engine(client, plan, limits, seconds, seconds, stop_when).run(saved)
+    if "_state" in result:
+        fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
+        result["_state"].update(fields, method=method)
+    return result
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ParentNotFound."""
     not_blank(params, "name")
     timeout = duration(params, "timeout")
-    sender = _Sender(client, check_mode, limits_from(params, workers=1), stop_when_from(params))
+    limits, stop_when = limits_from(params, workers=1), stop_when_from(params)
+    send = partial(_send, client=client, check_mode=check_mode, limits=limits, stop_when=stop_when)
     saved, is_present = params.get("_state") or {}, params["state"] == "present"
     try:
         if saved:
@@ -139,12 +143,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         else:
             task = _task_from(kind, params, client, check_mode and is_present)
         method = saved.get("method") or ("DELETE" if not is_present else "PATCH" if "id" in task.match else "POST")
-        result = sender.send(task, method, timeout, saved or None)
+        result = send(task, method, timeout, saved or None)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(task, params, found)
             if method == "POST" and not contains(found, task.changeable()):
-                result = sender.send(task, "PATCH", max(0.0, timeout - result["elapsed"]))
+                result = send(task, "PATCH", max(0.0, timeout - result["elapsed"]))
     except ParentNotFound as error:
         if is_present:
             raise

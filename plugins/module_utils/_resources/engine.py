@@ -37,8 +37,7 @@ from .outcome import (
     result_of,
     unknown_outcome,
 )
-from .path import fill, project_of
-from .plan import Plan, Resource
+from .plan import Plan, Resource, fill, project_of
 from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, UNSEEN, own_state
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"

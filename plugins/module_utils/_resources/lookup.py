@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
@@ -14,8 +14,8 @@ from .._http.pagination import pages
 from .._http.response import Response
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .path import fill
-from .plan import Find, Plan, Resource
+from .parents import ParentNotFound, selected
+from .plan import Find, Plan, Resource, fill
 from .state import ABSENT, GOING, own_state
 
 MAX_NAMED = 10
@@ -34,7 +34,7 @@ class IncompleteList(ClouddbError):
 
 
 class Listed(NamedTuple):
-    """The resources of a complete list that were asked for, and the ids of those that the list lacks."""
+    """The resources of a list, the ids of those that the service could not include, and the response with the first page."""
 
     items: list[Resource]
     unavailable: list[str]
@@ -45,24 +45,22 @@ def list_resources(
     client: Client,
     segments: Sequence[str],
     field: str | None,
-    query: Mapping[str, Any],
-    *matches: Mapping[str, Any],
+    query: Mapping[str, Any] | None = None,
     first: Response | None = None,
 ) -> Listed:
-    """Fetch all pages of a list; the resources that have the fields of any of C(matches), or all without C(matches).
+    """Fetch all pages of a list. C(first) is the response with the first page, if it has been fetched already.
 
-    C(first) is the response with the first page, if it has been fetched already. Raises what Client raises.
+    Raises what Client raises.
     """
     first = first or client.get(*segments, query=query)
     items: list[Resource] = []
     unavailable: set[str] = set()
-    listed: set[str] = set()
     for page in pages(client, *segments, field=field, query=query, first=first):
-        items += [item for item in page.items if not matches or any(contains(item, match) for match in matches)]
-        unavailable.update(_unavailable_in(page.response))
-        listed.update(str(item.get("id")) for item in page.items)
+        items += page.items
+        ids = page.response.json.get("unavailable_project_ids") if isinstance(page.response.json, dict) else None
+        unavailable.update(map(str, ids if isinstance(ids, list) else []))
     # Another page may have them.
-    return Listed(items, sorted(unavailable - listed), first)
+    return Listed(items, sorted(unavailable - {str(item.get("id")) for item in items}), first)
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -78,15 +76,10 @@ def require_array(response: Response, field: str | None) -> None:
         raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
 
 
-def _unavailable_in(response: Response) -> list[str]:
-    ids = response.json.get("unavailable_project_ids") if isinstance(response.json, dict) else None
-    return list(map(str, ids)) if isinstance(ids, list) else []
-
-
-def is_incomplete(segments: Sequence[str], unavailable: Iterable[str]) -> str:
-    """The rest of a sentence about an incomplete list, and what to do."""
-    ids = displayable(", ".join(unavailable))
-    return f"{path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
+def incomplete(segments: Sequence[str], listed: Listed) -> str:
+    """What an incomplete list lacks, and what to do."""
+    ids = displayable(", ".join(listed.unavailable))
+    return f"The list {path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
 
 
 def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Resource | None:
@@ -105,18 +98,12 @@ def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None
     first = client.get(*find.segments, query=find.query)
     if plan.options is None:
         require_array(first, find.field)
-    listed = list_resources(client, find.segments, find.field, find.query, *wanted, first=first)
+    listed = list_resources(client, find.segments, find.field, find.query, first)
     matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
     found = single_resource(next(filter(None, matching), []), plan)
     if found is None and listed.unavailable:
-        raise incomplete_list(plan, find.segments, listed)
+        raise IncompleteList(f"No resource matches {plan.selector}. {incomplete(find.segments, listed)}")
     return found
-
-
-def incomplete_list(plan: Plan, segments: Sequence[str], listed: Listed) -> IncompleteList:
-    """The error for a list that may lack the resource."""
-    missing = is_incomplete(segments, listed.unavailable)
-    return IncompleteList(f"No resource matches {plan.selector}, but the list {missing}")
 
 
 def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
@@ -154,3 +141,14 @@ def shown_resource(json: Any, plan: Plan) -> Resource | None:
             if isinstance(value, dict) and segment.startswith(name):
                 return value
     return json if "id" in json else None
+
+
+def find_branch(client: Client, project_id: str, branch: str | None) -> Resource:
+    """The branch with this id or name; None: the default branch. Raises ParentNotFound, InvalidOption and what Client raises."""
+    listed = list_resources(client, ("projects", project_id, "branches"), "branches").items
+    if branch is not None:
+        return selected("branch", listed, branch)
+    default = next((each for each in listed if each.get("default")), None)
+    if default is None:
+        raise ParentNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
+    return default

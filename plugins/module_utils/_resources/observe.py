@@ -15,8 +15,7 @@ from .._operations.api import BEGINNING, PAGE_SIZE, Operation, operation_pages, 
 from .._operations.status import SUCCEEDED
 from .compare import differing, fields_of
 from .lookup import fetch_resource, find_resource
-from .path import project_of
-from .plan import Plan, Resource
+from .plan import Plan, Resource, project_of
 from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, PRESENT, is_about, is_own, judge, own_state
 
 # An operation may be recorded before the resource that it creates.

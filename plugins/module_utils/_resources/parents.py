@@ -1,20 +1,19 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the project and the branch that a resource belongs to, by id or by name. Keeps P1 and P11."""
+"""Finds the project that a resource belongs to, by id or by name. Keeps P1 and P11."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
 from .._options import NOT_CREATED_ID, identifier, not_blank, similar
 from .._projects import project_pages
-from .lookup import list_resources, name_of
-from .plan import Resource
+from .._untrusted import displayable
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
@@ -52,7 +51,7 @@ def find_project(client: Client, project: str, query: Mapping[str, Any] | None =
         except NotFound:
             pass
     listed = [each for page in project_pages(client, query, PROJECTS_PAGE_SIZE) for each in page.projects]
-    return str(_selected("project", listed, project)["id"])
+    return str(selected("project", listed, project)["id"])
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
@@ -72,31 +71,16 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
         return NOT_CREATED_ID
 
 
-def find_branch(client: Client, project_id: str, branch: str | None) -> Resource:
-    """The branch with this id or name; None: the default branch. Raises ParentNotFound, InvalidOption and what Client raises."""
-    listed = list_resources(client, ("projects", project_id, "branches"), "branches", {}).items
-    if branch is not None:
-        return _selected("branch", listed, branch)
-    default = next((each for each in listed if each.get("default")), None)
-    if default is None:
-        raise ParentNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
-    return default
-
-
-def _selected(option: str, listed: Sequence[Resource], text: str) -> Resource:
+def selected(option: str, listed: Sequence[dict[str, Any]], text: str) -> dict[str, Any]:
     """The only resource with this id or name."""
     found = [each for each in listed if text in (each["id"], each.get("name"))]
     if len(found) == 1:
         return found[0]
     if found:
-        ids = ", ".join(map(name_of, found))
+        ids = ", ".join(displayable(each["id"], 100) for each in found)
         raise InvalidOption(
             option, f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
         )
-    near = similar(text, _texts(listed))
+    near = similar(text, {str(each.get("name", each["id"])) for each in listed})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     raise ParentNotFound(option, f"there is no {option} '{text}'. {hint}")
-
-
-def _texts(listed: Iterable[Resource]) -> set[str]:
-    return {str(each.get("name", each["id"])) for each in listed}

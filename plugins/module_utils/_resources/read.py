@@ -1,25 +1,28 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a resource or a complete list. Keeps P1 and P9."""
+"""Sends GET requests only: reads a resource or a complete list, or says what a request would do. Keeps P1 and P9."""
 
 from __future__ import annotations
 
 from .._http.client import Client
 from .._http.response import Response
-from .compare import contains
+from .compare import contains, fields_of
+from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
 from .lookup import (
+    IncompleteList,
     find_resource,
-    incomplete_list,
-    is_incomplete,
+    incomplete,
     list_resources,
+    name_of,
     require_array,
     shown_resource,
     single_resource,
 )
+from .observe import Observation, observe, with_operations
 from .outcome import Result, no_match, result_of, will_fail
-from .path import fill, has_placeholder
-from .plan import Plan
+from .plan import Plan, fill, has_placeholder
+from .state import BROKEN, GOING
 
 
 def read(client: Client, plan: Plan, check_mode: bool) -> Result:
@@ -52,7 +55,7 @@ def _read_list(client: Client, plan: Plan) -> Result:
     first = client.get(*segments, query=query)
     field = find.field if find else _array_in(first, segments[-1])
     require_array(first, field)
-    listed = list_resources(client, segments, field, query, first=first)
+    listed = list_resources(client, segments, field, query, first)
     rest = {name: value for name, value in listed.first.json.items() if name != "pagination"} if field else {}
     if listed.unavailable or "unavailable_project_ids" in rest:
         rest["unavailable_project_ids"] = listed.unavailable
@@ -60,8 +63,8 @@ def _read_list(client: Client, plan: Plan) -> Result:
     if find and find.match:
         found = single_resource([item for item in listed.items if contains(item, find.match)], plan)
         if found is None and listed.unavailable:
-            raise incomplete_list(plan, segments, listed)
-    warnings = [f"The list {is_incomplete(segments, listed.unavailable)}"] if listed.unavailable else []
+            raise IncompleteList(f"No resource matches {plan.selector}. {incomplete(segments, listed)}")
+    warnings = [incomplete(segments, listed)] if listed.unavailable else []
     json = {**rest, field: listed.items} if field else listed.items
     return result_of(found, found, json=json, status=listed.first.status, warnings=warnings)
 
@@ -77,3 +80,25 @@ def _array_in(response: Response, name: str) -> str | None:
         names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
         raise response.unexpected(f"a list was expected, but it has {names}. Name the list in find.list")
     return arrays[0]
+
+
+def preview(client: Client, plan: Plan) -> Result:
+    """What the task would return; sends GET requests only. A resource that would be created has the id null."""
+    find = plan.find
+    # Without its id, which an earlier task would have created, there is nothing to look up.
+    is_known = find is not None and find.is_known
+    seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
+    seen = with_operations(client, plan, seen)
+    step, found = STEPS[plan.method][seen.state], seen.resource
+    warnings = []
+    if is_known and step == FAIL:
+        warnings.append(will_fail(plan))
+    if found and seen.state == BROKEN and step != SEND:
+        failed = f"The creation of {name_of(found)} has failed"
+        warnings.append(f"{failed}. Unless an earlier task deletes it, {plan.name} will fail.")
+    is_recreated = plan.method == "POST" and seen.state == GOING
+    if step not in (SEND, FAIL) and not is_recreated:
+        return result_of(found, found, warnings=warnings)
+    before = None if is_recreated else found
+    after = {**(before or {"id": None}), **fields_of(plan.body, before or {})} if plan.method != "DELETE" else None
+    return result_of(before, after, changed=True, request=plan.request(before), warnings=warnings)

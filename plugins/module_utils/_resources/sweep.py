@@ -47,7 +47,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
     deadline = Deadline.after(client.clock, timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     is_known = segments[1] != NOT_CREATED_ID
-    listed = list_resources(client, segments, "branches", {}).items if is_known else []
+    listed = list_resources(client, segments, "branches").items if is_known else []
     due, warnings = _due(params["name"], age, listed, client.service_now())
     if len(due) > limit:
         warnings.append(

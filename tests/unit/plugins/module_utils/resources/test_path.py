@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._resources.path import (
+from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import (
     fill,
     list_segments,
     parse_path,
