@@ -10,7 +10,8 @@ module: api_request
 short_description: Send a request and wait for what it starts
 version_added: 1.0.0
 description:
-  - Sends any request of the control API. Creates, changes or deletes branches, databases, roles, projects and whatever else the service offers.
+  - Sends any request of the control API. Prefer M(clouddb.control.branch), M(clouddb.control.database), M(clouddb.control.database_user),
+    M(clouddb.control.project) and M(clouddb.control.api_key) for the resources that they manage.
   - Waits until the operations that the request started have succeeded, so that the next task can rely on them.
   - With O(find), the task is idempotent. It observes the resource, sends the request only if something has to change, and observes the resource
     until it is as asked. If it is not after O(timeout), the task fails and says what is there.
@@ -136,59 +137,30 @@ notes:
 seealso:
   - module: clouddb.control.operation_wait
   - module: clouddb.control.project_info
-  - module: clouddb.control.api_key
-    description: Creates API keys and stores their secrets in files. Prefer it for API keys.
 """
 
 EXAMPLES = r"""
 # The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: Create a branch unless there is one of this name, and wait until its compute has started
+- name: Create a branch without a compute, unless there is one of this name
   clouddb.control.api_request:
     method: POST
     path: projects/wispy-lake-12345678/branches
-    find:
-      list: branches
-      match:
-        name: preview
-    body:
-      branch:
-        name: preview
-  register: branch
+    find: {list: branches, match: {name: archive}}
+    body: {branch: {name: archive}, endpoints: []}
 
-- name: Create a database on the branch
-  clouddb.control.api_request:
-    method: POST
-    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/databases
-    find:
-      list: databases
-      match:
-        name: app
-    body:
-      database:
-        name: app
-        owner_name: app_owner
-
-- name: Keep a week of history
+- name: Rename the branch
   clouddb.control.api_request:
     method: PATCH
-    path: projects/{id}
-    find:
-      list: projects
-      match:
-        name: shop
-    body:
-      project:
-        history_retention_seconds: 604800
+    path: projects/wispy-lake-12345678/branches/{id}
+    find: {list: branches, match: {name: archive}}
+    body: {branch: {name: archive-2026}}
 
 - name: Delete the branch
   clouddb.control.api_request:
     method: DELETE
     path: projects/wispy-lake-12345678/branches/{id}
-    find:
-      list: branches
-      match:
-        name: preview
+    find: {list: branches, match: {name: archive-2026}}
 
 - name: List all branches
   clouddb.control.api_request:
@@ -196,21 +168,13 @@ EXAMPLES = r"""
     all_pages: true
   register: branches
 
-- name: Fetch the password of the role that owns the database
+- name: Reset the password of a user
   clouddb.control.api_request:
-    path: projects/wispy-lake-12345678/branches/{{ branch.object.id }}/roles/app_owner/reveal_password
+    method: POST
+    path: projects/wispy-lake-12345678/branches/br-small-term-683261/roles/app/reset_password
     expose_secrets: true
   no_log: true
-  register: role
-
-- name: Store the password in a file of the application
-  ansible.builtin.copy:
-    content: "{{ role.json.password }}"
-    dest: /etc/myapp/database.password
-    mode: "0600"
-  no_log: true
-  # In check mode, it is null if the branch would only be created.
-  when: role.json is not none
+  register: reset
 """
 
 RETURN = r"""

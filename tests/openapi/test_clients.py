@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from conftest import NODE, PROJECT, ROLE, Account
@@ -41,67 +40,39 @@ from clouddb_sandbox.paths import BASE_PATH
 # Commands of neonctl, with the id or name that each prints
 COMMANDS = {
     "me": "sandbox@clouddb.example",
-    "api-keys list": "{key_id}",
     "api-keys create --name wiki": "wiki",
     "api-keys revoke {key_id}": "{key_id}",
     "projects list": PROJECT,
-    f"projects get {PROJECT}": PROJECT,
     "projects create --name wiki": "wiki",
     f"projects update {PROJECT} --name wiki": "wiki",
     f"projects delete {PROJECT}": PROJECT,
     "branches list": "{branch_id}",
-    "branches get preview": "{branch_id}",
     "branches create --name review": "review",
     "branches rename preview review": "review",
     "branches delete preview": "{branch_id}",
-    "databases list --branch preview": "neondb",
     f"databases create --branch preview --name orders --owner-name {ROLE}": "orders",
     "databases delete neondb --branch preview": "neondb",
-    "roles list --branch preview": ROLE,
     "roles create --branch preview --name app": "app",
     f"roles delete {ROLE} --branch preview": ROLE,
     "operations list": "{operation_id}",
     f"connection-string preview --database-name neondb --role-name {ROLE}": "@{endpoint_id}.",
 }
 
-# Calls of neon_api, with the id or name that each returns
+# Calls of neon_api, which reads all fields of a response, with the id or name that each returns
 CALLS: dict[str, tuple[Callable[[NeonAPI, SimpleNamespace], Any], Any]] = {
     "api_keys": (lambda api, at: api.api_keys()[1].id, "{key_id}"),
-    "api_key_create": (lambda api, at: api.api_key_create(key_name="wiki").name, "wiki"),
-    "api_key_revoke": (lambda api, at: api.api_key_revoke(at.key_id).id, "{key_id}"),
-    "projects": (lambda api, at: api.projects().projects[0].id, PROJECT),
-    "project": (lambda api, at: api.project(PROJECT).project.id, PROJECT),
     "project_create": (lambda api, at: api.project_create(project={"name": "wiki"}).project.name, "wiki"),
-    "project_update": (lambda api, at: api.project_update(PROJECT, project={"name": "wiki"}).project.name, "wiki"),
-    "project_delete": (lambda api, at: api.project_delete(PROJECT).project.id, PROJECT),
     "branches": (lambda api, at: api.branches(PROJECT).branches[1].id, "{branch_id}"),
-    "branch": (lambda api, at: api.branch(PROJECT, at.branch_id).branch.id, "{branch_id}"),
-    "branch_create": (lambda api, at: api.branch_create(PROJECT, branch={"name": "review"}).branch.name, "review"),
-    "branch_update": (
-        lambda api, at: api.branch_update(PROJECT, at.branch_id, branch={"name": "review"}).branch.name,
-        "review",
-    ),
-    "branch_delete": (lambda api, at: api.branch_delete(PROJECT, at.branch_id).branch.id, "{branch_id}"),
     "endpoints": (lambda api, at: api.endpoints(PROJECT).endpoints[1].id, "{endpoint_id}"),
-    "databases": (lambda api, at: api.databases(PROJECT, at.branch_id).databases[1].name, "neondb"),
     "database": (lambda api, at: api.database(PROJECT, at.branch_id, "neondb").database.name, "neondb"),
-    "database_delete": (lambda api, at: api.database_delete(PROJECT, at.branch_id, "neondb").database.name, "neondb"),
     "roles": (lambda api, at: api.roles(PROJECT, at.branch_id).roles[1].name, ROLE),
-    "role_create": (lambda api, at: api.role_create(PROJECT, at.branch_id, "app").role.name, "app"),
-    "role_delete": (lambda api, at: api.role_delete(PROJECT, at.branch_id, ROLE).role.name, ROLE),
-    "operations": (lambda api, at: api.operations(PROJECT).operations[-1].id, "{operation_id}"),
     "operation": (lambda api, at: api.operation(PROJECT, at.operation_id).operation.id, "{operation_id}"),
-    "connection_uri": (
-        lambda api, at: urlsplit(api.connection_uri(PROJECT, "clouddb", "clouddb_owner").uri).path,
-        "/clouddb",
-    ),
 }
 
 
-@pytest.mark.parametrize("output", ["json", "table"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_neonctl(account: Account, installed: Path, tmp_path: Path, command: str, output: str) -> None:
-    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", output, "--no-analytics"]
+def test_neonctl(account: Account, installed: Path, tmp_path: Path, command: str) -> None:
+    options = ["--api-host", account.sandbox.base_url, "--api-key", API_KEY, "--output", "table", "--no-analytics"]
     if not command.startswith(("me", "api-keys", "projects")):
         options += ["--project-id", PROJECT]
     arguments = command.format(**account.parameters).split()
@@ -151,7 +122,10 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         (database, {**below, "branch": "b", "name": "orders", "state": "absent"}),
         (database_user, {**below, "branch": "b", "name": "app", "state": "absent"}),
         (branch, {**below, "name": "b", "state": "absent"}),
-        (project, {"name": "store", "region_id": "aws-us-east-2", "pg_version": 17, "interval": 0.1}),
+        (
+            project,
+            {"name": "store", "region_id": "aws-us-east-2", "pg_version": 17, "org_id": "org-1", "interval": 0.1},
+        ),
         (project, {"name": "store", "history_retention": "1h", "interval": 0.1}),
         (project, {"name": "store", "state": "absent", "interval": 0.1}),
     ):
