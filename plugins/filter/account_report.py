@@ -1,17 +1,17 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter plugin that calculates the facts of an account report."""
+"""Filter plugin that calculates an account report for the role account_report. Keeps P3 and P8."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: account_report
-short_description: Statistics of an account's API keys, projects and operations
+short_description: Facts, page and metrics of an account report (internal to the role account_report)
 version_added: 1.0.0
 description:
-  - Calculates the facts of an account report from the results of the info modules of this collection.
-  - The role C(clouddb.control.account_report) writes the facts as JSON, and as an HTML page with P(clouddb.control.account_report_page#filter).
+  - Calculates an account report from the results of the info modules of this collection. Only the role C(clouddb.control.account_report) uses
+    this filter, so its options can change in any release. RV(_value.facts) are what the role writes as JSON and sets as C(account_report_facts).
   - All ages and periods are relative to O(now) and use the timestamps of the service. The filter does not read a clock.
   - The duration of an operation is the time from C(created_at) to C(updated_at). Only operations with the status C(finished), C(failed) or
     C(error) have a duration. The 95th percentile is calculated with the nearest-rank method.
@@ -23,51 +23,25 @@ author:
 options:
   _input:
     description:
-      - API keys, projects and operations of the account, as returned by the info modules.
+      - Dictionary with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations), as the info modules return them.
+      - Operations that were created more than O(days) before O(now), or more than an hour after it, are ignored. The hour allows for a
+        difference between the clocks.
     type: dict
     required: true
-    suboptions:
-      api_keys:
-        description: RV(clouddb.control.api_key_info#module:api_keys).
-        type: list
-        elements: dict
-        required: true
-      projects:
-        description: RV(clouddb.control.project_info#module:projects).
-        type: list
-        elements: dict
-        required: true
-      unavailable_project_ids:
-        description: RV(clouddb.control.project_info#module:unavailable_project_ids).
-        type: list
-        elements: str
-        default: []
-      operations:
-        description:
-          - RV(clouddb.control.operation_info#module:operations).
-          - Operations that were created more than O(days) before O(now), or more than an hour after it, are ignored. The hour allows for a
-            difference between the clocks.
-        type: list
-        elements: dict
-        required: true
   now:
-    description:
-      - Time of the report, as an ISO 8601 timestamp, or as a date or datetime of YAML. Without an offset it is in UTC.
+    description: Time of the report, as an ISO 8601 timestamp, or as a date or datetime of YAML. Without an offset it is in UTC.
     type: raw
     required: true
   days:
-    description:
-      - Number of days before O(now) whose operations are reported.
+    description: Number of days before O(now) whose operations are reported.
     type: int
     default: 7
   stale_days:
-    description:
-      - Number of days without use after which a key is idle, which C(stale) of the key shows.
+    description: Number of days without use after which a key is idle, which C(stale) of the key shows.
     type: int
     default: 90
   title:
-    description:
-      - Title of the report.
+    description: Title of the report.
     type: str
     default: Account report
   previous:
@@ -76,88 +50,99 @@ options:
         change only because time has passed. Anything other than the JSON of a report is ignored.
     type: str
     default: ""
-seealso:
-  - plugin: clouddb.control.account_report_page
-    plugin_type: filter
+  most_timelines:
+    description: Maximum number of projects with a timeline on the page.
+    type: int
+    default: 20
+  most_rows:
+    description: Maximum number of rows in a table on the page.
+    type: int
+    default: 1000
+  account:
+    description: Value of the label C(account) of all metrics.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
-# The examples take base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
+# The example takes base_url and api_key from CLOUDDB_BASE_URL and CLOUDDB_API_KEY.
 
-- name: List the projects
-  clouddb.control.project_info:
-  register: found
-
-- name: List the operations of the last day
-  clouddb.control.operation_info:
-    created_after: 24h
-  register: recent
+- name: Create a report on the account
+  ansible.builtin.include_role:
+    name: clouddb.control.account_report
+  vars:
+    account_report_dest: /srv/reports/account.html
 
 - name: Show the duration of each action
   ansible.builtin.debug:
     msg: "{{ item.action }}: median {{ item.median_seconds }} s, 95 % took at most {{ item.p95_seconds }} s"
-  loop: "{{ (account | clouddb.control.account_report(now=now(utc=true).isoformat(), days=1)).operations.by_action }}"
+  loop: "{{ account_report_facts.operations.by_action }}"
   loop_control:
     label: "{{ item.total }} operations"
-  vars:
-    account:
-      api_keys: []
-      projects: "{{ found.projects }}"
-      operations: "{{ recent.operations }}"
 """
 
 RETURN = r"""
 _value:
-  description: Facts of the account report.
+  description: The report.
   type: dict
   contains:
-    format:
-      description: Version of the structure of the facts.
-      type: int
-    title:
-      description: O(title).
-      type: str
-    generated_at:
-      description: Time of the report in UTC. This is O(now), or the time of O(previous) if nothing else has changed.
-      type: str
-    since:
-      description: Start of the reported period in UTC.
-      type: str
-    days:
-      description: O(days).
-      type: int
-    stale_days:
-      description: O(stale_days).
-      type: int
-    fingerprint:
-      description: Hash of all facts except C(generated_at) and C(since).
-      type: str
-    api_keys:
-      description:
-        - C(total), C(never_used), C(stale) and C(duplicate_names) are numbers of keys.
-        - C(list) contains the keys sorted by name, each with C(id), C(name), C(created_at), C(age_days), C(last_used_on) (a date),
-          C(unused_days), C(last_used_from_addr), and the booleans C(never_used), C(stale) and C(duplicate_name).
+    page:
+      description: Content of the page for the templates of the role, which escape every value.
       type: dict
-    projects:
-      description:
-        - C(total) and C(locked) are numbers of projects. C(cpu_used_sec) is the sum of their compute seconds.
-        - C(by_region), C(by_version) and C(by_platform) map each value to its number of projects.
-        - C(unavailable_ids) lists the ids of projects that the service could not list.
-        - C(list) contains the projects sorted by name.
+    metrics:
+      description: Metrics in the OpenMetrics text format.
+      type: str
+    facts:
+      description: Facts of the report.
       type: dict
-    operations:
-      description:
-        - C(total) is the number of operations. C(by_label) and C(by_status) map each value to its number of operations.
-        - C(by_action) contains a dictionary for each action, the most frequent first, with C(action), C(total), C(by_label), C(timed) (the
-          number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
-        - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
-          duration.
-        - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent. C(project_name) is null if the
-          project has no name, or is not in O(_input).
-      type: dict
+      contains:
+        format:
+          description: Version of the structure of the facts.
+          type: int
+        title:
+          description: O(title).
+          type: str
+        generated_at:
+          description: Time of the report in UTC. This is O(now), or the time of O(previous) if nothing else has changed.
+          type: str
+        since:
+          description: Start of the reported period in UTC.
+          type: str
+        days:
+          description: O(days).
+          type: int
+        stale_days:
+          description: O(stale_days).
+          type: int
+        fingerprint:
+          description: Hash of all facts except C(generated_at) and C(since).
+          type: str
+        api_keys:
+          description:
+            - C(total), C(never_used), C(stale) and C(duplicate_names) are numbers of keys.
+            - C(list) contains the keys sorted by name, each with C(id), C(name), C(created_at), C(age_days), C(last_used_on) (a date),
+              C(unused_days), C(last_used_from_addr), and the booleans C(never_used), C(stale) and C(duplicate_name).
+          type: dict
+        projects:
+          description:
+            - C(total) and C(locked) are numbers of projects. C(cpu_used_sec) is the sum of their compute seconds.
+            - C(by_region), C(by_version) and C(by_platform) map each value to its number of projects.
+            - C(unavailable_ids) lists the ids of projects that the service could not list.
+            - C(list) contains the projects sorted by name.
+          type: dict
+        operations:
+          description:
+            - C(total) is the number of operations. C(by_label) and C(by_status) map each value to its number of operations.
+            - C(by_action) contains a dictionary for each action, the most frequent first, with C(action), C(total), C(by_label), C(timed) (the
+              number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
+            - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
+              duration.
+            - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent. C(project_name) is null if the
+              project has no name, or is not in O(_input).
+          type: dict
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -166,26 +151,31 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._options import integer_of
+from ..module_utils._timestamps import parse_timestamp
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
+from ..plugin_utils._report.metrics import metrics_text
+from ..plugin_utils._report.page import PageLimits, report_page
 
 
 def account_report(
-    account: Any,
+    source: Any,
     now: str | date,
     days: int = 7,
     stale_days: int = 90,
     title: str = "Account report",
     previous: str = "",
+    most_timelines: int = 20,
+    most_rows: int = 1000,
+    account: str = "",
 ) -> Any:
-    """The facts of the account, marked as unsafe so that values of the service are never rendered as templates."""
-    if not isinstance(account, Mapping) or not {"api_keys", "projects", "operations"} <= set(account):
-        raise AnsibleFilterError(
-            "account_report: the input must be a dictionary with api_keys, projects and operations."
-        )
+    """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
         options = ReportOptions(str(title), integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
-        return wrap_var(report_facts(account, options, str(now), previous))
+        limits = PageLimits(integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0))
+        facts = report_facts(source, options, str(now), previous)
+        page, metrics = report_page(facts, limits), metrics_text(facts, account, parse_timestamp(str(now)))
+        return wrap_var({"facts": facts, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 

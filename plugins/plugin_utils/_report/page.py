@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The content of an account report's page: the facts as texts, sorted and limited for display.
+"""The content of an account report's page: the facts as texts, sorted and limited for display. Keeps P8.
 
 Values are not escaped here: the templates escape every value.
 """
@@ -61,7 +61,6 @@ def report_page(facts: Mapping[str, Any], limits: PageLimits) -> dict[str, Any]:
     window = Window(parse_timestamp(facts["since"]), parse_timestamp(facts["generated_at"]))
     page = {
         "title": facts["title"],
-        "fingerprint": facts["fingerprint"],
         "generated_at": facts["generated_at"],
         "generated": datetime_text(window.end),
         "period": f"{datetime_text(window.start)} – {datetime_text(window.end)}",
@@ -84,52 +83,38 @@ def _displayable(text: str) -> str:
 
 
 def _figures(facts: Mapping[str, Any]) -> list[Row]:
-    keys, projects, operations = facts["api_keys"], facts["projects"], facts["operations"]
+    found = (
+        ("keys", facts["api_keys"]["total"], "API key"),
+        ("projects", facts["projects"]["total"], "project"),
+        ("operations", facts["operations"]["total"], "operation"),
+        ("errors", facts["operations"]["by_label"][ERROR], "Error"),
+    )
     return [
-        {"id": "keys", "value": number_text(keys["total"]), "name": "API key" if keys["total"] == 1 else "API keys"},
-        {
-            "id": "projects",
-            "value": number_text(projects["total"]),
-            "name": "project" if projects["total"] == 1 else "projects",
-        },
-        {
-            "id": "operations",
-            "value": number_text(operations["total"]),
-            "name": "operation" if operations["total"] == 1 else "operations",
-        },
-        {
-            "id": "errors",
-            "value": number_text(operations["by_label"][ERROR]),
-            "name": "Error" if operations["by_label"][ERROR] == 1 else "Errors",
-        },
+        {"id": section, "value": number_text(number), "name": singular if number == 1 else f"{singular}s"}
+        for section, number, singular in found
     ]
 
 
 def _attention(facts: Mapping[str, Any]) -> list[Row]:
     """What needs attention, the most urgent first."""
     keys, projects, operations = facts["api_keys"], facts["projects"], facts["operations"]
-    period = f"{count_text(facts['stale_days'], 'day')} or more"
+    period = f"used for {count_text(facts['stale_days'], 'day')} or more"
+    unlisted = len(projects["unavailable_ids"])
     found = (
-        (operations["by_label"][ERROR], "operation failed", "operations failed", "errors"),
-        (
-            len(projects["unavailable_ids"]),
-            "project could not be listed by the service",
-            "projects could not be listed by the service",
-            "projects",
-        ),
-        (projects["locked"], "project is locked", "projects are locked", "projects"),
-        (keys["never_used"], "API key was never used", "API keys were never used", "keys"),
-        (keys["stale"], f"API key has not been used for {period}", f"API keys have not been used for {period}", "keys"),
-        (
-            keys["duplicate_names"],
-            "API key shares its name with another",
-            "API keys share their names with others",
-            "keys",
-        ),
+        ("errors", operations["by_label"][ERROR], "operation", "failed", "failed"),
+        ("projects", unlisted, "project", "could not be listed by the service", "could not be listed by the service"),
+        ("projects", projects["locked"], "project", "is locked", "are locked"),
+        ("keys", keys["never_used"], "API key", "was never used", "were never used"),
+        ("keys", keys["stale"], "API key", f"has not been {period}", f"have not been {period}"),
+        ("keys", keys["duplicate_names"], "API key", "shares its name with another", "share their names with others"),
     )
     return [
-        {"number": number_text(number), "text": singular if number == 1 else plural, "id": section}
-        for number, singular, plural, section in found
+        {
+            "id": section,
+            "number": number_text(number),
+            "text": f"{subject} {singular}" if number == 1 else f"{subject}s {plural}",
+        }
+        for section, number, subject, singular, plural in found
         if number
     ]
 
@@ -198,7 +183,6 @@ def _project(project: Mapping[str, Any]) -> Row:
         "version": _name(project["pg_version"]),
         "cpu": number_text(project["cpu_used_sec"]),
         "limit": number_text(project["branch_logical_size_limit"]),
-        "created": datetime_text(timestamp_of(project, "created_at")),
     }
 
 
@@ -220,7 +204,6 @@ def _breakdown(name: str, counts: Mapping[str, int]) -> Row:
 
 def _operations(operations: Mapping[str, Any], limits: PageLimits) -> Row:
     return {
-        "total": number_text(operations["total"]),
         "labels": [_label(label, operations["by_label"][label], operations["total"]) for label in LABELS],
         "parts": _parts(operations["by_label"]),
         "statuses": [
@@ -267,12 +250,10 @@ def _operation(operation: Mapping[str, Any]) -> Row:
     return {
         "id": truncated(operation["id"], MAX_NAME_LENGTH),
         "project": _name_or_id(operation["project_name"], operation["project_id"]),
-        "project_id": truncated(operation["project_id"], MAX_NAME_LENGTH),
         "action": truncated(operation["action"], MAX_NAME_LENGTH),
         "label": status_text(operation),
         "kind": css_class(operation["label"]),
         "when": time_text(parse_timestamp(operation["created_at"])),
-        "created_at": operation["created_at"],
         "duration": duration_text(operation["duration_seconds"]),
         "failures": count_text(operation["failures_count"], "failure")
         if operation["failures_count"] and operation["label"] != ERROR
@@ -289,7 +270,6 @@ def _timelines(facts: Mapping[str, Any], window: Window, limits: PageLimits) -> 
     rest = [(project_id, operations) for project_id, operations in projects.items() if project_id not in first]
     drawn = timelines(first, window)
     return {
-        "count": number_text(len(projects)),
         "ticks": ticks(window),
         "labels": [{"label": label, "kind": css_class(label)} for label in LABELS],
         "sparkline_width": SPARKLINE_WIDTH,
@@ -317,7 +297,6 @@ def _summary(project_id: str, names: Mapping[str, Any], operations: Sequence[Map
         "name": _name_or_id(names.get(project_id), project_id),
         "id": truncated(project_id, MAX_NAME_LENGTH),
         "total": number_text(len(operations)),
-        "count": count_text(len(operations), "operation"),
         "counts": [{"label": label, "kind": css_class(label), "count": number_text(labels[label])} for label in LABELS],
         "summary": ", ".join(f"{number_text(labels[label])} {label}" for label in LABELS if labels[label]),
         "older": number_text(len(operations) - MAX_TIMELINE_ROWS) if len(operations) > MAX_TIMELINE_ROWS else "",

@@ -15,20 +15,7 @@ from ...module_utils._untrusted import MAX_INTEGER, displayable
 NO_VALUE = "–"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 # strftime would use the locale of the machine.
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def scalar(item: Mapping[str, Any], field: str) -> str | int | float | bool | None:
@@ -94,7 +81,7 @@ def ago_text(days: int | None) -> str:
 
 def day_text(day: date) -> str:
     """C(21 Nov)."""
-    return f"{day.day} {MONTHS[day.month - 1][:3]}"
+    return f"{day.day} {MONTHS[day.month - 1]}"
 
 
 def datetime_text(moment: datetime | None) -> str:

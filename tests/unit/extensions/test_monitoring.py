@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The alert rules, the dashboard and the guide use the metrics that the filter account_report_metrics writes."""
+"""The alert rules, the dashboard and the guide use the metrics that the role account_report writes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
-from ansible_collections.clouddb.control.plugins.plugin_utils._report.facts import ReportOptions, report_facts
-from ansible_collections.clouddb.control.plugins.plugin_utils._report.metrics import KEY_STATES, report_metrics
+from ansible_collections.clouddb.control.plugins.plugin_utils._report.metrics import KEY_STATES
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
     account,
@@ -36,8 +37,8 @@ GUIDE = ROOT / "docs" / "docsite" / "rst" / "account_report.rst"
 def metrics() -> list[Metric]:
     """The metrics of an account that has each of them."""
     source = account([key(1, "ci")], [project("p1")], [operation(1, "running")])
-    facts = report_facts(source, ReportOptions("", 7, 90), stamp(NOW), previous="")
-    return report_metrics(facts, "production", NOW)
+    text = account_report(source, stamp(NOW), account="production")["metrics"]
+    return list(text_string_to_metric_families(text))
 
 
 def alerts() -> list[dict[str, Any]]:

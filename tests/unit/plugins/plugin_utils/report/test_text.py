@@ -13,22 +13,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.plugin_utils._report import text
 
 
-@pytest.mark.parametrize(
-    "month, name",
-    list(enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)),
-)
+@pytest.mark.parametrize("month, name", [(1, "Jan"), (12, "Dec")])
 def test_texts_of_times(month: int, name: str) -> None:
     moment = datetime(2026, month, 3, 4, 5, 6)
     assert text.day_text(moment) == f"3 {name}"
     assert text.datetime_text(moment) == f"3 {name} 2026, 04:05"
     assert text.time_text(moment) == f"3 {name} 04:05:06"
-
-
-def test_names_of_months() -> None:
-    assert (
-        *("January", "February", "March", "April", "May", "June"),
-        *("July", "August", "September", "October", "November", "December"),
-    ) == text.MONTHS
 
 
 @pytest.mark.parametrize(
@@ -40,8 +30,6 @@ def test_names_of_months() -> None:
         (59.95, "1 min 0 s"),
         (3599, "59 min 59 s"),
         (3600, "1 h 0 min"),
-        (3660, "1 h 1 min"),
-        (3600 * 5 + 60 * 59 + 59, "5 h 59 min"),
         (86399, "23 h 59 min"),
         (86400, "1 d 0 h"),
         (86400 * 1234 + 3600 * 23 + 3599, "1\u202f234 d 23 h"),
@@ -55,13 +43,10 @@ def test_durations(seconds: float, expected: str) -> None:
     "days, expected",
     [
         (0, "< 1 day"),
-        (1, "1 day"),
         (89, "89 days"),
         (90, "3 months"),
         (729, "24 months"),
         (730, "2 years"),
-        (1094, "2 years"),
-        (1095, "3 years"),
     ],
 )
 def test_ages(days: int, expected: str) -> None:
@@ -76,7 +61,6 @@ def test_what_is_missing() -> None:
 @pytest.mark.parametrize(
     "value, expected",
     [
-        (7, 7),
         (1.5, 1.5),
         (True, True),
         ("text", "text"),
@@ -102,11 +86,6 @@ def test_sums_are_finite() -> None:
 )
 def test_numbers(number: Any, expected: str) -> None:
     assert text.number_text(number) == expected
-
-
-@pytest.mark.parametrize("number, expected", [(0, "0 keys"), (1, "1 key"), (2, "2 keys")])
-def test_counts(number: int, expected: str) -> None:
-    assert text.count_text(number, "key") == expected
 
 
 @pytest.mark.parametrize("given, expected", [(" a\n b ", "a b"), (7, "7"), ("abcdef", "abcd…"), ("abcde", "abcde")])
