@@ -52,7 +52,6 @@ def test_ansible_builder_finds_the_requirements_of_the_collection(controller: Co
         str(written["bindep"]),
     )
     assert [line.partition("#")[0].strip() for line in written["pip"].read_text(encoding="utf-8").splitlines()] == [
-        "prometheus_client>=0.16",
         "requests>=2.25",
     ]
     assert not written["bindep"].exists()

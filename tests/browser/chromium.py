@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import select
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,15 +63,13 @@ class Page:
                 result: dict[str, Any] = received["result"]
                 return result
 
-    def open(self, path: Path) -> float:
-        """Open a file and return the seconds until it is rendered."""
+    def open(self, path: Path) -> None:
+        """Open a file and wait until it is rendered."""
         self.events.clear()
-        started = time.monotonic()
         self.call("Page.navigate", url=path.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._read()
         self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-        return time.monotonic() - started
 
     def evaluate(self, expression: str) -> Any:
         """Evaluate a JavaScript expression; the page's Content Security Policy does not apply to the debugger."""
@@ -82,17 +78,9 @@ class Page:
             raise RuntimeError(evaluated["exceptionDetails"]["exception"]["description"])
         return evaluated["result"].get("value")
 
-    def emulate(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
-        """Set the size of the window in pixels, the color scheme, and screen or print."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call(
-            "Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}]
-        )
-
-    def screenshot(self, path: Path, full_page: bool = True) -> None:
-        """Write a PNG of the page."""
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=full_page)["data"]
-        path.write_bytes(base64.b64decode(data))
+    def emulate(self, width: int) -> None:
+        """Set the width of the window in pixels."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def console_messages(self) -> list[str]:
         """The console messages and the exceptions."""

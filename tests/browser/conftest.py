@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "suppo
 
 from account_report import run_role  # noqa: E402
 from chromium import Page, chromium  # noqa: E402
-from sandbox import Sandbox, running_sandbox  # noqa: E402
+from sandbox import running_sandbox  # noqa: E402
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' {{ 7 * 7 }}{% raw %}"""
 STATUSES = ("finished", "finished", "failed", "finished", "running", "scheduling", "skipped", "cancelled")
@@ -48,19 +47,13 @@ VARIED: dict[str, Any] = {
         )
     ],
 }
-LARGE: dict[str, Any] = {"generate": {"projects": 1000, "operations_per_project": 20}}
 
 
-class Report(NamedTuple):
-    """The files of a report, and the service that it describes."""
-
-    page: Path
-    facts: dict[str, Any]
-    service: Sandbox
-
-
-def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
-    with running_sandbox(folder, **seed) as service:
+@pytest.fixture(scope="session")
+def varied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a report on an account with names that would run scripts."""
+    folder = tmp_path_factory.mktemp("varied")
+    with running_sandbox(folder, **VARIED) as service:
         variables = {
             "account_report_dest": str(folder / "report.html"),
             "account_report_title": "Our account",
@@ -69,17 +62,7 @@ def report(folder: Path, seed: dict[str, Any]) -> Iterator[Report]:
         }
         done = run_role(folder, service, variables)
         assert done.returncode == 0, done.stdout
-        yield Report(folder / "report.html", json.loads((folder / "report.json").read_text(encoding="utf-8")), service)
-
-
-@pytest.fixture(scope="session")
-def varied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
-    yield from report(tmp_path_factory.mktemp("varied"), VARIED)
-
-
-@pytest.fixture(scope="session")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
-    yield from report(tmp_path_factory.mktemp("large"), LARGE)
+    return folder / "report.html"
 
 
 @pytest.fixture(scope="session")

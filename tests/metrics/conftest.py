@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
 
 from account_report import run_program, run_role  # noqa: E402
-from folder_events import FolderEvents  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
 
 STATUSES = ("finished", "finished", "failed", "running", "error")
@@ -50,21 +48,19 @@ Promtool = Callable[..., str]
 
 
 class Written(NamedTuple):
-    """The metrics of a report, the file names that node_exporter would have read meanwhile, and the output of the play."""
+    """The metrics of a report, the mode of their file, and the output of the play."""
 
     text: str
     mode: int
-    names: list[str]
     output: str
 
 
 class Role:
-    """Runs the role with the metrics file C(production.prom) in a folder of its own, which it observes."""
+    """Runs the role with the metrics file C(production.prom) in a folder of its own."""
 
-    def __init__(self, folder: Path, remote: str, service: Sandbox) -> None:
+    def __init__(self, folder: Path, service: Sandbox) -> None:
         self._folder = folder
-        self._remote = remote
-        self.service = service
+        self._service = service
         # The next second, so that a key that was created 300 days ago is 300 days old.
         self.now = parse_timestamp(service.control("GET", "/clock")["now"]).replace(microsecond=0) + timedelta(
             seconds=1
@@ -80,24 +76,21 @@ class Role:
             "account_report_metrics_dest": str(self.metrics),
             **variables,
         }
-        with FolderEvents(self.metrics.parent) as events:
-            done = run_role(self._folder, self.service, variables, *options, ANSIBLE_REMOTE_TEMP=self._remote)
-            names = events.names()
+        done = run_role(self._folder, self._service, variables, *options)
         assert (done.returncode == 0) == succeeds, done.stdout
         is_written = self.metrics.exists()
         return Written(
             self.metrics.read_text(encoding="utf-8") if is_written else "",
             self.metrics.stat().st_mode & 0o777 if is_written else 0,
-            [name for name in names if name.endswith(".prom")],
             done.stdout,
         )
 
 
 @pytest.fixture
 def role(tmp_path: Path) -> Iterator[Role]:
-    """The role with an account in a sandbox. Temporary files of Ansible are on another file system than the metrics."""
-    with running_sandbox(tmp_path, **SEED) as service, tempfile.TemporaryDirectory(dir="/dev/shm") as remote:
-        yield Role(tmp_path, remote, service)
+    """The role with an account in a sandbox."""
+    with running_sandbox(tmp_path, **SEED) as service:
+        yield Role(tmp_path, service)
 
 
 @pytest.fixture

@@ -10,15 +10,13 @@ import re
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import pytest
 import yaml
 from conftest import ROOT, Promtool, Role
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
-from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 RULES = ROOT / "extensions" / "prometheus" / "clouddb.rules.yml"
 DASHBOARD = json.loads((ROOT / "extensions" / "grafana" / "clouddb.json").read_text(encoding="utf-8"))
@@ -51,51 +49,15 @@ def without_defaults(encoded: Any, original: Any) -> Any:
     return encoded
 
 
-def check_structure(dashboard: dict[str, Any]) -> None:
-    """Check that Grafana knows each field of the dashboard, and that each has the type that Grafana expects."""
+def test_structure() -> None:
+    """Grafana knows each field of the dashboard, and each has the type that Grafana expects."""
     register_default_plugins()
-    parsed = Dashboard.from_json(dashboard)
+    parsed = Dashboard.from_json(DASHBOARD)
     check_types(parsed)
     for panel in parsed.panels or []:
         assert not isinstance(panel.options, dict), f"Grafana has no panel of the type {panel.type_val}."
     # The parser ignores what it does not know.
-    assert without_defaults(json.loads(JSONEncoder().encode(parsed)), dashboard) == dashboard
-
-
-def test_structure() -> None:
-    check_structure(DASHBOARD)
-
-
-@pytest.mark.parametrize(
-    ("changed", "error"),
-    [
-        ({"panels": [{"type": "stats", "options": {}}]}, AssertionError),
-        ({"panels": [{"type": "stat", "tittle": "Keys"}]}, AssertionError),
-        ({"panels": [{"type": "stat", "options": {"colourMode": "value"}}]}, AssertionError),
-        ({"panels": [{"type": "stat", "options": {"colorMode": "colour"}}]}, ValidationError),
-        ({"panels": [{"type": "stat", "gridPos": {"w": "wide"}}]}, ValidationError),
-        (
-            {"panels": [{"type": "stat", "targets": [{"datasource": {"type": "prometheus"}, "query": "up"}]}]},
-            AssertionError,
-        ),
-        ({"templating": {"list": [{"type": "choice"}]}}, ValidationError),
-    ],
-)
-def test_a_structure_that_grafana_does_not_know_is_found(changed: dict[str, Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        check_structure({**DASHBOARD, **changed})
-
-
-def test_grafana_knows_the_units() -> None:
-    for panel in DASHBOARD["panels"]:
-        assert panel["fieldConfig"]["defaults"]["unit"] in vars(units).values()
-
-
-def test_a_colored_number_has_more_than_one_color() -> None:
-    for panel in DASHBOARD["panels"]:
-        if panel["type"] == "stat" and panel["options"]["colorMode"] != "none":
-            steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
-            assert len({step["color"] for step in steps}) > 1, panel["title"]
+    assert without_defaults(json.loads(JSONEncoder().encode(parsed)), DASHBOARD) == DASHBOARD
 
 
 def test_share_of_failed_operations_is_that_of_the_alert() -> None:
@@ -104,12 +66,6 @@ def test_share_of_failed_operations_is_that_of_the_alert() -> None:
     [panel] = [panel for panel in DASHBOARD["panels"] if panel["title"] == "Share of failed operations by action"]
     statuses = re.compile(r'status=~"([^"]*)"')
     assert statuses.findall(panel["targets"][0]["expr"]) == statuses.findall(alert)[:2]
-
-
-def test_queries_of_the_dashboard_are_valid(promtool: Promtool, tmp_path: Path) -> None:
-    rules = [{"record": f"dashboard:query{number}", "expr": query} for number, query in enumerate(queries())]
-    (tmp_path / "queries.yml").write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
-    assert f"SUCCESS: {len(rules)} rules found" in promtool("check", "rules", "--lint-fatal", "queries.yml")
 
 
 def test_queries_of_the_dashboard_return_series(role: Role, promtool: Promtool, tmp_path: Path) -> None:

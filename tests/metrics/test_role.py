@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from conftest import Promtool, Role
@@ -32,8 +31,6 @@ def test_file(role: Role, promtool: Promtool) -> None:
     lines = first.text.splitlines()
     assert 'clouddb_projects{account="production",region_id="azure-westeurope"} 1.0' in lines
     assert 'clouddb_operations{account="production",action="start_compute",status="failed"} 2.0' in lines
-    # node_exporter never reads a temporary file.
-    assert first.names == ["production.prom"]
     assert list(role.metrics.parent.iterdir()) == [role.metrics]
     assert "+clouddb_" not in first.output
 
@@ -48,22 +45,3 @@ def test_failed_run_keeps_the_time_of_the_last_success(role: Role) -> None:
     first = role.run()
     for failing in ({"account_report_dest": "/nowhere/a.html"}, {"account_report_json_dest": "/nowhere/a.json"}):
         assert role.run(succeeds=False, later=HOUR, **failing).text == first.text
-
-
-def test_check_mode_writes_nothing(role: Role) -> None:
-    checked = role.run("--check")
-    assert list(role.metrics.parent.iterdir()) == []
-    assert re.search(r"changed=3 .*failed=0", checked.output)
-
-
-def test_missing_library_is_named_before_a_request(role: Role, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "prometheus_client.py").write_text("raise ImportError")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert "-m pip install prometheus_client'" in role.run(succeeds=False).output
-    assert role.service.sent() == []
-
-
-def test_other_file_name(role: Role) -> None:
-    refused = role.run(succeeds=False, account_report_metrics_dest=f"{role.metrics}.txt")
-    assert "account_report_metrics_dest: must end in .prom, or node_exporter ignores the file." in refused.output
-    assert list(role.metrics.parent.iterdir()) == []
