@@ -196,7 +196,6 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched.chdir(folder)
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
         (folder / "refused.key").write_text("revoked")
-        (folder / "link.key").symlink_to("refused.key")
         (folder / "foreign.key").write_text("revoked")
         patched.setattr(secret_file, "_give", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}
