@@ -25,6 +25,7 @@ from .session import BodyError, RawResponse, Request
 from .transport import retry_after_seconds
 
 with suppress(ImportError):  # which session.py reports
+    from requests import RequestException
     from requests.exceptions import InvalidSchema, InvalidURL, ProxyError
     from urllib3.exceptions import (
         ConnectTimeoutError,
@@ -83,7 +84,10 @@ class _Failure(NamedTuple):
             self.is_other_certificate()
             or self.has(ssl.SSLCertVerificationError)
             or any(getattr(each, "library", None) == "X509" for each in self.chain)
-            or type(self.error) is OSError
+            or (
+                isinstance(self.error, OSError)
+                and not isinstance(self.error, (RequestException, ConnectionError, ssl.SSLError))
+            )
         )
 
     def has_verify_code(self, codes: frozenset[int]) -> bool:

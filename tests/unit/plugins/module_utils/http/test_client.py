@@ -289,14 +289,6 @@ def test_a_deadline_and_api_timeout_bound_each_request(
     assert timeouts == [timeout]
 
 
-def test_nothing_is_sent_after_the_deadline(serve: Serve) -> None:
-    served = serve()
-    with pytest.raises(ServiceUnreachable) as error:
-        served.client.with_deadline(Deadline.after(served.clock.clock, 0.0)).get("projects")
-    assert (error.value.transient, error.value.may_have_acted) == (True, False)
-    assert served.requests == []
-
-
 @pytest.mark.parametrize(
     "retries, seconds, attempts, pauses",
     [(False, 30.0, 1, []), (True, 30.0, 3, [10.0, 10.0]), (True, 300.0, 6, [10.0] * 5)],
@@ -308,12 +300,6 @@ def test_attempts_of_a_request_with_a_deadline(
     with pytest.raises(StatusError) as error:
         served.client.with_deadline(Deadline.after(served.clock.clock, seconds), retries=retries).get("projects")
     assert (error.value.attempts, served.clock.pauses) == (attempts, pauses)
-
-
-def test_a_deadline_does_not_change_the_original_client(serve: Serve) -> None:
-    served = serve(reply({}, 503), reply({}))
-    served.client.with_deadline(Deadline.after(served.clock.clock, 0.0))
-    assert served.client.get("projects").attempts == 2
 
 
 def test_the_repr_of_a_connection_has_no_key() -> None:

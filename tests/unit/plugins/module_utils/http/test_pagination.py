@@ -127,19 +127,6 @@ def test_a_long_run_of_repeated_items_does_not_end_the_list(serve: Serve) -> Non
     assert [ids for ids in read(served.client) if ids] == [["a"], ["b"], ["c"]]
 
 
-def test_items_keep_every_field(serve: Serve) -> None:
-    item = {"id": "a", "later": {"than": ["today"]}, "none": None}
-    [only] = pages(serve(reply({"things": [item], "beside": 1})).client, "things", field="things")
-    assert only.items == [item]
-    assert only.response.object()["beside"] == 1
-
-
-def test_iteration_may_stop_early(serve: Serve) -> None:
-    served = serve(things("a", cursor="1"))
-    next(pages(served.client, "things", field="things"))
-    assert len(served.requests) == 1
-
-
 @pytest.mark.parametrize(
     "broken, error_class",
     [
