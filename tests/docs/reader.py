@@ -33,6 +33,8 @@ class Reader:
         if self._unfinished:
             pytest.fail(f"The guide {self._unfinished} failed, and the later ones continue it.", pytrace=False)
         self._unfinished = guide
+        if self.followed:
+            self.shell.run("if [ -f sandbox.env ]; then . ./sandbox.env; fi")
         for block in filter(is_run, blocks_of(guide)):
             if block.caption and (CHECKOUT / block.caption).is_file():
                 shown = (CHECKOUT / block.caption).read_text(encoding="utf-8").removeprefix("---\n")

@@ -16,8 +16,9 @@ from replacements import NOT_CHECKED, NOT_RUN, REPLACED_COMMANDS, is_run
 from transcript import commands_of
 
 FOLLOWED = [guide for guide in guides() if any(map(is_run, blocks_of(guide)))]
-# These continue one another. The first one starts the sandbox, and the last one removes it.
-ON_THE_SANDBOX = FOLLOWED[FOLLOWED.index("getting_started") : FOLLOWED.index("real_account") + 1]
+# These continue one another. The first one starts the sandbox, and names the command that removes it.
+ON_THE_SANDBOX = FOLLOWED[FOLLOWED.index("getting_started") :]
+REMOVE_SANDBOX = "ansible-playbook clouddb.control.sandbox -e sandbox_state=absent"
 SMOKE = {"getting_started", "resources"}
 WITHOUT_THE_SANDBOX = {"getting_started", "testing_playbooks", "real_account"}
 NEEDS = (
@@ -41,8 +42,10 @@ def test_guide(guide: str, reader: Reader) -> None:
     follow_until(guide, reader)
 
 
-def test_last_guide_removes_the_sandbox(reader: Reader) -> None:
+def test_sandbox_is_removed(reader: Reader) -> None:
     follow_until(ON_THE_SANDBOX[-1], reader)
+    assert REMOVE_SANDBOX in (GUIDES / "getting_started.rst").read_text(encoding="utf-8")
+    reader.shell.run(REMOVE_SANDBOX)
     assert reader.base_url.startswith("http://127.0.0.1:")
     assert not list(reader.shell.folder.glob("sandbox*"))
     with pytest.raises(requests.ConnectionError):
