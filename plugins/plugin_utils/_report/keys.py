@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The API keys in an account report."""
+"""The API keys in an account report. Keeps P3."""
 
 from __future__ import annotations
 

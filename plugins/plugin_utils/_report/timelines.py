@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The layout of project timelines: lanes, bars and ticks, in percent of the width and in pixels of the height.
+"""The layout of project timelines: lanes, bars and ticks, in percent of the width and in pixels of the height. Keeps P3.
 
 Operations take seconds, and a timeline shows days. Each lane is therefore divided into cells, and operations with the
 same action and label that start in the same cell are one bar, almost as wide as the cell or wider.
