@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has changed about a project's operations since they were last polled.
+"""What has changed about a project's operations since they were last polled. Keeps P1 and P2.
 
 The operation list is newest first. The operations that have been seen reach down from the newest without a gap, so a poll
 reads pages until it meets one of them. Changes are therefore reported and remembered oldest first.
@@ -142,8 +142,8 @@ class SeenOperations:
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> SeenOperations:
         """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
-        seen = cls(saved_beginning(saved["new_since"]))
-        seen.forgotten_until = _saved_time(saved["forgotten_until"])
+        seen = cls(saved["new_since"] and saved_beginning(saved["new_since"]))
+        seen.forgotten_until = saved["forgotten_until"] and parse_timestamp(saved["forgotten_until"])
         for operation_id, status, action, created_at in saved["operations"]:
             parse_timestamp(created_at)
             if not is_id(operation_id) or not isinstance(status, str) or not isinstance(action, str):
@@ -152,19 +152,15 @@ class SeenOperations:
         return seen
 
 
-def saved_beginning(saved: Any) -> datetime | None:
+def saved_beginning(saved: str) -> datetime:
     """A saved time since when operations are new, from which LOOKBACK can be subtracted. Raises what from_json() raises."""
-    beginning = _saved_time(saved)
-    if beginning and beginning - BEGINNING < LOOKBACK:
+    beginning = parse_timestamp(saved)
+    if beginning - BEGINNING < LOOKBACK:
         raise ValueError
     return beginning
 
 
-def _saved_time(saved: Any) -> datetime | None:
-    return None if saved is None else parse_timestamp(saved)
-
-
-def poll_operations(client: Client, project_id: str, seen: SeenOperations, actions: Collection[str]) -> PollResult:
+def read_operations(client: Client, project_id: str, seen: SeenOperations, actions: Collection[str]) -> PollResult:
     """Read the operation list as far as it may hold something new, and the unfinished operations beyond; changes nothing.
 
     Raises NotFound when there is no such project, and what Client raises.

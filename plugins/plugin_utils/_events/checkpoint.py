@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state that is kept over restarts of the event source, and when it is saved."""
+"""The state that is kept over restarts of the event source, and when it is saved. Keeps P2 and P8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
 from ...module_utils._untrusted import is_id
 from .changes import SeenOperations, saved_beginning
-from .listing import HINTS
 from .state_file import StateFile
 
 # In seconds, unless there is time to save more often.
@@ -23,7 +22,7 @@ SAVE_INTERVAL = 1.0
 # Saving takes at most this share of the time, as the state of an account with thousands of projects is large.
 SHARE_OF_SAVING = 1 / 20
 # What rules may show of a project before it is listed again, and what tells whether it has changed since.
-SAVED_FIELDS = ("name", *HINTS)
+SAVED_FIELDS = ("name", "updated_at")
 
 logger = logging.getLogger("clouddb.control.operations")
 
@@ -31,17 +30,15 @@ logger = logging.getLogger("clouddb.control.operations")
 class State(NamedTuple):
     """What was seen of the operations of each project, and of deleted ones, by their ids.
 
-    C(lists_began_at) is when the latest complete lists of projects began, the earliest first, by the service's clock. Before
-    them, it is as if the projects had been listed at the first start. Until the service has responded for the first time, its
-    clock is unknown, and C(first_started_at) is the time of the first start by the clock of this machine. Of the projects as
-    they were C(listed), SAVED_FIELDS are saved.
+    C(lists_began_at) is when the latest complete lists of projects began, the earliest first, by the service's clock; before
+    them, the first start. It is empty until the service has responded for the first time. Of the projects as they were
+    C(listed), SAVED_FIELDS are saved.
     """
 
     lists_began_at: list[datetime]
     projects: dict[str, SeenOperations]
     listed: Mapping[str, Mapping[str, Any]] = {}
     deleted: dict[str, SeenOperations] = {}
-    first_started_at: datetime | None = None
 
 
 class Checkpoint:
@@ -60,12 +57,12 @@ class Checkpoint:
         self._seconds = 0.0
         self._failing_since: float | None = None
 
-    def load(self, first: State) -> State:
-        """The state that an earlier run has saved, or else C(first), that of a first start, which is saved.
+    def load(self) -> State:
+        """The state that an earlier run has saved, or else that of a first start, which is saved.
 
         Raises InvalidOption, also when the file can't be written.
         """
-        state = self._read(first)
+        state = self._read()
         if self._file:
             try:
                 self._file.write(self._as_json(state))
@@ -76,27 +73,21 @@ class Checkpoint:
                 raise InvalidOption("state_file", problem) from error
         return state
 
-    def _read(self, first: State) -> State:
+    def _read(self) -> State:
         saved = self._file.read() if self._file else None
         if self._file is None or saved is None:
-            return first
+            return State([], {})
         try:
-            base_url, lists_began_at = saved["base_url"], _saved_beginnings(saved)
+            base_url = saved["base_url"]
             state = State(
-                lists_began_at or first.lists_began_at,
+                [saved_beginning(moment) for moment in saved["lists_began_at"]],
                 _seen_operations(saved["projects"]),
-                # Version 1.0.0 saved none, and version 1.1.0 none of what follows.
-                {project_id: _saved_fields(project) for project_id, project in saved.get("listed", {}).items()},
-                _seen_operations(saved.get("deleted", {})),
-                saved_beginning(saved.get("first_started_at")) if lists_began_at else first.first_started_at,
+                {project_id: _saved_fields(project) for project_id, project in saved["listed"].items()},
+                _seen_operations(saved["deleted"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             problem = f"{self._file.path} does not hold the state of this event source. Name another file."
             raise InvalidOption("state_file", problem) from None
-        if not all(map(is_id, [*state.projects, *state.deleted])):
-            raise InvalidOption(
-                "state_file", f"{self._file.path} has a project whose id is not an id. Set another file"
-            )
         if base_url != self._base_url:
             problem = f"{self._file.path} is about another base_url, {base_url}. Name another file."
             raise InvalidOption("state_file", problem)
@@ -115,10 +106,6 @@ class Checkpoint:
             return False
         pause = max(0.0 if is_idle else SAVE_INTERVAL, self._seconds / SHARE_OF_SAVING)
         return self._clock.monotonic() >= self._attempted_at + pause
-
-    def is_failing(self) -> bool:
-        """Whether the latest attempt to save the state has failed."""
-        return self._failing_since is not None
 
     async def save(self, state: State) -> None:
         """Save the state in a thread; when cancelled, wait for the thread, so that it overwrites no later state."""
@@ -177,20 +164,13 @@ class Checkpoint:
             "projects": {project_id: seen.as_json() for project_id, seen in state.projects.items()},
             "listed": {project_id: _saved_fields(project) for project_id, project in state.listed.items()},
             "deleted": {project_id: seen.as_json() for project_id, seen in state.deleted.items()},
-            "first_started_at": state.first_started_at and state.first_started_at.isoformat(),
         }
 
 
-def _saved_beginnings(saved: Mapping[str, Any]) -> list[datetime]:
-    """When the latest lists began; version 1.0.0 saved nothing before the first list."""
-    # Up to version 1.1.0, one was saved.
-    moments = saved["lists_began_at"] if "lists_began_at" in saved else [saved["listed_at"]]
-    if not moments or not isinstance(moments, list):
-        raise ValueError
-    return [beginning for beginning in map(saved_beginning, moments) if beginning]
-
-
 def _seen_operations(saved: Mapping[str, Any]) -> dict[str, SeenOperations]:
+    """Raises ValueError, among others, for anything that was not saved."""
+    if not all(map(is_id, saved)):
+        raise ValueError
     return {project_id: SeenOperations.from_json(seen) for project_id, seen in saved.items()}
 
 

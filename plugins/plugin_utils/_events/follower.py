@@ -1,35 +1,41 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Follows the operations of an account: polls its projects, emits an event for each change, saves what was reported."""
+"""Follows the operations of an account: polls its projects, emits an event for each change, saves what was reported.
+
+Keeps P2 and P3: each change is one event, over restarts and errors.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import math
 from collections.abc import Awaitable
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Callable, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._operations.api import Operation
+from ...module_utils._parallel import Worker
 from ...module_utils._timestamps import parse_timestamp
-from .changes import Change, PollResult, SeenOperations, poll_operations
-from .checkpoint import SAVE_INTERVAL, Checkpoint, State
+from .changes import Change, PollResult, SeenOperations, read_operations
+from .checkpoint import Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
-from .error_log import ErrorLog, OverloadLog
-from .listing import CompleteList, Listing, changed_hints
+from .error_log import ErrorLog
+from .listing import CompleteList, Listing
 from .options import SourceOptions
-from .outage import Outage
 from .rate_limit import RateLimitedClient
-from .schedule import TOLERANCE, Group, Schedule
-from .threads import in_thread
+from .schedule import GROWTH, TOLERANCE, Schedule
 
 # The name under which the list of projects is polled, which is no project's id.
 PROJECT_LIST = ""
+# Polls that run at the same time. When as many in a row have failed, the service is down.
+MAX_PARALLEL = 4
 # How much the clocks of the service's machines may differ.
 CLOCK_TOLERANCE = timedelta(seconds=60)
 # A project is deleted if this number of complete lists in a row lack it. They may also lack a new project by mistake.
@@ -52,8 +58,8 @@ class FollowedProject:
     # In how many complete lists in a row it was missing: by now, and when its latest poll began.
     missing_lists: int = 0
     missing_lists_before_poll: int = 0
-    # The hints that have changed in the latest list of projects.
-    changed_hints: frozenset[str] = frozenset()
+    # Whether the latest list had another updated_at than the one before.
+    is_updated: bool = False
 
 
 class Follower:
@@ -71,22 +77,20 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
-        self._outage = Outage(options.interval, options.max_interval, clock)
         self._listing = Listing(self._client, options)
-        self._schedule = Schedule(options.interval, options.max_interval, clock)
+        self._schedule = Schedule(options.interval, options.max_interval, 60 / options.requests_per_minute, clock)
         self._error_log = ErrorLog(clock)
-        self._overload_log = OverloadLog(options.interval)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._deleted: dict[str, SeenOperations] = {}
         self._running: dict[asyncio.Future[Result], str] = {}
-        self._started, self._started_at = clock.monotonic(), clock.utcnow()
-        self._first_started_at: datetime | None = None
+        # The failures in a row, and when the next poll may begin.
+        self._failures = 0
+        self._resume = self._started = clock.monotonic()
         # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False
-        self._was_list_polled = False
         self._latest: tuple[SeenOperations, Change] | None = None
 
     async def run(self) -> None:
@@ -97,7 +101,7 @@ class Follower:
                 pause = self._seconds_to_next_poll()
                 is_idle = not self._running and pause > 0
                 await self._save(is_idle)
-                await self._pause(pause if is_idle else 0.0)
+                await self._sleep(pause if is_idle else 0.0)
                 while (name := self._start()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
@@ -119,18 +123,16 @@ class Follower:
 
     def _seconds_to_next_poll(self) -> float:
         """The seconds until another poll is due and may run; infinite if one has to end before."""
-        if len(self._running) >= self._outage.limit():
+        if len(self._running) >= (1 if self._is_down() else MAX_PARALLEL):
             return math.inf
-        return max(self._outage.pause(), min(self._schedule.pause(), self._listing.pause()))
+        due = max(self._resume, min(self._schedule.due(), self._listing.due))
+        return max(0.0, due - self._clock.monotonic())
 
     def _start(self) -> str | None:
         """Start a poll, if any is due and may run: its name."""
         if self._seconds_to_next_poll() > TOLERANCE:
             return None
-        # During an outage, one of them at a time is polled, and either may be what keeps failing.
-        is_turn_of_list = not self._was_list_polled or self._schedule.pause() > TOLERANCE
-        self._was_list_polled = is_turn_of_list and self._listing.pause() <= TOLERANCE
-        if self._was_list_polled:
+        if self._listing.due <= self._schedule.due():
             self._listing.start()
             return PROJECT_LIST
         name = self._schedule.start()
@@ -142,21 +144,13 @@ class Follower:
     # Load
 
     def _load(self) -> None:
-        state = self._checkpoint.load(State([self._beginning()], {}, first_started_at=self._started_at))
-        self._lists_began_at, self._first_started_at = state.lists_began_at, state.first_started_at
-        self._deleted = dict(state.deleted)
+        state = self._checkpoint.load()
+        self._lists_began_at, self._deleted = state.lists_began_at, dict(state.deleted)
         for project_id, seen in state.projects.items():
             if self._options.wants_project(project_id):
                 project = {**state.listed.get(project_id, {}), "id": project_id}
                 self._projects[project_id] = FollowedProject(project, seen)
         self._follow(list(self._projects))
-
-    def _beginning(self) -> datetime:
-        """When the projects would have been listed for operations to be new since the start, or for as long as C(backfill)."""
-        running = timedelta(seconds=self._clock.monotonic() - self._started)
-        if self._first_started_at:
-            running += max(timedelta(), self._started_at - self._first_started_at)
-        return self._client.service_now() - running - self._options.backfill + CLOCK_TOLERANCE
 
     # Poll
 
@@ -165,7 +159,7 @@ class Follower:
         try:
             if name == PROJECT_LIST:
                 return self._listing.fetch()
-            return poll_operations(self._client, name, self._projects[name].seen, self._options.actions)
+            return read_operations(self._client, name, self._projects[name].seen, self._options.actions)
         except NotFound as error:
             return error if name == PROJECT_LIST else None
         except RequestFailed as error:
@@ -179,7 +173,7 @@ class Follower:
             ):
                 raise result
             self._error_log.failed(name, result)
-            self._outage.failed(result.retry_after or 0.0)
+            self._back_off()
             if name == PROJECT_LIST:
                 self._listing.page_failed()
             else:
@@ -188,8 +182,7 @@ class Follower:
         if not self._is_connected and (result or name == PROJECT_LIST):
             self._connected()
         self._error_log.succeeded(name)
-        self._outage.succeeded()
-        self._overload_log.note(min(self._schedule.delay(), self._outage.seconds_since_pause()))
+        self._failures = 0
         if name == PROJECT_LIST:
             is_complete = isinstance(result, CompleteList)
             if isinstance(result, CompleteList):
@@ -202,12 +195,27 @@ class Follower:
             else:
                 self._schedule.polled(name, since_change, bool(self._unfinished(name)))
 
+    def _is_down(self) -> bool:
+        return self._failures >= MAX_PARALLEL
+
+    def _back_off(self) -> None:
+        """After a failure: while the service is down, one poll runs at a time, after pauses that grow up to C(max_interval)."""
+        if self._clock.monotonic() < self._resume:
+            # The poll began before the pause.
+            return
+        if self._is_down():
+            # The exponent is bounded because a float overflows.
+            seconds = self._options.interval * GROWTH ** min(self._failures - MAX_PARALLEL, 30)
+            self._resume = self._clock.monotonic() + min(seconds, self._options.max_interval)
+        self._failures += 1
+
     def _connected(self) -> None:
-        """The service has responded for the first time, so that its clock is known."""
+        """The service has responded for the first time, so that its clock is known. At a first start, operations are new since then."""
         self._is_connected = True
-        if self._first_started_at:
-            self._lists_began_at = [self._beginning()]
-            self._first_started_at = None
+        if not self._lists_began_at:
+            running = timedelta(seconds=self._clock.monotonic() - self._started)
+            beginning = self._client.service_now() - running - self._options.backfill
+            self._lists_began_at = [beginning + CLOCK_TOLERANCE]
             self._checkpoint.mark_changed()
 
     def _unfinished(self, project_id: str) -> list[str]:
@@ -250,12 +258,13 @@ class Follower:
         new = [project_id for project_id in self._projects if project_id not in self._schedule]
         for project_id, followed in self._projects.items():
             project = listed.get(project_id, followed.project)
+            before = followed.project.get("updated_at")
             # A field that changes from list to list says nothing.
-            changed_before, followed.changed_hints = followed.changed_hints, changed_hints(followed.project, project)
+            was_updated, followed.is_updated = followed.is_updated, before not in (None, project.get("updated_at"))
             is_missing = project_id not in listed and project_id not in found.unavailable_ids
             followed.missing_lists = followed.missing_lists + 1 if is_missing else 0
             followed.project = project
-            if (is_missing or followed.changed_hints - changed_before) and project_id in self._schedule:
+            if (is_missing or (followed.is_updated and not was_updated)) and project_id in self._schedule:
                 self._schedule.poll_soon(project_id)
         self._follow(new)
         if not self._is_listed:
@@ -265,14 +274,13 @@ class Follower:
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
-        for project_id in sorted(project_ids, key=self._updated_at, reverse=True):
-            idle = Group.RECENT if self._is_listed else Group.IDLE
-            self._schedule.add(project_id, Group.BUSY if self._unfinished(project_id) else idle)
+
+        def order(project_id: str) -> tuple[bool, str]:
+            return bool(self._unfinished(project_id)), str(self._projects[project_id].project.get("updated_at"))
+
+        self._schedule.add(sorted(project_ids, key=order, reverse=True))
         if project_ids:
             self._checkpoint.mark_changed()
-
-    def _updated_at(self, project_id: str) -> str:
-        return str(self._projects[project_id].project.get("updated_at"))
 
     def _warn_of_unknown_values(self) -> None:
         for warning in self._options.warnings():
@@ -317,14 +325,6 @@ class Follower:
             await self._emitter.wait_until_delivered()
             await self._checkpoint.save(self._state())
 
-    async def _pause(self, seconds: float) -> None:
-        """Sleep; a state that could not be saved is saved meanwhile, as soon as that succeeds."""
-        while self._checkpoint.is_failing() and seconds > SAVE_INTERVAL:
-            await self._sleep(SAVE_INTERVAL)
-            seconds -= SAVE_INTERVAL
-            await self._save(is_idle=True)
-        await self._sleep(seconds)
-
     def _save_finally(self) -> None:
         """Save the state; the latest event counts as not emitted if it was not delivered."""
         if self._latest and not self._emitter.is_delivered():
@@ -338,5 +338,24 @@ class Follower:
             {project_id: followed.seen for project_id, followed in self._projects.items()},
             {project_id: followed.project for project_id, followed in self._projects.items()},
             self._deleted,
-            self._first_started_at,
         )
+
+
+async def in_thread(function: Callable[[str], Result], name: str) -> Result:
+    """The function's result. Unlike that of asyncio.to_thread, the thread is abandoned when the caller is cancelled."""
+    outcome: concurrent.futures.Future[Result] = concurrent.futures.Future()
+
+    def work() -> None:
+        # It is cancelled with the caller.
+        with suppress(concurrent.futures.InvalidStateError):
+            try:
+                outcome.set_result(function(name))
+            except BaseException as error:  # pylint: disable=broad-except
+                outcome.set_exception(error)
+
+    thread = Worker(work)
+    thread.start()
+    try:
+        return await asyncio.wrap_future(outcome)
+    finally:
+        thread.is_abandoned = True

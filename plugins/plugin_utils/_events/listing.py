@@ -1,12 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The project list, fetched page by page, so that projects can be polled in between."""
+"""The project list, fetched page by page, so that projects can be polled in between. Keeps P1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,12 +14,7 @@ from ...module_utils._http.client import Client
 from ...module_utils._http.pagination import MAX_FAILURES, ListPosition
 from ...module_utils._projects import project_pages
 from .options import SourceOptions
-from .outage import GROWTH
-
-# The fields that may change with an operation. The second one is not in api.md, but the public service sends it.
-HINTS = ("updated_at", "compute_last_active_at")
-# The project list takes at most this share of the requests, unless no project is to be polled.
-SHARE_OF_PROJECT_LIST = 1 / 10
+from .schedule import GROWTH, SHARE_OF_PROJECTS
 
 
 class CompleteList(NamedTuple):
@@ -35,14 +29,15 @@ class Listing:
     """Fetches the list again and again.
 
     A page that fails is fetched again; the list begins anew when the service rejects the request, or the page fails for long.
-    A list begins every C(max_interval) seconds, or less often, because one of ten requests at most is for the list.
+    A list begins every C(max_interval) seconds, or less often, because one of ten requests at most is for the list. C(due) is the
+    moment when the next page is to be fetched, infinite while one is.
     """
 
     def __init__(self, client: Client, options: SourceOptions):
         self._client = client
         self._options = options
         self._clock = client.clock
-        self._requested_at = self._list_requested_at = self._due = self._clock.monotonic()
+        self._requested_at = self._list_requested_at = self.due = self._clock.monotonic()
         self._failures = 0
         self._begin()
 
@@ -58,28 +53,24 @@ class Listing:
         query = {**self._options.query, **({"cursor": position.cursor} if position.cursor else {})}
         self._remaining = project_pages(self._client, query, self._options.page_size)
 
-    def pause(self) -> float:
-        """The seconds until the next page is due; infinite while one is fetched."""
-        return max(0.0, self._due - self._clock.monotonic())
-
     def start(self) -> None:
         """Call fetch() now, and page_ended() or page_failed() afterwards."""
-        self._requested_at, self._due = self._clock.monotonic(), math.inf
+        self._requested_at, self.due = self._clock.monotonic(), math.inf
         if not self._has_begun:
             self._list_requested_at = self._requested_at
 
     def page_ended(self, is_complete: bool, is_alone: bool) -> None:
         """Set when the next page is due; at once if no project is to be polled, so that C(is_alone) is set."""
-        seconds = 60 / self._options.requests_per_minute / SHARE_OF_PROJECT_LIST
-        self._due = self._requested_at if is_alone else self._requested_at + seconds
+        seconds = 60 / self._options.requests_per_minute / (1 - SHARE_OF_PROJECTS)
+        self.due = self._requested_at if is_alone else self._requested_at + seconds
         if is_complete:
-            self._due = max(self._requested_at + seconds, self._list_requested_at + self._options.max_interval)
+            self.due = max(self._requested_at + seconds, self._list_requested_at + self._options.max_interval)
 
     def page_failed(self) -> None:
         """Set when the page is fetched again."""
         # The exponent is bounded because a float overflows.
         seconds = self._options.interval * GROWTH ** min(self._failures, MAX_FAILURES)
-        self._due = self._clock.monotonic() + min(seconds, self._options.max_interval)
+        self.due = self._clock.monotonic() + min(seconds, self._options.max_interval)
 
     def fetch(self) -> CompleteList | None:
         """Fetch the next page; returns the list once all pages are fetched. Raises what Client raises."""
@@ -106,8 +97,3 @@ class Listing:
         found = CompleteList(self._projects, self._unavailable_ids, self._began_at)
         self._begin()
         return found
-
-
-def changed_hints(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str]:
-    """The hints that differ in two lists. A project that was not listed before has none."""
-    return frozenset(field for field in HINTS if field in before and before[field] != after.get(field))

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The arguments of the event source, converted and checked.
+"""The arguments of the event source, converted and checked. Keeps P11.
 
 Arguments that a rulebook takes from its variables may be strings. They are converted here, as the Python that runs
 ansible-rulebook need not have ansible-core.

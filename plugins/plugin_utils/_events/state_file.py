@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The JSON file that the option state_file names."""
+"""The JSON file that the option state_file names. Keeps P7."""
 
 from __future__ import annotations
 
