@@ -14,7 +14,10 @@ from ...module_utils._http.client import Client
 from ...module_utils._http.pagination import MAX_FAILURES, ListPosition
 from ...module_utils._projects import project_pages
 from .options import SourceOptions
-from .schedule import GROWTH, SHARE_OF_PROJECTS
+from .schedule import GROWTH
+
+# The project list takes at most this share of the requests, unless no project is to be polled.
+SHARE_OF_PROJECT_LIST = 1 / 10
 
 
 class CompleteList(NamedTuple):
@@ -61,7 +64,7 @@ class Listing:
 
     def page_ended(self, is_complete: bool, is_alone: bool) -> None:
         """Set when the next page is due; at once if no project is to be polled, so that C(is_alone) is set."""
-        seconds = 60 / self._options.requests_per_minute / (1 - SHARE_OF_PROJECTS)
+        seconds = 60 / self._options.requests_per_minute / SHARE_OF_PROJECT_LIST
         self.due = self._requested_at if is_alone else self._requested_at + seconds
         if is_complete:
             self.due = max(self._requested_at + seconds, self._list_requested_at + self._options.max_interval)

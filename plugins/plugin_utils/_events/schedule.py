@@ -18,9 +18,8 @@ BUSY_SECONDS = 300.0
 SHARE_OF_QUIET_TIME = 1 / 4
 # The same with unfinished operations.
 SHARE_OF_LONG_OPERATION = 1 / 60
-# The share of the requests that is left to the quiet projects, whatever the others need, and that of all projects.
+# The share of the requests that is left to the quiet projects, whatever the others need.
 MIN_SHARE_OF_QUIET = 1 / 4
-SHARE_OF_PROJECTS = 9 / 10
 # The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 # A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
@@ -53,8 +52,8 @@ class Schedule:
 
     - A project is busy for BUSY_SECONDS after a change, and polled every C(interval) seconds. Afterwards, the interval grows with
       the time since the last change: to a quarter of it, or with unfinished operations to a sixtieth of it and to C(max_interval).
-    - The interval grows no longer than a round through the quiet projects takes: C(max_interval), or what it takes with the requests
-      that the others leave. These are at least MIN_SHARE_OF_QUIET, so that each project is polled.
+    - Once the interval is as long as a round through all quiet projects, the project is polled at the end of the next one. A round
+      takes C(max_interval), or what it takes with the requests that the others leave, which are at least MIN_SHARE_OF_QUIET.
     """
 
     def __init__(self, interval: float, max_interval: float, spacing: float, clock: Clock):
@@ -66,9 +65,9 @@ class Schedule:
         # An entry counts if the project is still due then; the others are dropped when they come first.
         self._queue: list[_Entry] = []
         self._entries = 0
-        # Of the projects that are not quiet: the polls per second. And the number of the others.
+        # The polls per second of the projects that are not quiet, and when the last one of the others is due.
         self._demand = 0.0
-        self._quiet = 0
+        self._last_of_round = clock.monotonic()
 
     def __contains__(self, name: str) -> bool:
         return name in self._projects
@@ -78,8 +77,8 @@ class Schedule:
         now = self._clock.monotonic()
         for number, name in enumerate(names):
             self._projects[name] = _Project(now, self._max_interval)
-            self._quiet += 1
-            self._push(name, now + number / self._requests_of_quiet())
+            self._push(name, now + number * self._spacing_of_quiet())
+            self._last_of_round = max(self._last_of_round, self._projects[name].due)
 
     def poll_soon(self, name: str) -> None:
         """Poll this project, which is likely to have changed, at once."""
@@ -123,9 +122,11 @@ class Schedule:
             interval = max(self._interval, min(quiet * SHARE_OF_LONG_OPERATION, self._max_interval))
         else:
             interval = self._interval if quiet < BUSY_SECONDS else max(self._interval, quiet * SHARE_OF_QUIET_TIME)
-        round_through_quiet = max(self._max_interval, (self._quiet + 1) / self._requests_of_quiet())
-        project.is_quiet = not has_unfinished and interval >= round_through_quiet
-        project.interval = round_through_quiet if project.is_quiet else interval
+        last_of_round = max(now + self._max_interval, self._last_of_round + self._spacing_of_quiet())
+        project.is_quiet = not has_unfinished and now + interval >= last_of_round
+        if project.is_quiet:
+            self._last_of_round = last_of_round
+        project.interval = last_of_round - now if project.is_quiet else interval
         self._count(project, 1)
         self._push(name, now + project.interval)
 
@@ -138,15 +139,12 @@ class Schedule:
         self._push(name, self._clock.monotonic() + project.interval)
 
     def _count(self, project: _Project, number: int) -> None:
-        if project.is_quiet:
-            self._quiet += number
-        else:
+        if not project.is_quiet:
             self._demand += number / project.interval
 
-    def _requests_of_quiet(self) -> float:
-        """The requests per second for quiet projects."""
-        left = SHARE_OF_PROJECTS * self._requests_per_second - self._demand
-        return max(left, MIN_SHARE_OF_QUIET * self._requests_per_second)
+    def _spacing_of_quiet(self) -> float:
+        """The seconds from the poll of one quiet project to that of the next one."""
+        return 1 / max(self._requests_per_second - self._demand, self._requests_per_second * MIN_SHARE_OF_QUIET)
 
     def _push(self, name: str, due: float) -> None:
         project = self._projects[name]

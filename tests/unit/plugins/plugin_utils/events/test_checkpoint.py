@@ -30,7 +30,7 @@ from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EP
 
 BASE_URL = "https://control.example.com/api/v2"
 LATER = EPOCH + timedelta(days=1)
-FIRST = State([EPOCH], {})
+FIRST = State([], {})
 
 
 @pytest.fixture
@@ -44,128 +44,64 @@ def checkpoint(tmp_path: Path, clock: FakeClock) -> Checkpoint:
 
 
 def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint) -> None:
-    assert checkpoint.load(FIRST) == FIRST
-    state = State([EPOCH, LATER], {"p": SeenOperations(EPOCH)}, {}, {"q": SeenOperations(LATER)}, LATER)
+    assert checkpoint.load() == FIRST
+    state = State([EPOCH, LATER], {"p": SeenOperations(EPOCH)}, {}, {"q": SeenOperations(LATER)})
     asyncio.run(checkpoint.save(state))
-    assert not checkpoint.is_failing()
-    loaded = checkpoint.load(FIRST)
-    assert (loaded.lists_began_at, loaded.first_started_at) == ([EPOCH, LATER], LATER)
+    loaded = checkpoint.load()
+    assert loaded.lists_began_at == [EPOCH, LATER]
     assert {name: vars(seen) for name, seen in loaded.projects.items()} == {"p": vars(SeenOperations(EPOCH))}
     assert {name: vars(seen) for name, seen in loaded.deleted.items()} == {"q": vars(SeenOperations(LATER))}
 
 
 @pytest.mark.parametrize(
-    "saved, expected",
+    ("content", "reason"),
     [
-        ({"listed_at": LATER.isoformat()}, ([LATER], None)),
-        # The state of an account that was never listed.
-        ({"listed_at": None}, ([EPOCH], EPOCH)),
-        ({"lists_began_at": [LATER.isoformat()], "first_started_at": None}, ([LATER], None)),
+        ({"projects": []}, "does not hold the state"),
+        ({"lists_began_at": None}, "does not hold the state"),
+        ({"lists_began_at": ["0001-01-01T00:00:00Z"]}, "does not hold the state"),
+        ({"projects": {"..": SeenOperations(EPOCH).as_json()}}, "does not hold the state"),
+        (
+            {"projects": {"p": {**SeenOperations(EPOCH).as_json(), "forgotten_until": "soon"}}},
+            "does not hold the state",
+        ),
+        ({"base_url": "https://x.example.com"}, "is about another base_url"),
     ],
 )
-def test_state_of_an_earlier_version(checkpoint: Checkpoint, tmp_path: Path, saved: Any, expected: Any) -> None:
-    (tmp_path / "state.json").write_text(json.dumps({"base_url": BASE_URL, "projects": {}, **saved}))
-    state = checkpoint.load(State([EPOCH], {}, first_started_at=EPOCH))
-    assert (state.lists_began_at, state.first_started_at, state.deleted) == (*expected, {})
-
-
-@pytest.mark.parametrize("saved", ["", 0, False, [], {}, "soon", "0001-01-01T00:00:00Z", "0001-01-01T23:00:00Z"])
-@pytest.mark.parametrize(
-    "field",
-    [
-        "listed_at",
-        "lists_began_at",
-        "first_started_at",
-        "deleted",
-        "new_since",
-        "forgotten_until",
-        "created_at",
-        "action",
-    ],
-)
-def test_file_with_another_value_is_refused_or_usable(
-    checkpoint: Checkpoint, tmp_path: Path, field: str, saved: Any
+def test_file_that_is_refused_is_kept(
+    checkpoint: Checkpoint, tmp_path: Path, content: dict[str, Any], reason: str
 ) -> None:
-    times = {"new_since": None, "forgotten_until": None, "created_at": "2026-11-21", "action": "a", field: saved}
-    operation = ["o", "finished", times["action"], times["created_at"]]
-    seen = {"new_since": times["new_since"], "forgotten_until": times["forgotten_until"], "operations": [operation]}
-    content = {"base_url": BASE_URL, "listed_at": EPOCH.isoformat(), "projects": {"p": seen}, field: saved}
-    (tmp_path / "state.json").write_text(json.dumps(content))
-    if (
-        isinstance(saved, str)
-        and (field == "action" or (saved[:1] == "0" and field in ("forgotten_until", "created_at")))
-    ) or (field, saved) == ("deleted", {}):
-        state = checkpoint.load(FIRST)
-        new = {"id": "new", "status": "running", "action": "a", "created_at": "2026-11-21"}
-        assert not state.projects["p"].is_reached(new)
-    else:
-        with pytest.raises(InvalidOption, match="does not hold the state of this event source. Name another file."):
-            checkpoint.load(FIRST)
-
-
-@pytest.mark.parametrize(
-    "content, problem",
-    [
-        ({"projects": []}, "does not hold the state of this event source. Name another file."),
-        ({"listed": []}, "does not hold the state of this event source. Name another file."),
-        (
-            {"projects": {"..": SeenOperations(EPOCH).as_json()}},
-            "has a project whose id is not an id. Set another file.",
-        ),
-        (
-            {"deleted": {"..": SeenOperations(EPOCH).as_json()}},
-            "has a project whose id is not an id. Set another file.",
-        ),
-        ({"base_url": "https://x.example.com"}, "is about another base_url, https://x.example.com. Name another file."),
-    ],
-)
-def test_file_that_is_refused(checkpoint: Checkpoint, tmp_path: Path, content: dict[str, Any], problem: str) -> None:
     file = tmp_path / "state.json"
-    file.write_text(json.dumps({"base_url": BASE_URL, "listed_at": None, "projects": {}, **content}))
-    with pytest.raises(InvalidOption) as error:
-        checkpoint.load(FIRST)
-    assert str(error.value) == f"state_file: {file} {problem}"
+    text = json.dumps(
+        {"base_url": BASE_URL, "lists_began_at": [], "projects": {}, "listed": {}, "deleted": {}, **content}
+    )
+    file.write_text(text)
+    with pytest.raises(InvalidOption, match=f"^state_file: .* {reason}"):
+        checkpoint.load()
+    assert file.read_text() == text
 
 
 def test_file_that_cannot_be_written(tmp_path: Path, clock: FakeClock) -> None:
     file = tmp_path / "missing" / "state.json"
     with pytest.raises(InvalidOption) as error:
-        Checkpoint(str(file), BASE_URL, clock.clock).load(FIRST)
+        Checkpoint(str(file), BASE_URL, clock.clock).load()
     problem = "can't be written: No such file or directory. Check its folder, or name another file."
     assert str(error.value) == f"state_file: {file} {problem}"
 
 
 def test_name_and_hints_of_a_listed_project_are_saved(checkpoint: Checkpoint) -> None:
     saved = {"name": "shop", "updated_at": "2026-11-21T08:00:00Z"}
-    listed = {"p": {**saved, "id": "p", "compute_last_active_at": None, "owner": {"name": "x"}}}
+    listed = {"p": {**saved, "id": "p", "owner": {"name": "x"}}}
     asyncio.run(checkpoint.save(State([EPOCH], {"p": SeenOperations(EPOCH)}, listed)))
-    assert checkpoint.load(FIRST).listed == {"p": saved}
-
-
-def test_beginning_is_saved_before_the_first_list(checkpoint: Checkpoint) -> None:
-    assert checkpoint.load(FIRST) == checkpoint.load(State([LATER], {})) == FIRST
+    assert checkpoint.load().listed == {"p": saved}
 
 
 def test_without_a_file_nothing_is_saved(clock: FakeClock) -> None:
     checkpoint = Checkpoint(None, BASE_URL, clock.clock)
-    assert checkpoint.load(FIRST) == FIRST
+    assert checkpoint.load() == FIRST
     checkpoint.mark_changed()
     clock.sleep(SAVE_INTERVAL)
     assert not checkpoint.is_due(is_idle=True)
     checkpoint.save_now(State([EPOCH], {}))
-
-
-def test_changed_state_is_saved_when_idle_or_after_the_interval(checkpoint: Checkpoint, clock: FakeClock) -> None:
-    clock.sleep(SAVE_INTERVAL)
-    assert not checkpoint.is_due(is_idle=True)
-    checkpoint.mark_changed()
-    assert checkpoint.is_due(is_idle=False)
-    asyncio.run(checkpoint.save(State([EPOCH], {})))
-    assert not checkpoint.is_due(is_idle=True)
-    checkpoint.mark_changed()
-    assert (checkpoint.is_due(is_idle=True), checkpoint.is_due(is_idle=False)) == (True, False)
-    clock.sleep(SAVE_INTERVAL)
-    assert checkpoint.is_due(is_idle=False)
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EIO, errno.EROFS], ids=os.strerror)
@@ -180,7 +116,7 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
     def fail(*args: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    checkpoint.load(FIRST)
+    checkpoint.load()
     for outage in (1, 2):
         checkpoint.mark_changed()
         with monkeypatch.context() as failing:
@@ -188,13 +124,11 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
             for _attempt in range(3):
                 assert checkpoint.is_due(is_idle=True)
                 asyncio.run(checkpoint.save(State([EPOCH], {f"outage-{outage}": SeenOperations(EPOCH)})))
-                assert checkpoint.is_failing()
                 assert not checkpoint.is_due(is_idle=False)
                 clock.sleep(SAVE_INTERVAL)
         asyncio.run(checkpoint.save(State([EPOCH], {f"outage-{outage}": SeenOperations(EPOCH)})))
-        assert not checkpoint.is_failing()
         assert not checkpoint.is_due(is_idle=True)
-        assert list(checkpoint.load(FIRST).projects) == [f"outage-{outage}"]
+        assert list(checkpoint.load().projects) == [f"outage-{outage}"]
     failed = (
         f"The state can't be saved to {tmp_path}/state.json: {os.strerror(number)}. This is retried. If the event source "
         "ends before it succeeds, a restart emits the events since then again, with the same meta.uuid."
@@ -205,7 +139,7 @@ def test_error_of_the_file_system_is_retried_and_logged_once(
 def test_last_save_that_fails_is_logged(
     checkpoint: Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    checkpoint.load(FIRST)
+    checkpoint.load()
     checkpoint.save_now(State([EPOCH], {}))
     assert caplog.messages == []
     (tmp_path / "state.json").unlink()
@@ -242,7 +176,7 @@ def test_cancelled_save_ends_before_the_next_one_begins(
     with monkeypatch.context() as patch:
         patch.setattr(StateFile, "write", slow)
         asyncio.run(main())
-    assert list(checkpoint.load(FIRST).projects) == ["old"]
+    assert list(checkpoint.load().projects) == ["old"]
 
 
 def test_large_state_is_saved_less_often(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:

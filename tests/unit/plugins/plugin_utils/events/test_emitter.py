@@ -51,11 +51,6 @@ def test_texts_hold_no_templates() -> None:
     assert emitted["project"]["name"] == "$ ANSIBLE_VAULT;1.1"
 
 
-def test_two_texts_in_a_row_are_no_template() -> None:
-    emitted = event(action="{", error="{ 1 }}")["clouddb"]["operation"]
-    assert emitted["action"] + emitted["error"] == "{ { 1 }}"
-
-
 def test_texts_are_displayable() -> None:
     emitted = event(error="\x1b[31mred\n\u202e", project={"name": "x" * 30_000})["clouddb"]
     assert emitted["operation"]["error"] == r"\x1b[31mred\n\u202e"

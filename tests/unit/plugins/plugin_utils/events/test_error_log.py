@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import RequestFailed
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.error_log import ErrorLog, OverloadLog
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.error_log import ErrorLog
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 ERROR = RequestFailed("It failed.", "GET", "/projects", 1, "r")
@@ -33,14 +33,3 @@ def test_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     log.failed("b", ERROR)
     assert caplog.messages[2:] == [BEGIN]
     assert {record.name for record in caplog.records} == {"clouddb.control.operations"}
-
-
-def test_overload_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    log = OverloadLog(5)
-    for delay in (0, 4, 10, 11, 30, 7, 12, 5, 4, 0, 9):
-        log.note(delay)
-    assert caplog.messages == [
-        "The changes of busy projects are detected 11 s late, because too few requests per minute are sent for all of them. "
-        "Increase requests_per_minute if the account's limit allows it, or select projects with project_ids.",
-        "The changes of busy projects are detected in time again.",
-    ]

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, NotFound, Unauthorized
-from ansible_collections.clouddb.control.plugins.plugin_utils._events import emitter
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EventSource, summary
 
@@ -93,27 +91,6 @@ def test_each_status_is_emitted_once(source: EventSource) -> None:
     assert len({event["meta"]["uuid"] for event in source.events}) == 5
 
 
-def test_repeated_status_is_another_event(source: EventSource) -> None:
-    steps = {50.0: lambda: branch(source, (0, "running"), (30, "failed"), (60, "running"), (90, "failed"))}
-    events = source.run(200, steps, actions=["create_branch"])
-    assert events.count("create_branch running > failed") == 2
-    assert len({event["meta"]["uuid"] for event in source.events}) == len(events) == 4
-
-
-def test_event_is_a_copy() -> None:
-    operation = {"id": "a", "status": "running", "labels": {"stage": "live"}}
-    event = emitter.event_of(Change(operation, None), project := {"id": SHOP, "owner": {"name": "x"}})
-    event["clouddb"]["operation"]["labels"].clear()
-    event["clouddb"]["project"]["owner"].clear()
-    assert (operation["labels"], project["owner"]) == ({"stage": "live"}, {"name": "x"})
-
-
-def test_operation_that_ends_between_two_polls_is_emitted(source: EventSource) -> None:
-    assert "create_branch None > failed" in source.run(
-        60, {11.0: lambda: branch(source, (0, "running"), (1, "failed"))}
-    )
-
-
 def test_changes_between_two_polls_are_one_event(source: EventSource) -> None:
     steps = {11.0: lambda: branch(source, (0, "scheduling"), (20, "running"), (21, "failed"), (22, "finished"))}
     events = source.run(100, steps, interval=10, actions=["create_branch"])
@@ -159,20 +136,6 @@ def test_created_and_deleted_projects(source: EventSource, caplog: pytest.LogCap
     assert caplog.messages == []
 
 
-def test_project_missing_from_an_incomplete_list_is_still_followed(source: EventSource) -> None:
-    steps = {
-        10.0: lambda: branch(source, (0, "finished"), project=MAIL),
-        50.0: lambda: source.sandbox.fault("unavailable_projects", ids=[MAIL], path="/projects", times=2),
-        51.0: lambda: branch(source, (0, "finished"), project=MAIL, name="c"),
-    }
-    assert source.run(300, steps, project_ids=[MAIL]) == ["create_branch None > finished"] * 2
-
-
-def test_unknown_project_ids_are_logged_once(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
-    source.run(100, project_ids=[SHOP, "nobody"])
-    assert caplog.messages == ["project_ids: The account has no project nobody at present."]
-
-
 class TestUnlistedOperation:
     @pytest.fixture
     def seed(self) -> dict[str, Any]:
@@ -186,10 +149,6 @@ class TestUnlistedOperation:
         assert by_id and len(source.sandbox.sent()) < 3 * len(by_id) + 100
         polls = [request for request in source.sandbox.sent() if request != "GET /projects"]
         assert polls[-1] == f"GET /projects/{SHOP}/operations"
-
-    def test_deleted_operation_is_forgotten(self, source: EventSource) -> None:
-        source.sandbox.fault("status", status=404, path="/projects/*/operations/*")
-        assert source.run(600) == []
 
 
 # Restarts
@@ -206,17 +165,6 @@ def test_restart_neither_misses_nor_repeats_events(source: EventSource) -> None:
     assert source.run(60, **state) == []
 
 
-def test_projects_created_and_deleted_while_stopped_are_emitted(source: EventSource) -> None:
-    state: dict[str, Any] = {"state_file": str(source.state_file)}
-    source.run(60, **state)
-    source.sandbox.advance(3600)
-    source.sandbox.api("POST", "/projects", {"project": {"name": "new"}})
-    source.sandbox.api("DELETE", f"/projects/{MAIL}")
-    source.sandbox.advance(100)
-    assert {"create_timeline None > finished", "delete_tenant None > finished"} <= set(source.run(60, **state))
-    assert MAIL not in json.loads(source.state_file.read_text())["projects"]
-
-
 def test_crash_repeats_events_with_the_same_uuid(source: EventSource, monkeypatch: pytest.MonkeyPatch) -> None:
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
@@ -226,27 +174,6 @@ def test_crash_repeats_events_with_the_same_uuid(source: EventSource, monkeypatc
     events = [event["meta"]["uuid"] for event in source.events]
     source.run(20, **state)
     assert [event["meta"]["uuid"] for event in source.events[len(events) :]] == events
-
-
-def test_event_that_was_not_put_is_emitted_after_a_restart(
-    source: EventSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
-    source.run(20, **state)
-    branches(source, 80)
-    delivered: list[str] = []
-
-    async def put(event: dict[str, Any], /) -> None:
-        if len(delivered) == 5:
-            raise asyncio.CancelledError
-        delivered.append(event["meta"]["uuid"])
-
-    with monkeypatch.context() as busy:
-        busy.setattr(source, "put", put)
-        source.run(20, **state)
-    source.run(20, **state)
-    delivered += [event["meta"]["uuid"] for event in source.events]
-    assert len(delivered) == len(set(delivered)) == 80
 
 
 def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> None:
@@ -272,33 +199,6 @@ def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> No
     assert len(delivered) == len(set(delivered)) == 3
 
 
-def test_feedback_is_awaited_with_a_timeout(
-    source: EventSource, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(emitter, "RULES_TIMEOUT", 0.01)
-
-    async def main() -> None:
-        feedback: asyncio.Queue[Any] = asyncio.Queue()
-        # The first is confirmed after a stray one, the second never.
-        original = source.put
-
-        async def put(event: dict[str, Any], /) -> None:
-            await original(event)
-            if len(source.events) == 1:
-                await feedback.put({"meta": {"uuid": "stray"}})
-                await feedback.put(event)
-
-        monkeypatch.setattr(source, "put", put)
-        steps = {10.0: lambda: branches(source, 2)}
-        await source.follower(40, steps, feedback=feedback, actions=["create_branch"]).run()
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(main())
-    assert len(source.events) == 2
-    message = "The rules have not confirmed an event within 0.01 s. The event source continues without."
-    assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message)]
-
-
 def test_event_that_was_not_confirmed_is_emitted_after_a_restart(source: EventSource) -> None:
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
@@ -321,55 +221,6 @@ def test_event_that_was_not_confirmed_is_emitted_after_a_restart(source: EventSo
     source.run(20, **state)
     uuids = confirmed + [event["meta"]["uuid"] for event in source.events]
     assert len(uuids) == len(set(uuids)) == 3
-
-
-@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"projects": [], "listed_at": null, "base_url": ""}'])
-def test_other_file_is_refused_and_kept(source: EventSource, content: str) -> None:
-    source.state_file.write_text(content)
-    with pytest.raises(InvalidOption, match="^state_file: "):
-        source.run(1, state_file=str(source.state_file))
-    assert source.state_file.read_text() == content
-
-
-def test_state_of_another_service_is_refused(source: EventSource) -> None:
-    source.state_file.write_text(
-        json.dumps({"base_url": "https://other.example.com", "listed_at": None, "projects": {}})
-    )
-    with pytest.raises(InvalidOption, match="about another base_url, https://other.example.com"):
-        source.run(1, state_file=str(source.state_file))
-
-
-def test_state_file_that_cannot_be_written_fails_before_any_request(source: EventSource) -> None:
-    with pytest.raises(InvalidOption, match="^state_file: .* can't be written: No such file or directory"):
-        source.run(1, state_file=str(source.state_file.parent / "no" / "state.json"))
-    assert source.sandbox.sent() == []
-
-
-def test_folder_that_is_gone_for_two_seconds(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
-    """Its state is saved as soon as it is back, also between two polls."""
-    folder = source.state_file.parent / "state"
-    folder.mkdir()
-    away = folder.with_name("away")
-    file = folder / "state.json"
-    state: dict[str, Any] = {"state_file": str(file), "actions": ["create_branch"], "interval": 30, "max_interval": 30}
-    saved: list[str] = []
-
-    def put_back() -> None:
-        away.rename(folder)
-        saved.append(file.read_text())
-
-    def remove() -> None:
-        branches(source, 2)
-        folder.rename(away)
-
-    events = source.run(70, {29.0: remove, 35.0: put_back, 38.0: lambda: saved.append(file.read_text())}, **state)
-    assert events == ["create_branch None > finished"] * 2
-    assert saved[0] != saved[1]
-    assert [message.split(":")[0].split(",")[0] for message in caplog.messages] == [
-        f"The state can't be saved to {file}",
-        "The state is saved again",
-    ]
-    assert source.run(70, **state) == []
 
 
 def test_end_without_the_folder_repeats_events_and_misses_none(
@@ -413,13 +264,6 @@ def test_outage_is_retried_and_logged_once(source: EventSource, caplog: pytest.L
     assert len(source.sandbox.sent()) < 3600 / 30 + 60
 
 
-def test_outage_at_the_start_is_retried(source: EventSource) -> None:
-    source.sandbox.fault("reset", times=5, method="GET")
-    assert source.run(100, {60.0: lambda: branch(source, (0, "failed"))}, actions=["create_branch"]) == [
-        "create_branch None > failed"
-    ]
-
-
 def test_failing_project_does_not_delay_the_others(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:
     source.sandbox.fault("malformed", path=f"/projects/{MAIL}/operations", times=None)
     events = source.run(600, {200.0: lambda: branch(source, (0, "failed"))}, actions=["create_branch"])
@@ -448,12 +292,6 @@ def test_base_url_without_the_api_fails(source: EventSource) -> None:
         source.run(100, base_url=source.sandbox.base_url + "/nowhere")
 
 
-def test_interval_grows_without_changes(source: EventSource) -> None:
-    source.run(600, interval=5, max_interval=60)
-    polls = [request for request in source.sandbox.sent() if MAIL in request]
-    assert 600 / 60 <= len(polls) <= 600 / 60 + 8
-
-
 class TestManyProjects:
     @pytest.fixture
     def seed(self) -> dict[str, Any]:
@@ -462,16 +300,6 @@ class TestManyProjects:
     def test_requests_per_minute_is_not_exceeded(self, source: EventSource) -> None:
         source.run(60, requests_per_minute=30)
         assert source.clock.elapsed / 2 - 2 <= len(source.sandbox.sent()) <= source.clock.elapsed / 2 + 1
-
-    def test_each_project_takes_one_request(self, source: EventSource) -> None:
-        source.run(
-            50,
-            {15.0: lambda: source.sandbox.control("DELETE", "/requests")},
-            page_size=400,
-            requests_per_minute=10_000,
-        )
-        polls = [request for request in source.sandbox.sent() if request.endswith("/operations")]
-        assert len(polls) == len(set(polls)) == 30
 
 
 def test_key_is_in_no_event_file_or_log(source: EventSource, caplog: pytest.LogCaptureFixture) -> None:

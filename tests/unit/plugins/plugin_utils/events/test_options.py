@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS, source_options
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
@@ -61,19 +60,6 @@ def test_strings_are_converted() -> None:
     )
 
 
-def test_times_are_seconds_or_ages() -> None:
-    options = source_options({**CONNECTION, "interval": "10s", "max_interval": "2m", "backfill": 90}, {})
-    assert (options.interval, options.max_interval, options.backfill) == (10, 120, timedelta(seconds=90))
-
-
-def test_unknown_actions_and_statuses_cause_warnings() -> None:
-    assert source_options({**CONNECTION, "actions": ["create_branch"], "statuses": "failed"}, {}).warnings() == []
-    unknown = {"actions": ["create_branch", "create_brnach"], "statuses": "faild"}
-    of_action, of_status = source_options({**CONNECTION, **unknown}, {}).warnings()
-    assert of_action.startswith("actions: 'create_brnach' is unknown")
-    assert of_status.startswith("statuses: 'faild' is unknown")
-
-
 def test_paths_are_expanded_as_those_of_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "0f1e2d3c.0").touch()
@@ -85,11 +71,6 @@ def test_null_is_the_default() -> None:
     assert source_options({**CONNECTION, **dict.fromkeys(set(ARGUMENTS) - set(CONNECTION))}, {}) == (
         source_options(CONNECTION, {})
     )
-
-
-def test_api_timeout_and_certificate_check_default_to_those_of_the_modules() -> None:
-    connection = source_options(CONNECTION, {}).connection
-    assert connection == Connection(connection.base_url, connection.api_key, api_retries=0)
 
 
 def test_max_interval_defaults_to_a_longer_interval() -> None:
@@ -141,36 +122,6 @@ def test_max_interval_defaults_to_a_longer_interval() -> None:
 def test_error_names_the_argument(name: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=f"^{name}: "):
         source_options({**CONNECTION, name: value}, {})
-
-
-@pytest.mark.parametrize(
-    "name, value, problem",
-    [
-        ("validate_certs", "perhaps", "must be true or false"),
-        ("api_timeout", "long", "must be a number, not 'long'"),
-        ("page_size", 1.5, "must be an integer, not '1.5'"),
-        ("requests_per_minute", True, "must be an integer, not 'True'"),
-        ("project_ids", [1], "must be a list of strings"),
-        ("query", [1], "must be a dictionary"),
-        ("statuses", [], "is empty. Specify at least one value, or omit it to select all"),
-        ("state_file", 5, "must be a string"),
-        ("max_interval", 0, f"must be a number of seconds greater than 0 and up to 31536000, {OR_AGE}, not '0'"),
-        ("backfill", "yesterday", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not 'yesterday'"),
-        ("backfill", "36501d", f"must be a number of seconds from 0 to 3153600000, {OR_AGE}, not '36501d'"),
-    ],
-)
-def test_error_says_what_is_valid(name: str, value: Any, problem: str) -> None:
-    with pytest.raises(InvalidOption) as error:
-        source_options({**CONNECTION, name: value}, {})
-    assert str(error.value) == f"{name}: {problem}."
-
-
-def test_error_for_unknown_argument_lists_the_arguments() -> None:
-    with pytest.raises(
-        InvalidOption,
-        match="^intervall: there is no such argument. The arguments are base_url, api_key, .*, interval, max_interval, ",
-    ):
-        source_options({**CONNECTION, "intervall": 5}, {})
 
 
 @pytest.mark.parametrize(

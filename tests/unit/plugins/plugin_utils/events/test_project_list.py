@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,8 +18,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing, changed_hints
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
@@ -88,14 +86,6 @@ def test_deleted_project_is_followed_until_its_operations_have_ended(ends: float
     assert "/projects/p1/operations" not in account.paths[sent:]
 
 
-def test_deleted_project_without_operations_is_forgotten() -> None:
-    account = account_with(3)
-    with hide(account, "p1", 100, 9999):
-        follow(account, 2000, EventList(account.clock))
-    # The second list without it is complete 180 s after the start.
-    assert polls(account, "p1") <= 2 + 180 / 30
-
-
 @pytest.mark.parametrize("moment", range(30, 120, 10))
 def test_single_404_does_not_forget_a_listed_project(moment: int) -> None:
     account = account_with(3)
@@ -150,18 +140,6 @@ def test_events_of_a_project_that_comes_back_are_not_repeated(tmp_path: Path, ab
     assert {name for name, status in found if status == "finished"} == {"first", "second", "absent"}, found
 
 
-def test_number_of_deleted_projects_that_are_remembered(tmp_path: Path) -> None:
-    account = account_with(5)
-    for number in range(4):
-        start(account, f"p{number}", 10.0 + number)
-    state_file = tmp_path / "state.json"
-    for number in range(4):
-        del account.projects[f"p{number}"]
-        with mock.patch.object(follower, "MAX_DELETED", 2):
-            follow(account, 200, EventList(account.clock), state_file=str(state_file))
-    assert list(json.loads(state_file.read_text())["deleted"]) == ["p2", "p3"]
-
-
 # Before the first list
 
 
@@ -199,33 +177,6 @@ def test_restart_before_the_first_list_loses_nothing(tmp_path: Path, backfill: i
     follow(account, 100, events, state_file=state_file, page_size=10)
     projects = {event["clouddb"]["operation"]["project_id"] for _moment, event in events}
     assert projects == ({"p0", "p1", "p2"} if backfill else {"p1"})
-
-
-def test_project_that_was_updated_while_the_source_was_stopped_is_polled_before_idle_ones(tmp_path: Path) -> None:
-    account = account_with(1000)
-    state_file = str(tmp_path / "state.json")
-    follow(account, 200, EventList(account.clock), state_file=state_file)
-    account.projects["p900"]["updated_at"] = "2026-11-21T09:00:00Z"
-    account.paths.clear()
-    follow(account, 5, EventList(account.clock), state_file=state_file)
-    assert "/projects/p900/operations" in account.paths
-
-
-def test_project_that_fails_before_the_first_list_does_not_end_the_source(tmp_path: Path) -> None:
-    account = account_with(3)
-    state_file = str(tmp_path / "state.json")
-    follow(account, 60, EventList(account.clock), state_file=state_file)
-
-    def before_request(path: str) -> None:
-        if path == "/projects/p0/operations":
-            raise UnexpectedResponse("It is HTML.", "GET", path, 1, "request")
-        refuse(path, "/projects")
-
-    account._before_request = before_request
-    start(account, "p1", 70.0)
-    events = EventList(account.clock)
-    follow(account, 120, events, state_file=state_file)
-    assert statuses(events)[-1] == "finished"
 
 
 # Pages that fail
@@ -293,27 +244,6 @@ def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
     assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
 
 
-def test_page_that_fails_ten_times_begins_the_list_anew() -> None:
-    paged = PagedList(dict.fromkeys(range(3, 13), status_error(500)))
-    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors == [None, "1", "2", *["3"] * 10, None, "1", "2", "3", "4", "5"]
-
-
-def test_page_that_is_refused_for_long_is_fetched_again() -> None:
-    refused = 2000
-    paged = PagedList(dict.fromkeys(range(3, 3 + refused), status_error(503)))
-    pauses: list[float] = []
-    while len(paged.cursors) < 3 + refused:
-        try:
-            paged.listing.fetch()
-        except StatusError:
-            paged.listing.page_failed()
-            pauses.append(paged.listing.pause())
-    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors == [None, "1", "2", *["3"] * (refused + 1), "4", "5"]
-    assert pauses == sorted(pauses) and pauses[0] < pauses[1] and pauses[-1] == 30
-
-
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:
     account = account_with(100)
     start(account, "p50", 500.0)
@@ -327,33 +257,3 @@ def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> Non
     follow(account, 700, events)
     assert statuses(events) == ["finished"]
     assert events[0][0] < 600
-
-
-def test_faults_do_not_keep_a_long_list_from_completing() -> None:
-    """Every tenth request fails, and the list has 21 pages."""
-    account = account_with(200)
-    requests: list[str] = []
-
-    def before_request(path: str) -> None:
-        requests.append(path)
-        if path == "/projects" and requests.count("/projects") % 10 == 5:
-            raise status_error(503)
-
-    account._before_request = before_request
-    start(account, "p150", 50.0)
-    events = EventList(account.clock)
-    follow(account, 300, events, page_size=10)
-    assert statuses(events)[-1] == "finished"
-
-
-@pytest.mark.parametrize(
-    "before, after, changed",
-    [
-        ({}, {"updated_at": "1"}, set()),
-        ({"updated_at": "1", "name": "a"}, {"updated_at": "1", "name": "b"}, set()),
-        ({"updated_at": "1"}, {}, {"updated_at"}),
-        ({"compute_last_active_at": None}, {"compute_last_active_at": "1"}, {"compute_last_active_at"}),
-    ],
-)
-def test_fields_that_hint_at_an_operation(before: dict[str, Any], after: dict[str, Any], changed: set[str]) -> None:
-    assert changed_hints(before, after) == changed

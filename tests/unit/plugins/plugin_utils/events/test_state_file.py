@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
@@ -63,33 +62,9 @@ def test_other_content_is_refused(tmp_path: Path, content: str) -> None:
     )
 
 
-def test_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    path.touch(mode=0o644)
-    StateFile(str(path)).write({})
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     kept = {".clouddb-events.other.json.abcdefgh.tmp", ".clouddb-abcdefgh.tmp", ".state.json.12345678.tmp"}
     for name in (*kept, ".clouddb-events.state.json.abcdefgh.tmp"):
         (tmp_path / name).touch()
     assert StateFile(str(tmp_path / "state.json")).read() is None
     assert set(os.listdir(tmp_path)) == kept
-
-
-@pytest.mark.parametrize("name", ["clouddb", "clouddb-", f"clouddb-{os.geteuid()}-", "clouddb-state"])
-def test_writer_of_a_secret_in_the_same_folder_keeps_the_temporary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """It removes its own temporary files while it holds its lock, which the event source does not take."""
-    replace = os.replace
-
-    def replace_later(source: str, target: str) -> None:
-        with SecretFile(str(tmp_path / "key"), lambda path: False).held():
-            replace(source, target)
-
-    monkeypatch.setattr(os, "replace", replace_later)
-    file = StateFile(str(tmp_path / name))
-    file.write({"new": 1})
-    assert file.read() == {"new": 1}
