@@ -20,6 +20,8 @@ SHARE_OF_QUIET_TIME = 1 / 4
 SHARE_OF_LONG_OPERATION = 1 / 60
 # The share of the requests that is left to the quiet projects, whatever the others need.
 MIN_SHARE_OF_QUIET = 1 / 4
+# The rest is for the project list, and for polls that take several requests.
+SHARE_OF_PROJECTS = 0.85
 # The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 # A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.
@@ -144,7 +146,8 @@ class Schedule:
 
     def _spacing_of_quiet(self) -> float:
         """The seconds from the poll of one quiet project to that of the next one."""
-        return 1 / max(self._requests_per_second - self._demand, self._requests_per_second * MIN_SHARE_OF_QUIET)
+        left = self._requests_per_second * SHARE_OF_PROJECTS - self._demand
+        return 1 / max(left, self._requests_per_second * MIN_SHARE_OF_QUIET)
 
     def _push(self, name: str, due: float) -> None:
         project = self._projects[name]

@@ -84,7 +84,7 @@ def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
     assert polled(account)[0] == "p30"
 
 
-@pytest.mark.parametrize(("has_hints", "shortest", "longest"), [(True, 0, 45), (False, 45, 115)])
+@pytest.mark.parametrize(("has_hints", "shortest", "longest"), [(True, 0, 45), (False, 0, 130)])
 def test_first_operation_of_an_idle_project(has_hints: bool, shortest: float, longest: float) -> None:
     """With hints, the project list shows which project has changed."""
     account = account_with(NUMBER, has_hints)
