@@ -33,7 +33,7 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import SeenOperations, poll_operations
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import SeenOperations, read_operations
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import event_of
 from ansible_collections.clouddb.control.tests.unit.support import api_key_task
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import scripted
@@ -241,7 +241,7 @@ SELECT_ALL = {
 
 @given(scripts("operations"))
 def test_operation_info_of_a_project(service: FuzzingService, script: Script) -> None:
-    params = {**SELECT_ALL, "project_id": "p", "page_size": 2, "workers": 1}
+    params = {**SELECT_ALL, "project": None, "project_id": "p", "page_size": 2, "workers": 1}
     result = result_of(service, script, lambda client: operation_info.run(params, client, False))
     if result:
         assert sorted(ids_of(result["operations"])) == sorted(service.sent_ids("operations"))
@@ -253,7 +253,8 @@ def test_operation_info_of_a_project(service: FuzzingService, script: Script) ->
 def test_operation_wait(service: FuzzingService, script: Script, by_id: bool, check_mode: bool) -> None:
     """The wait succeeds only if the service reported a final status of success for every operation."""
     limits = {"timeout": 10, "interval": 5, "failed_grace": 0, "lookback": 0, "workers": 1}
-    params = {**limits, "project_id": "p", "operation_id": ["a", "b"] if by_id else None, "operations": None}
+    selected = {"project": None, "project_id": "p", "operation_id": ["a", "b"] if by_id else None, "operations": None}
+    params = {**limits, **selected}
     result = result_of(service, script, lambda client: operation_wait.run(params, client, check_mode))
     if result:
         statuses = {operation["id"]: operation["status"] for operation in result["operations"]}
@@ -357,7 +358,7 @@ def test_events(service: FuzzingService, script: Script, listed_project: dict[st
 
     def events(client: Client) -> dict[str, Any]:
         seen = SeenOperations(datetime(1990, 1, 1, tzinfo=timezone.utc))
-        changes = seen.changes(poll_operations(client, "p", seen, ()))
+        changes = seen.changes(read_operations(client, "p", seen, ()))
         return {"events": [event_of(change, {**listed_project, "id": "p"}) for change in changes]}
 
     try:
