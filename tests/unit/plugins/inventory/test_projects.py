@@ -279,7 +279,7 @@ def test_name_of_a_cache_entry_depends_on_the_key_by_a_slow_hash_only(
         for api_key in "ab":
             parse(tmp_path, service.base_url, use_cache=False, cache=True, api_key=api_key, **options)
     assert len(list((tmp_path / "cache").iterdir())) == 1
-    assert [(password, iterations >= 100_000) for _, password, _salt, iterations in hashed] == [
+    assert [(password, iterations >= 100_000) for _digest, password, _salt, iterations in hashed] == [
         (b"a", True),
         (b"b", True),
     ]
