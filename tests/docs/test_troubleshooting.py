@@ -46,11 +46,12 @@ ROTATION = {"name": "deploy-{timestamp}", "run": "run", "evidence": []}
 DEPLOYMENT = {
     "run": "run",
     "consumer": "web1",
-    "consumers": ["web1", "web2"],
+    "plan": {"consumers": ["web1", "web2"], "older_keys": {"lists": [], "keys": {}}},
     "key": "the-secret",
     "key_id": 1,
     "fingerprint": "none",
 }
+FILES = {"dest": "shared.key", "record": "shared.rotation"}
 CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
 FIND_BRANCH = {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_BRANCH = {**FIND_BRANCH, "method": "PATCH", "path": f"projects/{SHOP}/branches/{{id}}"}
@@ -110,6 +111,12 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key, {"name": "other", "dest": "foreign.key"}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web1"]}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
+    (
+        api_key_rotation,
+        {"step": "plan", **ROTATION, "foreign_key": True, "max_age": 0, "inspected": {"web1": {}}},
+        None,
+    ),
+    (api_key_rotation, {"step": "plan", **ROTATION, "inspected": {"web1": FILES, "web2": FILES}}, None),
     (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
     (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
@@ -162,6 +169,9 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
         options["key_id"] = sandbox.api("POST", "/api_keys", {"key_name": name})["id"]
     if options.pop("foreign_key", False):
         assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
+    if inspected := options.pop("inspected", {}):
+        options["hosts"] = list(inspected)
+        options["evidence"] = [evidence_of(sandbox, consumer, files) for consumer, files in inspected.items()]
     if timeline := options.pop("timeline", None):
         sandbox.plan(*timeline, action="create_branch", error="no space left")
     if state := options.pop("branch", None):
@@ -178,6 +188,13 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     given = {name: value for name, value in wanted.items() if value is not None or name not in ("base_url", "api_key")}
     ended = run_main(module, given)
     return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
+
+
+def evidence_of(sandbox: Sandbox, consumer: str, files: dict[str, str]) -> dict[str, Any]:
+    service = {"base_url": sandbox.base_url, "api_key": API_KEY}
+    options = {**service, "step": "inspect", "run": "run", "consumer": consumer, **files}
+    evidence: dict[str, Any] = run_main(api_key_deployment, options).result["evidence"]
+    return evidence
 
 
 def refuse_foreign_file(temporary: secret_file.TemporaryFile, uid: int, gid: int) -> None:

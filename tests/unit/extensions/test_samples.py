@@ -46,5 +46,5 @@ def test_labels_of_loops_hold_no_text_of_others() -> None:
         for label in re.findall(r"\blabel: (.*\{\{.*)", path.read_text(encoding="utf-8"))
     ]
     assert len(labels) > 5
-    allowed = r"item\.(item\.)?(id|total)"
+    allowed = r"item\.(item\.)?(id|total|secret_name)"
     assert [entry for entry in labels if not re.fullmatch(rf'"\{{\{{ (?:{allowed}) \}}\}}[ a-z]*"', entry[1])] == []
