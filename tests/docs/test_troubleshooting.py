@@ -113,7 +113,14 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
     (
         api_key_rotation,
-        {"step": "plan", **ROTATION, "foreign_key": True, "max_age": 0, "inspected": {"web1": {}}},
+        {
+            "step": "plan",
+            **ROTATION,
+            "foreign_key": True,
+            "consumers": ["web1"],
+            "max_age": 0,
+            "inspected": {"web1": {}},
+        },
         None,
     ),
     (api_key_rotation, {"step": "plan", **ROTATION, "inspected": {"web1": FILES, "web2": FILES}}, None),
