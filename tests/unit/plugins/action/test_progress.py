@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import os
 import select
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -205,12 +204,6 @@ def test_without_progress_the_module_runs_once(
     assert not quiet.shown
 
 
-def test_the_option_takes_precedence_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(monkeypatch, FINISHED, args={"progress": True})
-    task.run(clouddb_progress=False)
-    assert len(task.shown) == 1
-
-
 def test_an_unreachable_host_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(monkeypatch, PENDING, AnsibleConnectionFailure("lost"), FINISHED)
     assert task.run() == RESULT
@@ -262,12 +255,6 @@ def test_a_reader_that_has_stopped_reading_does_not_block_the_wait(stderr: tuple
     show("later")
     writer.close()
     assert reader.read().endswith(b"xlater\n")
-
-
-def test_without_a_standard_error_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.setattr(_progress, "STDERR", _progress.stderr_copy())
-    show("nowhere")
 
 
 def test_a_closed_output_does_not_fail_the_wait(

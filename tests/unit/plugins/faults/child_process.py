@@ -1,11 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module's main() in a child process: one with limits of its own, or one that is killed at a given line of the code."""
+"""Runs a module's main() in a child process that is killed at a given line of the code."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -17,22 +16,12 @@ from types import FrameType
 from typing import Any
 
 from ansible_collections.clouddb.control.plugins.modules import api_key
-from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import HasMain, run_main
 
 PLUGINS = str(Path(api_key.__file__).parents[1])
 
 # Sends text from the child process to this one.
 Send = Callable[[str], object]
-
-
-def run_in_child(module: HasMain, options: dict[str, Any], prepare: Callable[[], object]) -> Outcome:
-    """Call main() in a child process, after C(prepare) was called there."""
-
-    def run(send: Send) -> None:
-        prepare()
-        send(json.dumps(run_main(module, options)))
-
-    return Outcome(*json.loads(in_child(run)))
 
 
 def lines_since(module: HasMain, options: dict[str, Any], function: str) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import requests
 import yaml
-from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.errors import AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing import vault
@@ -201,15 +201,6 @@ def test_operations_older_than_a_day_are_left_out(tmp_path: Path, sandbox: Sandb
     assert ages() == 0
 
 
-def test_connection_options_filters_and_query_are_templates(
-    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TEST_OF_KEY", sandbox.api_key)
-    api_key = "{{ lookup('ansible.builtin.env', 'TEST_OF_KEY') }}"
-    assert len(parse(tmp_path, sandbox, api_key=api_key, filters={"name": "{{ 'sh' ~ 'op' }}"}).hosts) == 2
-    assert len(parse(tmp_path, sandbox, query={"search": "{{ 'bl' ~ 'og' }}"}).hosts) == 1
-
-
 def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
     texts = {
         "api_key": sandbox.api_key,
@@ -311,17 +302,6 @@ def test_validate_certs_is_a_boolean(tmp_path: Path, sandbox: Sandbox, value: An
     assert sandbox.sent() == []
 
 
-@pytest.mark.parametrize("value", [True, "yes", False, "0"])
-def test_notations_of_booleans(tmp_path: Path, sandbox: Sandbox, value: Any) -> None:
-    assert len(parse(tmp_path, sandbox, validate_certs=value).hosts) == 3
-
-
-def test_missing_base_url_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CLOUDDB_BASE_URL", raising=False)
-    with pytest.raises(AnsibleError, match="^base_url: no value is given"):
-        parse(tmp_path, sandbox, base_url=None)
-
-
 def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
     monkeypatch.setattr(sys.modules[type(plugin).__module__], "REQUESTS_IMPORT_ERROR", "Traceback")
@@ -402,18 +382,6 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
             keyed_groups = [{"key": "clouddb_region_id"}, {"key": "'p-1'", "prefix": "id"}]
             parse(tmp_path, service.base_url, inventory=inventory, **{"keyed_groups": keyed_groups, **options})
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
-
-
-def test_a_source_that_fails_does_not_add_earlier_hosts_to_its_groups(tmp_path: Path) -> None:
-    earlier = InventoryData()
-    earlier.add_group("web")
-    earlier.add_host("shop", "web")
-    projects = [{"id": "shop", "region_id": "r1"}, {"id": "blog", "region_id": "localhost"}]
-    with scripted_service(reply({"projects": projects})) as service:
-        with pytest.raises(AnsibleParserError):
-            keyed_groups = [{"key": "clouddb_region_id"}]
-            parse(tmp_path, service.base_url, inventory=earlier, keyed_groups=keyed_groups, leading_separator=False)
-    assert [group.name for group in earlier.hosts["shop"].get_groups()] == ["web"]
 
 
 def two_accounts(

@@ -5,18 +5,8 @@
 
 from __future__ import annotations
 
-import time
-from datetime import datetime, timedelta, timezone
-
-from ansible_collections.clouddb.control.plugins.module_utils._clock import SYSTEM_CLOCK, Deadline
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
-
-
-def test_system_clock() -> None:
-    assert (SYSTEM_CLOCK.monotonic, SYSTEM_CLOCK.sleep) == (time.monotonic, time.sleep)
-    now = SYSTEM_CLOCK.utcnow()
-    assert now.utcoffset() == timedelta(0)
-    assert abs(datetime.now(timezone.utc) - now) < timedelta(minutes=1)
 
 
 def test_a_deadline_passes() -> None:

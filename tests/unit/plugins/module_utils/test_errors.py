@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
-    InvalidOption,
     NotFound,
     SecretFileError,
     ServiceUnreachable,
@@ -63,18 +62,6 @@ def test_long_texts() -> None:
     assert ClouddbError("y", {"message": longest + "x"}).details == {"message": f"{longest[1:]}…"}
     assert str(ClouddbError(longest)) == longest
     assert str(ClouddbError(longest + "x")) == f"{longest[1:]}…"
-
-
-def test_invalid_option_names_the_option() -> None:
-    assert InvalidOption("page_size", "must be 1 or more, not 0.").as_result() == {
-        "msg": "page_size: must be 1 or more, not 0.",
-        "failure": {"kind": "invalid_option", "option": "page_size"},
-    }
-
-
-def test_as_result_keeps_further_result_fields() -> None:
-    error = SecretFileError("failed", {"key_ids": [1]}, {"changed": True, "msg": "not this one", "failure": None})
-    assert error.as_result() == {"changed": True, "msg": "failed", "failure": {"kind": "secret_file", "key_ids": [1]}}
 
 
 # Statuses that say that the request was not carried out, and those after which it may be later.

@@ -64,30 +64,6 @@ def raising(error: ClouddbError) -> Run:
     return run
 
 
-@pytest.mark.parametrize("check_mode", [False, True])
-def test_run_receives_params_client_and_check_mode(check_mode: bool) -> None:
-    passed: list[Any] = []
-
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-        passed.extend([params["color"], client.connection, check_mode])
-        return {"changed": True, "color": params["color"]}
-
-    result = outcome_of(
-        run,
-        check_mode,
-        base_url=f"{OPTIONS['base_url']}/",
-        color="red",
-        api_timeout=7,
-        api_retries=2,
-        validate_certs=False,
-    ).success
-    assert (result["changed"], result["color"]) == (True, "red")
-    color, connection, mode = passed
-    assert (color, mode) == ("red", check_mode)
-    assert (connection.base_url, connection.api_key) == (OPTIONS["base_url"], OPTIONS["api_key"])
-    assert (connection.api_timeout, connection.api_retries, connection.validate_certs) == (7.0, 2, False)
-
-
 @pytest.mark.parametrize("diff", [False, True])
 def test_diff_is_returned_in_diff_mode_only(diff: bool) -> None:
     result = outcome_of(
@@ -109,11 +85,6 @@ def test_failed_tasks_report_warnings_and_diff() -> None:
     assert result.failed
     assert "a warning" in str(result.result["warnings"])
     assert "diff" not in result.result
-
-
-def test_invalid_connection_option_fails_before_run() -> None:
-    result = outcome_of(never, base_url="http://control.example.com/api/v2")
-    assert result.failure == {"kind": "invalid_option", "option": "base_url"}
 
 
 @pytest.mark.parametrize(
@@ -298,13 +269,6 @@ def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> 
     assert arguments["msg"].endswith(f"{sys.executable} -m pip install requests")
     assert arguments["failure"] == {"kind": "missing_library"}
     assert arguments["exception"] == "Traceback: No module named 'requests'"
-
-
-def test_key_is_censored_in_warnings() -> None:
-    assert (
-        OPTIONS["api_key"]
-        not in outcome_of(lambda params, client, check_mode: {"warnings": [f"used {OPTIONS['api_key']}"]}).printed
-    )
 
 
 def test_blank_key_does_not_censor_errors_of_ansible() -> None:

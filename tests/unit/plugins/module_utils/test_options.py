@@ -21,13 +21,6 @@ def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: 
     return str(error.value)
 
 
-def test_missing_option_is_none() -> None:
-    assert options.integer({}, "it", 1) is None
-    assert options.not_blank({}, "it") is None
-    assert options.identifier({}, "it") is None
-    assert options.moment({}, "it") is None
-
-
 def test_integer_is_within_limits() -> None:
     assert options.integer({"it": 10**400}, "it", 1) == 10**400
     assert options.integer({"it": 32}, "it", 1, 32) == 32
@@ -82,11 +75,6 @@ def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None
 def test_duration_has_a_maximum() -> None:
     assert options.duration({"it": "36500d"}, "it", largest=options.MAX_AGE) == options.MAX_AGE
     assert refused(options.duration, "36501d", largest=options.MAX_AGE)
-
-
-@pytest.mark.parametrize("value", ["a", ["a", "br_1.5"], []])
-def test_text_and_lists_are_accepted(value: Any) -> None:
-    assert options.not_blank({"it": value}, "it") == options.identifier({"it": value}, "it") == value
 
 
 @pytest.mark.parametrize("value", ["", "\t\n", ["a", " "]])
@@ -144,12 +132,6 @@ def test_similar_texts_come_first_whatever_their_case() -> None:
 
 
 ITEMS = [{"id": "a", "name": None, "tags": [{"id": 1}]}, {"id": "b", "size": 3}]
-
-
-def test_without_names_items_are_complete() -> None:
-    fields = options.Fields()
-    assert fields.reduce(ITEMS) == ITEMS
-    assert fields.warnings() == []
 
 
 def test_only_the_named_fields_stay() -> None:

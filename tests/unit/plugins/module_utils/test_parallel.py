@@ -31,12 +31,6 @@ def test_as_many_calls_as_workers_run_in_parallel() -> None:
     in_parallel(lambda _number: barrier.wait(MAX_WAIT), range(3), 3)
 
 
-def test_no_more_calls_than_workers_run_in_parallel() -> None:
-    threads = in_parallel(lambda _number: threading.current_thread(), range(50), 2)
-    assert len(set(threads)) <= 2
-    assert threading.current_thread() not in threads
-
-
 @pytest.mark.parametrize("workers, arguments", [(1, 3), (4, 1)])
 def test_a_single_call_at_a_time_needs_no_thread(workers: int, arguments: int) -> None:
     threads = in_parallel(lambda _number: threading.current_thread(), range(arguments), workers)
@@ -85,15 +79,3 @@ def test_an_interrupted_caller_abandons_the_calls(monkeypatch: pytest.MonkeyPatc
 
 def test_workers_do_not_keep_the_process_from_ending() -> None:
     assert in_parallel(lambda _number: threading.current_thread().daemon, range(2), 2) == [True, True]
-
-
-def test_with_one_worker_an_error_drops_the_remaining_calls() -> None:
-    called: list[int] = []
-
-    def call(number: int) -> None:
-        called.append(number)
-        raise Interrupted
-
-    with pytest.raises(Interrupted):
-        in_parallel(call, range(5), 1)
-    assert called == [0]

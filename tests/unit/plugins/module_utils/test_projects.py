@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
-    StatusError,
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
@@ -86,11 +85,6 @@ def test_malformed_unavailable_project_ids_raise(serve: Serve, ids: Any) -> None
         list_projects(serve(reply({"projects": [], "unavailable_project_ids": ids})).client)
 
 
-def test_failed_page_fails_the_list(serve: Serve) -> None:
-    with pytest.raises(StatusError):
-        list_projects(serve(page("projects", [SHOP], "1"), reply({}, 403)).client)
-
-
 @pytest.mark.parametrize(
     "query, sent",
     [
@@ -121,10 +115,6 @@ def test_blank_and_non_string_filters_raise(option: str, value: Any) -> None:
     with pytest.raises(InvalidOption) as error:
         checked_filters({option: value})
     assert error.value.details == {"option": option}
-
-
-def test_filters_from_options() -> None:
-    assert checked_filters({"project_id": "p", "name": None, "region_id": "r"}) == Filters("p", None, "r")
 
 
 @pytest.mark.parametrize("project_id", ["..", "a/b", "{{ x }}", "x" * 129])

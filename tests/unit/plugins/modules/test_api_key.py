@@ -31,7 +31,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure impor
     SecretUnavailable,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_KEY_ID
-from ansible_collections.clouddb.control.plugins.modules import api_key
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of, task
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
 
@@ -130,13 +129,6 @@ def test_a_key_is_created_once(account: Account) -> None:
     assert account.sent[3:] == ["GET"]
 
 
-def test_names_are_compared_exactly(account: Account) -> None:
-    account.add(name="Deploy")
-    assert account.run()["changed"]
-    name = ' Ключ/"deploy"&+%20 \n'
-    assert [account.run(name=name)["changed"] for _run in range(2)] == [True, False]
-
-
 def test_several_keys_are_a_warning(account: Account) -> None:
     older, newer = account.add(2)
     result = account.run()
@@ -155,12 +147,6 @@ def test_always_creates_the_new_key_before_it_revokes_the_old_ones(account: Acco
     # Before it revokes anything, it uses the new key.
     assert account.sent == ["GET", "POST", "GET", "GET", *(f"DELETE {key_id}" for key_id in older)]
     assert [ids(side["api_keys"]) for side in result["diff"].values()] == [older, [new]]
-
-
-def test_if_lost_requires_dest(account: Account) -> None:
-    with pytest.raises(InvalidOption) as error:
-        account.run(regenerate="if_lost")
-    assert (error.value.details, account.sent) == ({"option": "regenerate"}, [])
 
 
 # Exactly once
@@ -369,21 +355,6 @@ def test_a_failed_write_leaves_no_key_or_names_it(
     assert (dest.read_text(), sorted(os.listdir(dest.parent))) == ("old", [LOCK, "deploy.key"])
 
 
-@pytest.mark.parametrize("unsafe_writes", [False, True])
-def test_a_mounted_file_is_written_in_place_only_with_unsafe_writes(
-    account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, unsafe_writes: bool
-) -> None:
-    dest.write_text("old")
-    monkeypatch.setattr(os, "replace", failing(errno.EBUSY))
-    if unsafe_writes:
-        account.run(dest=dest, unsafe_writes=True)
-        assert [account.secrets[key_id] for key_id in account.active] == [dest.read_text()]
-    else:
-        with pytest.raises(SecretFileError, match=r"set unsafe_writes\. The new key 2 was revoked\.$"):
-            account.run(dest=dest)
-        assert (account.active, dest.read_text()) == ([], "old")
-
-
 @pytest.mark.parametrize("check_mode", [True, False])
 def test_a_user_who_may_only_read_the_file_can_use_it(
     account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
@@ -434,24 +405,6 @@ def test_an_impossible_file_fails_before_any_request(
     assert account.sent == []
 
 
-def test_attributes_that_only_the_file_itself_can_have(account: Account, dest: Path) -> None:
-    """If they can't be set, the result says which key is in the file."""
-    [older] = account.add()
-
-    def set_attributes(path: str) -> bool:
-        if path == str(dest):
-            raise SecretFileError("attributes: not supported.", {"errno": 95})
-        return False
-
-    params = {"state": "present", "name": "deploy", "id": None, "dest": str(dest), "regenerate": "always"}
-    with pytest.raises(SecretFileError) as error:
-        api_key.run(params, account.client(), False, set_attributes)
-    result = error.value.as_result()
-    [new] = account.active
-    assert (result["api_key"]["id"], ids(result["revoked"]), result["changed"]) == (new, [older], True)
-    assert f"key {new} is in use" in result["msg"] and dest.read_text() == account.secrets[new]
-
-
 @pytest.mark.parametrize("number, remaining", [(1, 0), (2, 1)])
 def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: int, remaining: int) -> None:
     older = account.add(number)
@@ -463,13 +416,6 @@ def test_older_keys_that_cannot_be_revoked_are_named(account: Account, number: i
     assert account.secrets[new] == result["key"] and result["key"] not in result["msg"]
     assert f"The new key {new} is in use." in result["msg"]
     assert (ids(result["revoked"]), result["failure"]["key_ids"]) == (older[:remaining], older[remaining:])
-
-
-def test_an_older_key_that_is_gone_is_not_listed_as_revoked(account: Account) -> None:
-    [older] = account.add()
-    account.plan(*[None] * 4, lambda: account.keys.pop(older))
-    result = account.run(regenerate="always")
-    assert (result["changed"], result["revoked"]) == (True, [])
 
 
 # Absent

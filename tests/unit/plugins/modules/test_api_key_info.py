@@ -40,23 +40,3 @@ def test_name_is_matched_exactly(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     assert task(client, name="deploy")["api_keys"] == [earlier, later]
     assert task(client, name="dep")["api_keys"] == []
-
-
-def test_revoked_key_is_not_listed(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("ci")
-    sandbox.api("DELETE", f"/api_keys/{key['id']}")
-    assert task(client, name="ci")["api_keys"] == []
-
-
-def test_fields_reduce_each_key(sandbox: Sandbox, client: Client) -> None:
-    [key] = sandbox.keys("ci")
-    assert task(client, name="ci", fields=["name", "id"]) == {
-        "changed": False,
-        "api_keys": [{"id": key["id"], "name": "ci"}],
-        "warnings": [],
-    }
-
-
-def test_a_field_that_no_key_has_is_a_warning(client: Client) -> None:
-    [warning] = task(client, fields=["id", "secret"])["warnings"]
-    assert warning.startswith("fields: no item has 'secret'. The fields are created_at, created_by, ")

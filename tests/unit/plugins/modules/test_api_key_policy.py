@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
     COMPLIES,
-    IN_USE,
     NOT_FOUND,
     NOT_REACHED,
     OWN_KEY,
@@ -176,13 +175,6 @@ def test_own_key_that_is_not_one_key(account: Account, own_key: str | None, ids:
     assert all(str(key_id) in str(error.value) for key_id in ids)
 
 
-def test_second_run_is_unchanged(account: Account) -> None:
-    account.run(**REVOKE)
-    result = account.run(**REVOKE)
-    assert (result["changed"], result["revoked"], result["left"]) == (False, [], [ADMIN])
-    assert account.requests == 1
-
-
 def test_only_the_kinds_are_revoked(account: Account) -> None:
     assert account.run(**REVOKE, revoke_kinds=["idle"], max_idle="1d")["summary"]["unknown"] == 4
     assert sorted(account.keys) == [ADMIN], "only the own key is not idle"
@@ -257,32 +249,10 @@ def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, befo
     assert (outcomes(result)[5], result["left"]) == ("gone", [ADMIN])
 
 
-def test_prediction_of_a_key_that_is_used_in_the_meantime(account: Account) -> None:
-    account.before[LISTS_BEFORE + 1] = lambda: account.use(account.secrets[5])
-    result = account.run(check_mode=True, **REVOKE, grace="0")
-    assert [key["id"] for key in result["revoked"]] == [3, 7]
-    assert reasons(result)[5] == IN_USE
-
-
 def test_key_that_complies_by_now_is_kept(account: Account) -> None:
     account.before[LISTS_BEFORE + 1] = lambda: account.keys[3].update(name="deploy-9")
     result = account.run(**REVOKE)
     assert reasons(result)[3] == COMPLIES
-
-
-def test_revocation_results_are_those_of_the_service(account: Account) -> None:
-    keys = {key_id: dict(account.keys[key_id]) for key_id in LAPTOPS}
-    assert account.run(**REVOKE)["revoked"] == [{**keys[key_id], "revoked": True} for key_id in LAPTOPS]
-
-
-def test_attempts_of_a_revocation_end_by_api_timeout(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = account.client()
-    deadlines: list[float] = []
-    monkeypatch.setattr(
-        type(client), "with_deadline", lambda self, deadline: deadlines.append(deadline.remaining()) or self
-    )
-    account.run(**REVOKE)
-    assert deadlines == [client.connection.api_timeout] * 3
 
 
 def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Account) -> None:
@@ -324,16 +294,6 @@ def test_error_of_each_request(account: Account, number: int, error: RequestFail
         assert ("may still be valid" in str(raised.value)) is may_be_revoked
 
 
-def test_error_before_the_limit_is_reached(account: Account) -> None:
-    """The error names the keys that the task would have revoked, the result all that remain."""
-    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(ADMIN) and None
-    with pytest.raises(OrphanedKey) as raised:
-        account.run(**REVOKE, max_revocations=1)
-    assert raised.value.details["key_ids"] == [3]
-    assert raised.value.result["left"] == [ADMIN, *LAPTOPS]
-    assert reasons(raised.value.result)[7] == NOT_REACHED
-
-
 BUSY = StatusError("too many requests", "DELETE", "/api_keys/3", 1, "request", 429, {})
 
 
@@ -353,16 +313,6 @@ def test_key_that_an_unconfirmed_attempt_has_revoked_late(account: Account) -> N
     result = account.run(**REVOKE)
     assert result["revoked"][0]["id"] == 3
     assert result["revoked"][0]["revoked"] is True
-
-
-def test_transient_errors_are_retried(account: Account) -> None:
-    error = StatusError("too many requests", "DELETE", "/api_keys/3", 1, "request", 429, {})
-    error.retry_after = 50.0
-    for attempt in range(5):
-        account.before[LISTS_BEFORE + 2 + 2 * attempt] = lambda: raise_error(error)
-    before = account.clock.elapsed
-    assert [key["id"] for key in account.run(**REVOKE)["revoked"]] == LAPTOPS
-    assert 250 <= account.clock.elapsed - before < 350
 
 
 def test_transient_errors_are_retried_as_often_as_api_retries_says(account: Account) -> None:

@@ -59,16 +59,6 @@ def test_file_attributes_are_set_after_the_rename(
     assert not run_main(api_key, {**options, "attributes": "+i"}).success["changed"]
 
 
-def test_secret_is_in_the_file_only(sandbox: Sandbox, options: dict[str, Any], dest: Path) -> None:
-    ended = run_main(api_key, options, diff=True)
-    assert not ended.failed, ended.printed
-    assert sandbox.accepts(dest.read_text())
-    assert dest.read_text() not in ended.printed
-    assert sandbox.api_key not in ended.printed
-    assert "key" not in ended.result
-    assert mode_of(dest) == 0o600
-
-
 @pytest.mark.parametrize("mode", ["0640", "u=rw,g=r,o="])
 def test_owner_group_and_mode_are_set_once(options: dict[str, Any], dest: Path, mode: str) -> None:
     owner, group = pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
@@ -150,15 +140,6 @@ def test_access_list_is_effective_unless_the_mode_withdraws_it(
     # The group's permissions in the mode are the mask of the list.
     assert (access_list(dest) is None, mode_of(dest)) == (False, expected)
     assert changed is (regenerate == "always" or expected == 0o600)
-
-
-@pytest.mark.parametrize("diff", [False, True], ids=["no diff", "diff"])
-def test_diff_is_returned_in_diff_mode_only(options: dict[str, Any], diff: bool) -> None:
-    result = run_main(api_key, options, True, diff).success
-    assert ("diff" in result) is diff
-    if diff:
-        assert result["diff"]["before"] == {"api_keys": []}
-        assert [key["name"] for key in result["diff"]["after"]["api_keys"]] == ["deploy"]
 
 
 def test_no_text_of_a_failure_has_the_new_key(options: dict[str, Any], dest: Path) -> None:

@@ -5,24 +5,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
-    NotFound,
-)
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.modules import operation_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
 SHOP, BLOG = "wispy-lake-12345678", "red-moon-34567890"
-
-# One operation a minute, back in time.
-long_history = pytest.mark.parametrize(
-    "seed", [{"projects": [{"id": SHOP, "compute": False, "generate_operations": 100}]}], ids=["100 operations"]
-)
 
 
 def operation(name: str, age: str, action: str, status: str, **fields: str) -> dict[str, Any]:
@@ -75,15 +66,6 @@ def ids(result: dict[str, Any]) -> list[str]:
     return [operation["id"] for operation in result["operations"]]
 
 
-def limits(sandbox: Sandbox) -> list[str]:
-    """The limit of each request to an operation list."""
-    return [
-        entry["query"].partition("limit=")[2].partition("&")[0]
-        for entry in sandbox.requests()
-        if entry["path"].endswith("/operations")
-    ]
-
-
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_returns_a_projects_operations_as_the_service_sends_them(
     sandbox: Sandbox, client: Client, check_mode: bool
@@ -101,10 +83,6 @@ def test_returns_a_projects_operations_as_the_service_sends_them(
     }
     assert [operation["id"] for operation in operations] == ["shop-4", "shop-3", "shop-2", "shop-1"]
     assert operations[1]["error"] == "no capacity"
-
-
-def test_a_project_without_operations_has_an_empty_list(client: Client) -> None:
-    assert task(client, project_id="calm-hill-23456789")["summary"] == {"total": 0, "by_status": {}, "by_action": {}}
 
 
 @pytest.mark.parametrize(
@@ -146,68 +124,11 @@ def test_selects_in_all_projects_or_in_one(client: Client, options: dict[str, An
         assert task(client, **options, summary_only=True)["summary"] == result["summary"]
 
 
-def test_created_after_accepts_a_timestamp_and_includes_it(sandbox: Sandbox, client: Client) -> None:
-    created_at = sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]["created_at"]
-    moment = datetime.fromisoformat(created_at.replace("Z", "+00:00"))
-    for exactly in (
-        created_at,
-        moment.isoformat().replace("+00:00", ""),
-        (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00"),
-    ):
-        assert ids(task(client, project_id=SHOP, created_after=exactly)) == ["shop-4", "shop-3"]
-    just_after = (moment + timedelta(microseconds=1)).isoformat()
-    assert ids(task(client, project_id=SHOP, created_after=just_after)) == ["shop-4"]
-
-
-@long_history
-@pytest.mark.parametrize(
-    ("options", "number", "requests"),
-    [
-        ({"created_after": "905s"}, 15, 2),
-        ({"created_after": "305s"}, 5, 1),
-        ({"max_results": 10}, 10, 1),
-        ({"max_results": 3, "action": ["create_branch"]}, 3, 2),
-    ],
-    ids=str,
-)
-def test_paging_stops_when_the_selection_is_complete(
-    sandbox: Sandbox, client: Client, options: dict[str, Any], number: int, requests: int
-) -> None:
-    assert len(ids(task(client, project_id=SHOP, page_size=10, **options))) == number
-    assert limits(sandbox) == ["10"] * requests
-
-
 def test_one_operation_is_fetched_by_its_id(sandbox: Sandbox, client: Client) -> None:
     result = task(client, project_id=SHOP, operation_id=["shop-3"])
     assert result["operations"] == [sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]]
     assert result["summary"] == {"total": 1, "by_status": {"failed": 1}, "by_action": {"start_compute": 1}}
     assert sandbox.sent() == [f"GET /projects/{SHOP}/operations/shop-3"]
-
-
-def test_several_operations_are_fetched_newest_first_without_unknown_ones(sandbox: Sandbox, client: Client) -> None:
-    wanted = ["shop-1", "nothing", "shop-4", "blog-2"]
-    result = task(client, project_id=SHOP, operation_id=wanted)
-    assert ids(result) == ["shop-4", "shop-1"]
-    assert result["summary"]["total"] == 2
-    assert sorted(sandbox.sent()) == sorted(f"GET /projects/{SHOP}/operations/{name}" for name in wanted)
-
-
-def test_an_empty_list_of_ids_selects_nothing(sandbox: Sandbox, client: Client) -> None:
-    assert task(client, project_id=SHOP, operation_id=[])["operations"] == []
-    assert sandbox.sent() == []
-
-
-def test_an_unknown_project_fails(client: Client) -> None:
-    with pytest.raises(NotFound):
-        task(client, project_id="nowhere")
-
-
-def test_a_project_deleted_meanwhile_is_left_out_with_a_warning(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", path=f"/projects/{BLOG}/operations", status=404)
-    result = task(client)
-    assert ids(result) == ["shop-4", "shop-3", "shop-2", "shop-1"]
-    [warning] = result["warnings"]
-    assert BLOG in warning
 
 
 # Sizing the result
@@ -243,18 +164,16 @@ def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str
     assert result == complete
 
 
-def test_fields_keep_the_newest_of_max_results(client: Client) -> None:
-    assert task(client, fields=["id"], max_results=3)["operations"] == [
-        {"id": "blog-2"},
-        {"id": "shop-4"},
-        {"id": "shop-3"},
-    ]
-
-
 def test_fields_that_only_some_operations_have_are_no_warning(client: Client) -> None:
     fields = ["id", "error", "endpoint_id"]
     assert task(client, project_id=SHOP, action=["create_timeline"], fields=fields)["warnings"] == []
     assert task(client, project_id="calm-hill-23456789", fields=["sattus"])["warnings"] == []
+
+
+def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:
+    of_status, of_action = task(client, status=["failed", "faild"], action=["create_brnach"])["warnings"]
+    assert of_status.startswith("status: 'faild'")
+    assert of_action.startswith("action: 'create_brnach'")
 
 
 @pytest.mark.parametrize("summary_only", [False, True])
@@ -265,9 +184,3 @@ def test_query_selects_the_projects_on_the_service(client: Client, summary_only:
     https://github.com/neondatabase/neonctl/issues/382
     """
     assert task(client, query={"search": BLOG}, summary_only=summary_only)["summary"]["total"] == 2
-
-
-def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:
-    of_status, of_action = task(client, status=["failed", "faild"], action=["create_brnach"])["warnings"]
-    assert of_status.startswith("status: 'faild'")
-    assert of_action.startswith("action: 'create_brnach'")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._projects import ProjectNotFound
 from ansible_collections.clouddb.control.plugins.modules import project_info
@@ -18,8 +17,6 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 SHOP = {"id": "wispy-lake-12345678", "name": "shop", "region_id": "aws-eu-central-1", "org_id": "org-a", "age": "3d"}
 SHOP_TWO = {"id": "calm-hill-23456789", "name": "shop", "region_id": "azure-westus3", "org_id": "org-a", "age": "2d"}
 BLOG = {"id": "red-moon-34567890", "name": "shop-blog", "region_id": "aws-eu-central-1", "org_id": "org-b", "age": "1d"}
-
-large_account = pytest.mark.parametrize("seed", [{"generate": {"projects": 120}}], ids=["120 projects"])
 
 
 @pytest.fixture
@@ -49,36 +46,6 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
     assert len(projects) == 3
 
 
-@large_account
-@pytest.mark.parametrize("page_size", [None, 50])
-def test_short_pages_do_not_end_the_list(sandbox: Sandbox, client: Client, page_size: int | None) -> None:
-    expected = sandbox.api("GET", "/projects?limit=400")["projects"]
-    sandbox.fault("page_limit", items=7, times=None)
-    assert task(client, page_size=page_size)["projects"] == expected
-    assert len(expected) == 120
-
-
-@large_account
-def test_permanent_error_of_a_page_fails_the_task(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", path="/projects", status=500, skip=2, times=None)
-    with pytest.raises(StatusError):
-        task(client, page_size=50)
-
-
-@pytest.mark.parametrize(
-    "options, expected",
-    [
-        ({"name": "shop", "region_id": "aws-eu-central-1"}, [SHOP]),
-        ({"query": {"org_id": "org-a"}}, [SHOP_TWO, SHOP]),
-        ({"query": {"search": "blog"}}, [BLOG]),
-    ],
-)
-def test_selects_by_filters_and_on_the_service(
-    client: Client, options: dict[str, Any], expected: list[dict[str, str]]
-) -> None:
-    assert ids(task(client, **options)) == [project["id"] for project in expected]
-
-
 @pytest.mark.parametrize(
     "options, near",
     [
@@ -99,10 +66,6 @@ def test_required_project_that_is_missing_fails(
     assert error.value.as_result()["failure"] == {"kind": "not_found", **options}
     assert all(hint in str(error.value) for hint in near)
     assert ("Did you mean" in str(error.value)) is bool(near)
-
-
-def test_required_changes_nothing_when_a_project_matches(client: Client) -> None:
-    assert task(client, name="shop", required=True) == task(client, name="shop")
 
 
 def test_required_project_may_be_among_those_that_the_service_left_out(sandbox: Sandbox, client: Client) -> None:

@@ -209,50 +209,12 @@ def test_an_abandoned_attempt_does_not_close_the_connection_of_another_attempt(
     assert peer.recv(1) == b"x"
 
 
-def test_an_attempt_that_has_ended_releases_its_connection_only() -> None:
-    connection, other = FakeConnection(), FakeConnection()
-    first, second = Attempt(lambda: 7), Attempt(lambda: None)
-    first.use(connection, to_send=True)
-    second.use(other)
-    first.run()
-    assert (first.result, connection.attempt, other.attempt) == (7, None, second)
-    # Another attempt may have taken the connection over.
-    second.use(connection)
-    third = Attempt(lambda: None)
-    third.use(connection)
-    second.run()
-    assert connection.attempt is third
-    assert first.abandon() is True
-    assert connection.is_shut_down is False
-
-
-def test_nothing_is_sent_on_a_connection_that_another_attempt_has_shut_down() -> None:
-    first, second, connection = Attempt(lambda: None), Attempt(lambda: None), FakeConnection()
-    first.use(connection, to_send=True)
-    first.abandon()
-    with pytest.raises(ConnectionAbortedError):
-        second.use(connection, to_send=True)
-    assert second.was_sent is False
-
-
 def test_an_attempt_for_which_there_is_no_thread_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = RuntimeError("can't start new thread")
     monkeypatch.setattr(attempt_file.Attempt, "start", mock.Mock(side_effect=failure))
     with pytest.raises(AttemptError) as error:
         run_attempt(lambda: 7, MAX_WAIT)
     assert (str(error.value.cause), error.value.was_sent) == ("can't start new thread", False)
-
-
-def test_run_attempt_returns_the_result_or_raises_the_error() -> None:
-    assert run_attempt(lambda: 7, MAX_WAIT) == 7
-    failure = ValueError("failed")
-
-    def failing() -> None:
-        raise failure
-
-    with pytest.raises(AttemptError) as error:
-        run_attempt(failing, MAX_WAIT)
-    assert (error.value.cause, error.value.was_sent, str(error.value)) == (failure, False, "no response")
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])

@@ -117,16 +117,6 @@ def test_an_endless_list_raises_an_error(serve: Serve) -> None:
         read(served.client)
 
 
-def test_a_long_run_of_repeated_items_does_not_end_the_list(serve: Serve) -> None:
-    """Many items may be added to the list while it is read in small pages. Each new item restarts the count of repeated pages."""
-    repeated = [things("a", cursor=f"{number}") for number in range(2 * MAX_REPEATED_PAGES - 2)]
-    half = MAX_REPEATED_PAGES - 1
-    served = serve(
-        things("a", cursor="start"), *repeated[:half], things("b", cursor="middle"), *repeated[half:], things("c")
-    )
-    assert [ids for ids in read(served.client) if ids] == [["a"], ["b"], ["c"]]
-
-
 @pytest.mark.parametrize(
     "broken, error_class",
     [

@@ -107,14 +107,6 @@ def test_post_is_retried_after_a_refusal(serve: Serve, status: int) -> None:
     assert [request.json for request in served.requests] == [{"key_name": "ci"}] * 2
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
-def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
-    served = serve(reply({"message": "oh"}, status))
-    error = fails(served, "POST")
-    assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
-    assert served.clock.pauses == []
-
-
 @pytest.mark.parametrize("method, repeated", [("PUT", True), ("PATCH", False)])
 def test_a_request_that_replaces_is_repeated(serve: Serve, method: str, repeated: bool) -> None:
     served = serve(HANG_UP, *([OK] if repeated else []))
@@ -123,14 +115,6 @@ def test_a_request_that_replaces_is_repeated(serve: Serve, method: str, repeated
     else:
         with pytest.raises(ServiceUnreachable):
             served.client.request(method, ("projects", "p"), body={})
-
-
-@each_method
-@pytest.mark.parametrize("status", [400, 401, 404, 409, 501])
-def test_other_statuses_are_not_retried(serve: Serve, method: str, status: int) -> None:
-    served = serve(reply({}, status))
-    error = fails(served, method)
-    assert (error.attempts, error.transient, len(served.requests)) == (1, False, 1)
 
 
 @pytest.mark.parametrize("retry_locked, attempts", [(True, 2), (False, 1)])
@@ -204,19 +188,6 @@ def test_the_status_counts_if_the_body_of_an_error_cannot_be_read(
 
 
 # Number of attempts
-
-
-@pytest.mark.parametrize("retries", [0, 2])
-def test_api_retries_limits_the_attempts(serve: Serve, retries: int) -> None:
-    served = serve(*[reply({"message": "later"}, 503)] * (retries + 1), api_retries=retries)
-    error = fails(served, "POST")
-    assert (error.attempts, len(served.clock.pauses)) == (retries + 1, retries)
-
-
-def test_errors_of_different_kinds_count_together(serve: Serve) -> None:
-    served = serve(HANG_UP, reply({}, 429), BROKEN["truncated body"], reply({}, 404))
-    error = fails(served, "GET")
-    assert (error.attempts, len(served.clock.pauses)) == (4, 3)
 
 
 # Length of the pauses
@@ -300,11 +271,6 @@ def test_bodies_are_read_in_every_transfer_encoding(serve: Serve, raw: bytes) ->
     response = served.client.post("api_keys", body={})
     assert (response.json, response.attempts) == ({"done": True}, 1)
     assert served.requests[0].headers["Accept-Encoding"] == "gzip"
-
-
-def test_a_body_of_any_size_is_read(serve: Serve) -> None:
-    body = b'"%s"' % (b"x" * 5_000_000)
-    assert len(serve(reply(gzip.compress(body, 1), Content_Encoding="gzip")).client.get("projects").json) == 5_000_000
 
 
 def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,6 @@ def test_every_project_of_every_page_has_a_result(serve: Serve) -> None:
     assert served.targets[:2] == ["/projects?org_id=o", "/projects?org_id=o&cursor=1"]
 
 
-def test_an_account_without_projects_has_no_results(serve: Serve) -> None:
-    assert listed(serve(page("projects", []))) == ([], [])
-
-
 def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: Serve) -> None:
     """Also one that is deleted between two pages."""
     projects = page("projects", [{"id": each} for each in ("a", "gone-1", "b", "gone-2")])
@@ -55,11 +51,6 @@ def test_projects_that_are_deleted_meanwhile_are_left_out_with_a_warning(serve: 
     found, [warning] = listed(serve(projects, operations("a"), reply({}, 404), operations("b"), *last))
     assert found == [["a"], ["b"]]
     assert warning.endswith(": gone-1, gone-2.")
-
-
-def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) -> None:
-    _found, [warning] = listed(serve(reply({"projects": [], "unavailable_project_ids": ["lost-1"]})))
-    assert "lost-1" in warning
 
 
 def test_any_other_error_is_raised(serve: Serve) -> None:
@@ -101,3 +92,8 @@ def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypat
     )
     assert total(counts.values())["total"] == len(fetched) == 1000
     assert 0 < most <= 20
+
+
+def test_projects_that_the_service_could_not_list_are_a_warning(serve: Serve) -> None:
+    _found, [warning] = listed(serve(reply({"projects": [], "unavailable_project_ids": ["lost-1"]})))
+    assert "lost-1" in warning

@@ -142,10 +142,6 @@ def test_result_of_a_state() -> None:
     ]
 
 
-def test_only_ten_statuses_are_warned_about() -> None:
-    assert len(state_of(*[f"odd-{number}" for number in range(12)]).result()["warnings"]) == 10
-
-
 @pytest.mark.parametrize("accepts_failure", [False, True])
 def test_a_saved_state_keeps_what_counts_as_success(accepts_failure: bool) -> None:
     state = WaitState(FakeClock().clock, 60.0, [REF], accepts_failure=accepts_failure)

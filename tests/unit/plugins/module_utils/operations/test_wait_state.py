@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     MAX_UNFINISHED,
@@ -111,16 +111,6 @@ def test_a_state_that_is_resumed_after_the_deadline_times_out(
     assert statuses(error.value.result) == {"running": 1}
 
 
-def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(running)
-    saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
-    # The monotonic clock starts at 0 again.
-    clock.elapsed -= 900
-    assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
-
-
 def test_requests_of_a_later_run_end_a_second_after_the_deadline_at_most(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
@@ -141,14 +131,6 @@ def test_a_run_returns_early_if_five_seconds_remain(
     else:
         with pytest.raises(WaitFailed, match="^Timed out after 4.9 s"):
             wait.run(StopWhen(0.0, 0.0))
-
-
-def test_a_saved_state_has_the_remaining_time(client: Client, clock: FakeClock) -> None:
-    state = new_state(client, [])
-    clock.elapsed = 20.0
-    assert state.to_json()["remaining"] == pytest.approx(40)
-    clock.elapsed = 70.0
-    assert state.to_json()["remaining"] == 0
 
 
 def test_the_changes_of_a_failed_run_are_returned(client: Client, service_of: Callable[..., Service]) -> None:
@@ -191,18 +173,6 @@ def test_a_long_list_continues_at_the_page_that_failed(
     assert service.cursors[: len(expected)] == expected
 
 
-def test_a_run_ends_between_two_pages_of_a_long_list(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(0), operations=20_000, seconds=0.9)
-    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
-    runs = [wait_for(client, UnfinishedOperations("project-0", 0), timeout=600.0).run(stop_when)]
-    while "_state" in runs[-1]:
-        runs.append(Wait(client, LIMITS, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
-    assert [run["elapsed"] for run in runs] == pytest.approx([60, 120, 180], abs=2.0)
-    assert service.cursors == [None, *(str(100 * number) for number in range(1, 200))]
-
-
 def reject_cursors(service: Service, times: int, status: int) -> None:
     """Let the first request for the third page fail with 503, and the next ones with C(status)."""
     statuses = [503, *[status] * times]
@@ -223,27 +193,6 @@ def test_a_rejected_cursor_of_an_earlier_poll_begins_the_list_anew(
     reject_cursors(service, 1, status)
     assert statuses(wait_for(client, UnfinishedOperations("project-0", 0)).run()) == {"finished": 400}
     assert service.cursors[:8] == [None, "100", "200", "200", None, "100", "200", "300"]
-
-
-def test_a_cursor_that_is_rejected_at_once_aborts_the_wait(client: Client, service_of: Callable[..., Service]) -> None:
-    service = service_of(running, operations=400)
-    reject_cursors(service, 2, 400)
-    with pytest.raises(WaitFailed, match="aborted by an error that retrying cannot fix") as error:
-        wait_for(client, UnfinishedOperations("project-0", 0)).run()
-    assert service.cursors == [None, "100", "200", "200", None, "100", "200"]
-    assert len(error.value.result["pending_ids"]) == 200
-
-
-@pytest.mark.parametrize(("status", "begins_anew"), [(500, True), (503, False)])
-def test_a_page_that_fails_ten_times_begins_the_list_anew(
-    client: Client, service_of: Callable[..., Service], status: int, begins_anew: bool
-) -> None:
-    """But not if the service refuses every request."""
-    service = service_of(finished_after(60), operations=400)
-    reject_cursors(service, 10, status)
-    wait_for(client, UnfinishedOperations("project-0", 0), timeout=90).run()
-    expected = [None, "100", *["200"] * 11, *([None, "100"] if begins_anew else []), "200", "300"]
-    assert service.cursors[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -277,20 +226,6 @@ def test_a_wait_for_too_many_operations_times_out(client: Client, service_of: Ca
         wait_for(client, UnfinishedOperations("project-0", 0)).run()
     assert len(error.value.result["operations"]) == MAX_UNFINISHED
     assert statuses(error.value.result) == {"running": MAX_UNFINISHED}
-
-
-def test_an_invalid_page_after_a_valid_one_is_retried(client: Client, service_of: Callable[..., Service]) -> None:
-    service = service_of(finished_after(0), operations=400)
-    responses = iter([UnexpectedResponse("an HTML page", "GET", "/", 1, "")])
-
-    def refuse(path: str) -> None:
-        if service.cursors[-1] == "200":
-            for error in responses:
-                raise error
-
-    service.refuse = refuse
-    assert wait_for(client, UnfinishedOperations("project-0", 0)).run()["operations"] == []
-    assert service.cursors == [None, "100", "200", "200", "300"]
 
 
 @pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
@@ -346,15 +281,3 @@ def test_a_run_ends_between_two_polls_that_are_far_apart(
     result = wait_for(client, service.refs, limits, timeout=900.0).run()
     assert len(service.requests) == requests
     assert result["elapsed"] == pytest.approx(runs[-1]["elapsed"])
-
-
-def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(
-        lambda name, elapsed: "running" if name == "p0-op0" or elapsed < 0.4 else "finished", operations=2
-    )
-    limits = LIMITS._replace(interval=300.0)
-    result = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=20.0, max_seconds=60.0))
-    assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
-    assert result["elapsed"] == 20.0

@@ -17,7 +17,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._policy.policy imp
     Policy,
     Review,
     allowed_from,
-    label,
     period_text,
     review,
 )
@@ -211,11 +210,6 @@ def test_surplus_keys_are_those_of_the_earliest_activity(
     assert found(keys, allowed=allowed) == kinds
 
 
-def test_creation_is_an_activity() -> None:
-    keys = [key(1, age=90 * DAY, idle=5 * DAY), key(2, age=4 * DAY, idle=None), key(3, age=6 * DAY, idle=None)]
-    assert found(keys, grace=30 * DAY) == [("duplicate", 1), ("duplicate", 3)]
-
-
 def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
     keys = [key(number, f"web{number}", idle=number * HOUR) for number in range(1, 5)]
     keys += [key(5, "ci", idle=50 * HOUR), key(6, "ci", idle=60 * HOUR)]
@@ -271,14 +265,6 @@ def test_key_with_an_unknown_time_costs_no_other_key(field: str, value: Any) -> 
         assert (field, value) == ("last_used_at", None)
 
 
-def test_due_keys_are_sorted_by_activity_and_unique() -> None:
-    keys = [key(1, idle=4 * DAY), key(2, idle=6 * DAY), key(3, idle=5 * DAY), key(4)]
-    result = reviewed(keys, max_age=DAY, max_idle=DAY)
-    assert [each["id"] for each in result.due(["expired", "idle"])] == [2, 3, 1, 4]
-    assert [each["id"] for each in result.due(["idle"])] == [2, 3, 1]
-    assert result.due(["unknown"]) == []
-
-
 def test_findings_are_sorted_by_kind_and_name() -> None:
     keys = [key(1, "b", 9 * DAY), key(2, "a", 9 * DAY), key(3, "b", 9 * DAY, idle=None)]
     assert found(keys, allowed=[Allowed("z")], max_age=DAY) == [
@@ -310,12 +296,6 @@ def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
 # The option
 
 
-def test_entries() -> None:
-    assert allowed_from(None) is None
-    entries = [{"name": "a", "max_keys": 1, "owner": "o", "reason": "r"}, {"name": "b*"}]
-    assert allowed_from(entries) == [Allowed("a", 1, "o", "r"), Allowed("b*")]
-
-
 @pytest.mark.parametrize(
     "entries",
     [
@@ -334,15 +314,3 @@ def test_invalid_entries(entries: list[dict[str, Any]]) -> None:
     with pytest.raises(InvalidOption) as error:
         allowed_from(entries)
     assert error.value.details == {"option": "allowed"}
-
-
-@pytest.mark.parametrize("name", ["[[]", "web[12]", "a]b", "[!]]", "web[[12]", "[a^]", "[a:]", "*[=]"])
-def test_closed_brackets_are_accepted(name: str) -> None:
-    assert allowed_from([{"name": name}]) == [Allowed(name)]
-
-
-def test_names_in_messages_are_shortened() -> None:
-    assert label({"id": 7, "name": "n" * 101}) == f"{'n' * 99}… (id 7)"
-    assert label({"id": 7}) == "A key without a name (id 7)"
-    [missing] = reviewed([], allowed=[Allowed("n" * 101)]).findings
-    assert missing.message == f"There is no key named '{'n' * 99}…'."
