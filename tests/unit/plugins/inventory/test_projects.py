@@ -411,18 +411,6 @@ def test_projects_of_the_same_name_in_two_accounts_are_two_hosts(tmp_path: Path)
     assert two_accounts(tmp_path, first, second, first_options={"hostvars_prefix": "pg_"}) == expected
 
 
-def test_a_project_that_is_read_again_keeps_its_name(tmp_path: Path) -> None:
-    account = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "shop"}, {"id": "p-3", "name": "blog"}]
-    names = {"shop-p-1": ["p-1"], "shop-p-2": ["p-2"], "blog": ["p-3"]}
-    assert two_accounts(tmp_path, account, account) == names
-    assert two_accounts(tmp_path, account, account[:1]) == names
-    assert two_accounts(tmp_path, account[:1], account[:2]) == {"shop": ["p-1"], "shop-p-2": ["p-2"]}
-    twice = {"shop": ["p-1", "p-1"]}
-    assert two_accounts(tmp_path, account[:1], account[:1], second_options={"hostvars_prefix": "pg_"}) == twice
-    by_id = {"shop": ["p-1"], "p-1": ["p-1"]}
-    assert two_accounts(tmp_path, account[:1], account[:1], second_options={"hostnames": ["id"]}) == by_id
-
-
 def test_names_stay_the_same_when_ansible_refreshes_the_inventory(tmp_path: Path) -> None:
     accounts = [[{"id": "p-1", "name": "shop"}], [{"id": "p-2", "name": "shop"}]]
     with (
@@ -446,19 +434,6 @@ def test_names_stay_the_same_when_ansible_refreshes_the_inventory(tmp_path: Path
         after = {host.name: host.vars["clouddb_id"] for host in manager.get_hosts()}
     assert before == after == {"shop": "p-1", "shop-p-2": "p-2"}
     assert len({type(host.vars["number"]) for host in manager.get_hosts()}) == 1
-
-
-def test_hosts_of_other_sources_can_be_merged_with_projects(tmp_path: Path) -> None:
-    earlier = InventoryData()
-    earlier.add_group("clouddb_projects")
-    earlier.add_host("shop")
-    earlier.set_variable("shop", "org_id", "o-1")
-    earlier.add_host("blog", "clouddb_projects")
-    earlier.set_variable("blog", "ansible_host", "blog.example")
-    projects = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "blog"}]
-    other = [{"id": "p-3", "name": "shop"}]
-    found = two_accounts(tmp_path, projects, other, inventory=earlier)
-    assert found == {"shop": ["p-1"], "blog": ["p-2"], "shop-p-3": ["p-3"]}
 
 
 HOSTILE = "{{ lookup('ansible.builtin.env', 'HOME') }}"

@@ -230,16 +230,6 @@ def test_key_that_is_listed_but_not_found_is_kept(account: Account) -> None:
     assert 3 in result["left"]
 
 
-def test_list_that_shows_revoked_keys_costs_no_other_key(account: Account) -> None:
-    keys = {**account.keys}
-    # The lists between the revocations show all keys.
-    for number in range(LISTS_BEFORE + 1, LISTS_BEFORE + 9, 2):
-        account.before[number] = lambda: account.keys.update(keys)
-    options = {**REVOKE, "revoke_kinds": ["unknown", "over_limit"], "max_keys": 4}
-    predicted, result = account.run(True, **options), account.run(**options)
-    assert [key["id"] for key in result["revoked"]] == [key["id"] for key in predicted["revoked"]] == LAPTOPS
-
-
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 5))
 def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, before_request: int) -> None:
     """Also immediately before the DELETE."""
@@ -253,17 +243,6 @@ def test_key_that_complies_by_now_is_kept(account: Account) -> None:
     account.before[LISTS_BEFORE + 1] = lambda: account.keys[3].update(name="deploy-9")
     result = account.run(**REVOKE)
     assert reasons(result)[3] == COMPLIES
-
-
-def test_surplus_that_another_run_has_revoked_is_not_revoked_again(account: Account) -> None:
-    """Two runs at once do not revoke more keys than one."""
-    options = {"max_keys": 5, "action": "revoke", "own_key": "1", "revoke_kinds": ["over_limit"]}
-    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(4) and None
-    result = account.run(**options)
-    assert [key["id"] for key in result["revoked"]] == [2]
-    assert len(account.keys) == 5
-    assert outcomes(result) == {2: "revoked", 3: "gone"}
-    assert result["left"] == []
 
 
 def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> ServiceUnreachable:
@@ -336,16 +315,6 @@ def test_revocation_that_takes_effect_late_is_the_task_s(account: Account) -> No
     assert outcomes(result)[3] == "revoked"
 
 
-@pytest.mark.parametrize("key_id", [2, 7])
-def test_limit_counts_whatever_key_another_revokes(account: Account, key_id: int) -> None:
-    """Also a key that complies, and one that the task would revoke last."""
-    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(key_id) and None
-    result = account.run(**REVOKE, max_revocations=1)
-    assert result["revoked"] == []
-    assert f"(id {key_id})" not in result["diff"]["after"]
-    assert "max_revocations" in reasons(result)[3]
-
-
 # main()
 
 
@@ -385,18 +354,6 @@ def test_main_revokes(sandbox: Sandbox) -> None:
     }
     assert sandbox.api_key not in outcome.printed
     assert run_main(api_key_policy, options).success["changed"] is False
-
-
-@pytest.mark.usefixtures("no_delays")
-def test_failed_task_has_what_was_revoked(sandbox: Sandbox) -> None:
-    sandbox.fault("status", status=403, method="DELETE", skip=1, times=None)
-    options = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, **POLICY}
-    outcome = run_main(api_key_policy, options)
-    assert outcome.failure["kind"] == "orphaned_key"
-    assert outcome.failure["status"] == 403
-    assert [key["name"] for key in outcome.result["revoked"]] == ["old"]
-    assert outcome.result["changed"] is True
-    assert outcome.failure["key_ids"] == [4]
 
 
 # Three keys, used 20, 10 and 5 days ago, of which the second one has no allowed name, and an account that may have two besides the own.

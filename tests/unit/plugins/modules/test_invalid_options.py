@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.modules import (
     operation_wait,
     project_info,
 )
-from ansible_collections.clouddb.control.tests.unit.support.each_module import of_every_module
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 
 VALID: dict[str, Any] = {"base_url": "https://control.example.com/api/v2", "api_key": "bearer-key-0123456789"}
@@ -147,11 +146,3 @@ def test_missing_id_is_named(module: ModuleType, options: dict[str, Any], option
 )
 def test_conflicting_options_fail(module: ModuleType, options: dict[str, Any]) -> None:
     assert run_main(module, {**VALID, **options}).failure == {"kind": "invalid_option"}
-
-
-@of_every_module
-@pytest.mark.parametrize("missing", ["base_url", "api_key"])
-def test_connection_options_are_required(module: ModuleType, options: dict[str, Any], missing: str) -> None:
-    outcome = run_main(module, {**{name: value for name, value in VALID.items() if name != missing}, **options})
-    assert outcome.failure == {"kind": "invalid_option", "option": missing}
-    assert f"CLOUDDB_{missing.upper()}" in outcome.result["msg"]

@@ -124,13 +124,6 @@ def test_selects_in_all_projects_or_in_one(client: Client, options: dict[str, An
         assert task(client, **options, summary_only=True)["summary"] == result["summary"]
 
 
-def test_one_operation_is_fetched_by_its_id(sandbox: Sandbox, client: Client) -> None:
-    result = task(client, project_id=SHOP, operation_id=["shop-3"])
-    assert result["operations"] == [sandbox.api("GET", f"/projects/{SHOP}/operations/shop-3")["operation"]]
-    assert result["summary"] == {"total": 1, "by_status": {"failed": 1}, "by_action": {"start_compute": 1}}
-    assert sandbox.sent() == [f"GET /projects/{SHOP}/operations/shop-3"]
-
-
 # Sizing the result
 
 
@@ -162,12 +155,6 @@ def test_fields_reduce_the_list_and_nothing_else(client: Client, scope: dict[str
         {field: operation[field] for field in operation if field in fields} for operation in complete.pop("operations")
     ]
     assert result == complete
-
-
-def test_fields_that_only_some_operations_have_are_no_warning(client: Client) -> None:
-    fields = ["id", "error", "endpoint_id"]
-    assert task(client, project_id=SHOP, action=["create_timeline"], fields=fields)["warnings"] == []
-    assert task(client, project_id="calm-hill-23456789", fields=["sattus"])["warnings"] == []
 
 
 def test_unknown_statuses_and_actions_are_a_warning(client: Client) -> None:

@@ -158,27 +158,6 @@ def test_lookback_0_includes_all_operations(sandbox: Sandbox, client: Client) ->
     assert statuses(task(client, project_id=BLOG, lookback=0.0)) == {"young": "finished", "ancient": "finished"}
 
 
-def test_operations_that_begin_during_the_wait_are_not_waited_for(
-    sandbox: Sandbox, client: Client, clock: FakeClock
-) -> None:
-    project = sandbox.api("POST", "/projects", {"project": {"name": "fresh"}})["operations"]
-    started: list[str] = []
-
-    def begin(seconds: float) -> None:
-        sandbox.advance(seconds)
-        if clock.elapsed > 1 and not started:
-            sandbox.plan((0, "running"))
-            started.append(
-                sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 0}})["operations"][
-                    0
-                ]["id"]
-            )
-
-    assert set(statuses(task(client, project_id=project[0]["project_id"]))) == {
-        operation["id"] for operation in project
-    }
-
-
 @pytest.mark.parametrize(("name", "status"), [("fails", "failed"), ("breaks", "error"), ("cancelled", "cancelled")])
 def test_a_failed_operation_fails_at_once(client: Client, clock: FakeClock, name: str, status: str) -> None:
     failure = failing(client, names=["endless", name, "skipped"], failed_grace=0.0)
@@ -254,13 +233,6 @@ def test_check_mode_polls_once_and_accepts_unfinished_operations(
 def test_check_mode_fails_for_failed_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.advance(5)
     assert failing(client, check_mode=True, names=["fails", "endless"])["failed_ids"] == ["fails"]
-
-
-def test_check_mode_fails_when_the_poll_fails(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("status", status=503, times=None)
-    failure = failing(client, check_mode=True, names=["quick"])
-    assert (failure["failure"]["status"], failure["failure"]["attempts"]) == (503, 6)
-    assert failure["pending_ids"] == ["quick"]
 
 
 def test_an_unknown_status_is_unfinished_and_warns_once(sandbox: Sandbox, client: Client) -> None:

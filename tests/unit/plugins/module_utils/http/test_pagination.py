@@ -57,15 +57,6 @@ def test_requests_carry_limit_query_and_cursor(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    "cursor", ["2026-11-21T08:00:00.123456789+02:00", "a+b c/d=&?#%2B", "é日本", "\n", "0", "x" * 3000]
-)
-def test_cursors_are_sent_back_unchanged(serve: Serve, cursor: str) -> None:
-    served = serve(things("a", cursor=cursor), things())
-    read(served.client)
-    assert served.requests[1].query == [("cursor", cursor)]
-
-
-@pytest.mark.parametrize(
     "pagination",
     [
         {},
@@ -79,19 +70,6 @@ def test_cursors_are_sent_back_unchanged(serve: Serve, cursor: str) -> None:
 def test_a_page_without_cursor_ends_the_list(serve: Serve, pagination: dict[str, Any]) -> None:
     served = serve(things("a", cursor="1"), reply({"things": [{"id": "b"}], **pagination}))
     assert read(served.client) == [["a"], ["b"]]
-
-
-@pytest.mark.parametrize("cursors", [["1", "1"], ["1", "2", "1"]])
-def test_a_repeated_cursor_ends_the_list(serve: Serve, cursors: list[str]) -> None:
-    served = serve(*(things(f"item-{number}", cursor=cursor) for number, cursor in enumerate(cursors)))
-    assert read(served.client) == [[f"item-{number}"] for number in range(len(cursors))]
-
-
-def test_items_are_unique_by_id(serve: Serve) -> None:
-    served = serve(
-        things("a", "b", cursor="1"), things("b", "c", "c", cursor="2"), things("c", cursor="3"), things("d")
-    )
-    assert read(served.client) == [["a", "b"], ["c"], [], ["d"]]
 
 
 def test_objects_without_an_id_are_unique_by_all_their_fields(serve: Serve) -> None:
