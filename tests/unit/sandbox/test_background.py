@@ -80,7 +80,7 @@ def kill_during_writes(writers, enough, status):
 class TestBackground:
     def test_start_status_stop(self, run_background, service_of, tmp_path):
         paths = {"folder": str(tmp_path), "virtualenv": str(tmp_path / "venv")}
-        facts = {"changed": False, "content": "sandbox", "problem": None, **paths}
+        facts = {"changed": False, "is_created": True, "problem": None, **paths}
         unused = {**facts, "is_reached": False, "pid": None, "is_seed_applied": None}
         assert run_background("status") == (0, unused, "")
         first = start(run_background)
@@ -123,16 +123,6 @@ class TestBackground:
         assert start(run_background)["is_seed_applied"] is not is_created
         (tmp_path / "seed.yml").write_text("generate: {projects: 1}")
         assert run_background("status")[1]["is_seed_applied"] is is_created
-
-    def test_seed_of_an_account_of_an_earlier_version_is_unknown(self, run_background, tmp_path):
-        """Those versions did not record it."""
-        start(run_background)
-        run_background("stop")
-        with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
-            db.execute("DROP TABLE seed")
-        (tmp_path / "seed.sha256").unlink()
-        (tmp_path / "seed.yml").write_text("generate: {projects: 2}")
-        assert start(run_background, "--restart")["is_seed_applied"] is None
 
     def test_secret_is_only_in_the_key_file(self, run_background, tmp_path):
         """The key file has mode 0600."""
@@ -233,35 +223,34 @@ class TestBackground:
         assert run_background("stop")[1] == {"changed": False, "pid": None}
         assert other_process.poll() is None
 
-    def test_only_the_server_of_the_folder_is_stopped(self, run_background, tmp_path, other_process, monkeypatch):
-        """Another process holds the lock, and the lock file has the id of yet another one."""
-        monkeypatch.setattr(background, "STOP_TIMEOUT", 0.1)
+    def test_only_the_server_of_the_folder_is_stopped(self, run_background, tmp_path, other_process):
+        """The lock is held, and its file has the id of a process that is not the server: it has not written its own yet."""
         with (tmp_path / "sandbox.sqlite.lock").open("w") as lock:
             lock.write(str(other_process.pid))
             lock.flush()
             fcntl.flock(lock, fcntl.LOCK_EX)
-            for command in ("stop", "remove", "start"):
-                code, _status, error = run_background(command)
-                assert code == 1
-                assert "Another process than the sandbox holds the lock" in error
+            assert run_background("stop")[1] == {"changed": False, "pid": None}
+            code, _status, error = run_background("start")
+            assert (code, "Another sandbox uses" in error) == (1, True)
         assert other_process.poll() is None
-        assert (tmp_path / "seed.yml").exists()
 
-    def test_running_sandbox_without_the_marker_is_named(self, run_background, tmp_path):
+    def test_process_that_ignores_sigterm_is_killed(self, run_background, tmp_path, monkeypatch):
+        monkeypatch.setattr(background, "STOP_TIMEOUT", 1)
+        bundle = json.loads((tmp_path / "server.json").read_text())
+        stubborn = "\n\nfrom . import server\nserver.Server.handle_exit = lambda *_arguments: None\n"
+        name = "clouddb_sandbox/settings.py"
+        (tmp_path / "server.json").write_text(json.dumps({**bundle, name: bundle[name] + stubborn}))
         first = start(run_background)
-        (tmp_path / ".clouddb-sandbox").unlink()
-        for command in ("create", "start", "stop", "remove"):
-            code, _status, error = run_background(command)
-            assert code == 1
-            assert f"Stop its process with the command kill {first['pid']}, then remove the folder by hand" in error
-        kill(first)
+        assert run_background("stop")[1] == {"changed": True, "pid": None}
+        assert os.waitpid(first["pid"], 0)[1] == signal.SIGKILL
 
     def test_remove(self, run_background, tmp_path):
+        """A removed folder is absent also without its process; the files of others stay in it."""
         first = start(run_background)
+        (tmp_path / "notes.txt").touch()
         assert run_background("remove")[1] == {"changed": True, "pid": None}
         os.waitpid(first["pid"], 0)
-        # The folder existed before.
-        assert contents(tmp_path) == []
+        assert contents(tmp_path) == ["notes.txt"]
         assert run_background("remove")[1] == {"changed": False, "pid": None}
 
 
@@ -280,12 +269,16 @@ def other_process():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the files of a sandbox, without the marker."""
+    """The folder of a sandbox with a server, as `create` and `start` leave it."""
     folder = background.Folder(tmp_path / "sandbox")
-    folder.server.mkdir(parents=True)
-    for path in (folder.bundle, folder.seed, folder.lock, folder.server / "module.py"):
-        path.write_text("{}")
+    background.create(folder)
+    folder.bundle.write_text(json.dumps({"package/module.py": "", "background.py": ""}))
+    background.unpack(folder)
     return folder
+
+
+def contents(path):
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
 
 
 def failing(error):
@@ -295,137 +288,50 @@ def failing(error):
     return fail
 
 
-def contents(path):
-    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
-
-
-def hard_link(folder):
-    (folder.path.parent / "other").write_text(background.MARKER)
-    os.link(folder.path.parent / "other", folder.marker)
-
-
-def symbolic_link(folder):
-    (folder.path.parent / "other").write_text(background.MARKER)
-    folder.marker.symlink_to("../other")
-
-
-MARKERS = {
-    "none": lambda folder: None,
-    "other content": lambda folder: folder.marker.write_text("sandbox"),
-    "longer content": lambda folder: folder.marker.write_text(background.MARKER + "x"),
-    "folder": lambda folder: folder.marker.mkdir(),
-    "FIFO": lambda folder: os.mkfifo(folder.marker),
-    "link": symbolic_link,
-    "hard link": hard_link,
-}
-
-
 class TestFolder:
-    """Only a folder with the marker is started, stopped and removed."""
+    def test_created_folder_is_private(self, tmp_path, capsys):
+        path = tmp_path / "parent" / "sandbox"
+        path.mkdir(parents=True, mode=0o755)
+        for changed in (True, False):
+            assert background.main(["create", str(path)]) == 0
+            assert json.loads(capsys.readouterr().out) == {"changed": changed, "pid": None}
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert contents(path) == [".clouddb-sandbox"]
 
-    @pytest.mark.parametrize("marker", MARKERS.values(), ids=MARKERS)
-    def test_folder_without_the_marker_is_refused(self, folder, capsys, marker):
-        marker(folder)
-        before = contents(folder.path)
-        for command in COMMANDS:
-            assert background.main([command, str(folder.path)]) == 1, command
-            error = capsys.readouterr().err
-            assert "has the files of a sandbox, but not the valid file .clouddb-sandbox" in error
-            assert "It is not running. Remove the folder by hand" in error
-            assert contents(folder.path) == before, command
+    def test_folder_without_the_marker(self, tmp_path, capsys):
+        """It is not used, also if its files have the names of a sandbox's, and nothing in it is removed."""
+        for name in ("seed.yml", "api_key"):
+            (tmp_path / name).touch()
+        for command, code in (("create", 1), ("start", 1), ("stop", 0), ("remove", 0)):
+            assert background.main([command, str(tmp_path)]) == code, command
+            assert contents(tmp_path) == ["api_key", "seed.yml"], command
+        capsys.readouterr()
+        for wanted in ("started", "stopped", "absent"):
+            assert background.main(["status", str(tmp_path), "--wanted", wanted]) == 0
+            status = json.loads(capsys.readouterr().out)
+            assert (status["problem"] is not None, status["is_reached"]) == (wanted == "started", wanted != "started")
 
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_folder_with_other_files_only_is_refused(self, tmp_path, capsys, command):
-        (tmp_path / "notes.txt").touch()
-        assert background.main([command, str(tmp_path)]) == 1
-        assert "contains files that do not belong to a sandbox" in capsys.readouterr().err
-        assert contents(tmp_path) == ["notes.txt"]
-
-    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-    @pytest.mark.parametrize("name", ["folder", "marker"])
-    def test_folder_of_another_user_is_refused(self, tmp_path, capsys, name):
-        folder = background.Folder(tmp_path / "sandbox")
-        background.create(folder)
-        os.chown(folder.path if name == "folder" else folder.marker, 65534, 65534)
-        assert background.main(["remove", str(folder.path)]) == 1
-        assert ("belongs to uid 65534" if name == "folder" else "do not belong to a sandbox") in capsys.readouterr().err
-        assert folder.marker.exists()
-
-    def test_symbolic_link_is_refused(self, tmp_path, capsys):
-        background.create(background.Folder(tmp_path / "sandbox"))
+    def test_link_is_refused(self, folder, tmp_path, capsys):
         (tmp_path / "link").symlink_to("sandbox")
+        before = contents(tmp_path)
         for command in COMMANDS:
             assert background.main([command, str(tmp_path / "link")]) == 1, command
-            assert "is a symbolic link or a file" in capsys.readouterr().err
-            assert contents(tmp_path) == ["link", "sandbox", "sandbox/.clouddb-sandbox"], command
+            assert "is not a folder of this user" in capsys.readouterr().err
+        assert contents(tmp_path) == before
 
-    @pytest.mark.parametrize("place", ["home", "above", "root"])
-    def test_home_is_refused(self, tmp_path, capsys, monkeypatch, place):
-        """Also with a marker in it."""
-        home = tmp_path / "home" / "user"
-        path = {"home": home, "above": home.parent, "root": Path("/")}[place]
-        if place != "root":
-            background.create(background.Folder(path))
-        home.mkdir(parents=True, exist_ok=True)
-        monkeypatch.setenv("HOME", str(home))
-        for command in ("create", "stop", "remove"):
-            assert background.main([command, str(path)]) == 1
-            assert "is or contains a home folder" in capsys.readouterr().err
-        assert home.exists()
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+    def test_folder_of_another_user_is_refused(self, folder, capsys):
+        os.chown(folder.path, 65534, 65534)
+        for command in COMMANDS:
+            assert background.main([command, str(folder.path)]) == 1, command
+            assert "is not a folder of this user" in capsys.readouterr().err
+        assert folder.server.exists()
 
-    def test_empty_folder_is_not_started(self, tmp_path, capsys):
-        assert background.main(["start", str(tmp_path)]) == 1
-        assert "is not the folder of a sandbox" in capsys.readouterr().err
-
-    @pytest.mark.parametrize("command", ["stop", "remove"])
-    def test_empty_folder_is_stopped_and_absent(self, tmp_path, capsys, command):
-        assert background.main([command, str(tmp_path)]) == 0
-        assert json.loads(capsys.readouterr().out) == {"changed": False, "pid": None}
-        assert tmp_path.exists()
-
-    @pytest.mark.parametrize("error", [errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS], ids=errno.errorcode.get)
-    def test_folder_that_cannot_be_removed_is_emptied(self, tmp_path, capsys, monkeypatch, error):
-        """A mount point, or a folder that was created for the user; the sandbox is absent, and can be created again."""
-        folder = background.Folder(tmp_path)
-        monkeypatch.setattr(background.Path, "rmdir", failing(error))
-        for _run in range(2):
-            background.create(folder)
-            folder.seed.write_text("{}")
-            assert background.main(["remove", str(tmp_path)]) == 0
-            assert json.loads(capsys.readouterr().out)["changed"] is True
-            assert contents(tmp_path) == []
-            assert background.main(["status", str(tmp_path), "--wanted", "absent"]) == 0
-            status = json.loads(capsys.readouterr().out)
-            assert (status["problem"], status["is_reached"]) == (None, True)
-
-    def test_full_disk_creates_no_files(self, tmp_path, capsys, monkeypatch):
-        with monkeypatch.context() as full:
-            full.setattr(background.Path, "rename", failing(errno.ENOSPC))
-            assert background.main(["create", str(tmp_path)]) == 1
-        assert "can't be used: No space left on device. Check" in capsys.readouterr().err
-        assert contents(tmp_path) == []
-        assert background.main(["create", str(tmp_path)]) == 0
-
-    @pytest.mark.parametrize("name", [".clouddb-sandbox", ".clouddb-sandbox.tmp"])
-    def test_incomplete_marker_is_replaced_or_removed(self, tmp_path, capsys, name):
-        """It is what a killed process leaves."""
-        folder = background.Folder(tmp_path / "sandbox")
-        for command, left in (("remove", []), ("create", [".clouddb-sandbox"])):
-            folder.path.mkdir(exist_ok=True)
-            (folder.path / name).touch()
-            assert background.main(["status", str(folder.path), "--wanted", "absent"]) == 0
-            status = json.loads(capsys.readouterr().out)
-            assert (status["content"], status["problem"], status["is_reached"]) == ("empty", None, False)
-            assert background.main([command, str(folder.path)]) == 0
-            assert json.loads(capsys.readouterr().out)["changed"] is True
-            assert contents(folder.path) == left
-        assert folder.is_marked()
-
-    @pytest.mark.parametrize("command", COMMANDS)
-    def test_folder_that_cannot_be_read_is_reported(self, tmp_path, capsys, monkeypatch, command):
+    def test_error_of_the_system_is_reported(self, tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(background.Path, "lstat", failing(errno.EACCES))
-        assert background.main([command, str(tmp_path)]) == 1
-        assert capsys.readouterr().err.count("can't be used: Permission denied.") == 1
+        for command in COMMANDS:
+            assert background.main([command, str(tmp_path)]) == 1
+            assert capsys.readouterr().err.count("can't be used: Permission denied.") == 1
         assert background.main(["status", str(tmp_path)]) == 0
         assert "Permission denied" in json.loads(capsys.readouterr().out)["problem"]
 
@@ -445,193 +351,41 @@ class TestFolder:
         problem = json.loads(capsys.readouterr().out)["problem"]
         assert (problem is not None and problem.startswith("sandbox_python: ")) is is_refused
 
-    @pytest.mark.parametrize("exists", [True, False])
-    def test_created_folder_is_private(self, tmp_path, capsys, exists):
-        path = tmp_path / "parent" / "sandbox"
-        if exists:
-            path.mkdir(parents=True, mode=0o755)
-        for changed in (True, False):
-            assert background.main(["create", str(path)]) == 0
-            assert json.loads(capsys.readouterr().out) == {"changed": changed, "pid": None}
-        assert path.stat().st_mode & 0o777 == 0o700
-        assert contents(path) == [".clouddb-sandbox"]
-
-    def test_folder_with_other_files_is_not_removed(self, tmp_path, capsys):
-        folder = background.Folder(tmp_path / "sandbox")
-        background.create(folder)
-        folder.seed.write_text("{}")
-        (folder.path / "notes.txt").touch()
-        (folder.path / "venv").mkdir()
-        before = contents(folder.path)
-        assert background.main(["remove", str(folder.path)]) == 1
-        assert "files that the sandbox has not created: notes.txt, venv. Move them" in capsys.readouterr().err
-        assert contents(folder.path) == before
-
-    @pytest.mark.parametrize("virtualenv", [None, "venv", "another"])
-    def test_virtual_environment_in_the_folder_is_removed(self, tmp_path, virtualenv):
-        folder = background.Folder(tmp_path / "sandbox")
-        background.create(folder)
-        environment = folder.path / (virtualenv or "venv")
-        environment.mkdir()
-        (environment / "pyvenv.cfg").touch()
-        options = ["--virtualenv", str(environment)] if virtualenv else []
-        assert background.main(["remove", str(folder.path), *options]) == 0
+    @pytest.mark.parametrize("virtualenv", ["venv", "envs/v"])
+    def test_removal_leaves_nothing(self, folder, tmp_path, virtualenv):
+        """Also of what a killed process has left, and of a virtual environment in the folder."""
+        (folder.path / virtualenv).mkdir(parents=True)
+        (folder.path / ".api_key.12345678").touch()
+        assert background.main(["remove", str(folder.path), "--virtualenv", str(folder.path / virtualenv)]) == 0
         assert contents(tmp_path) == []
 
-    @pytest.mark.parametrize(
-        ("content", "wanted", "is_refused"),
-        [
-            *(("missing", wanted, False) for wanted in ("started", "stopped", "absent")),
-            *(("empty", wanted, False) for wanted in ("started", "stopped", "absent")),
-            *(("sandbox", wanted, False) for wanted in ("started", "stopped", "absent")),
-            *((None, wanted, True) for wanted in ("started", "stopped", "absent")),
-        ],
-    )
-    def test_status_says_what_would_be_refused(self, tmp_path, capsys, content, wanted, is_refused):
-        folder = background.Folder(tmp_path / "sandbox")
-        if content == "sandbox":
-            background.create(folder)
-        elif content != "missing":
-            folder.path.mkdir()
-        if content is None:
-            folder.bundle.write_text("{}")
-        assert background.main(["status", str(folder.path), "--wanted", wanted]) == 0
-        status = json.loads(capsys.readouterr().out)
-        assert (status["content"], status["problem"] is not None) == (content, is_refused)
-        if not is_refused:
-            assert status["is_reached"] is (
-                wanted == "stopped" or (wanted == "absent" and content in ("missing", "empty"))
-            )
-
-    def test_folder_that_existed_before_is_kept(self, tmp_path):
-        for exists in (True, False):
-            folder = background.Folder(tmp_path / "sandbox")
-            if exists:
-                folder.path.mkdir()
-            background.create(folder)
-            assert background.main(["remove", str(folder.path)]) == 0
-            assert contents(tmp_path) == (["sandbox"] if exists else [])
-            if exists:
-                folder.path.rmdir()
-
-
-SPECIAL_FILES = {
-    "FIFO": os.mkfifo,
-    "folder": Path.mkdir,
-    "link": lambda path: path.symlink_to("/dev/zero"),
-}
-
-
-@pytest.fixture
-def unpacked(folder):
-    """A folder with the files of a sandbox, and the marker."""
-    folder.server.joinpath("module.py").unlink()
-    folder.server.rmdir()
-    background.create(background.Folder(folder.path.parent / "other"))
-    (folder.path.parent / "other" / ".clouddb-sandbox").rename(folder.marker)
-    (folder.path.parent / "other").rmdir()
-    folder.bundle.write_text(json.dumps({"package/module.py": "", "background.py": ""}))
-    background.unpack(folder)
-    return folder
-
-
-class TestFilesOfOthers:
-    """They are neither read, followed, overwritten nor removed."""
-
-    @pytest.mark.parametrize("create", SPECIAL_FILES.values(), ids=SPECIAL_FILES)
-    @pytest.mark.parametrize("name", background.FILES)
-    def test_only_regular_files_are_used(self, unpacked, capsys, name, create):
-        (unpacked.path / name).unlink(missing_ok=True)
-        create(unpacked.path / name)
-        before = contents(unpacked.path)
-        for command in COMMANDS:
-            assert background.main([command, str(unpacked.path)]) == 1
-            assert f"{name} is not a regular file, so the sandbox has not created it. Move" in capsys.readouterr().err
-            assert contents(unpacked.path) == before
-        assert background.main(["status", str(unpacked.path)]) == 0
-        assert "not a regular file" in json.loads(capsys.readouterr().out)["problem"]
-
-    @pytest.mark.parametrize("create", [os.mkfifo, Path.touch, lambda path: path.symlink_to("..")])
-    def test_server_that_is_no_folder_is_refused(self, unpacked, capsys, create):
-        unpacked.server.rename(unpacked.path.parent / "moved")
-        create(unpacked.server)
-        assert background.main(["remove", str(unpacked.path)]) == 1
-        assert "server is not a folder" in capsys.readouterr().err
-        assert os.path.lexists(unpacked.server)
-
-    @pytest.mark.parametrize(
-        "name", ["notes.txt", "package/notes.py", "package/__pycache__/notes.txt", "package/empty/"]
-    )
-    def test_other_files_in_the_folder_of_the_server_are_kept(self, unpacked, capsys, name):
-        path = unpacked.server / name
-        path.parent.mkdir(exist_ok=True)
-        path.mkdir() if name.endswith("/") else path.touch()
-        unpacked.bundle.write_text(json.dumps({"package/changed.py": ""}))
-        before = contents(unpacked.path)
-        for command in ("remove", "start"):
-            assert background.main([command, str(unpacked.path)]) == 1
-            error = capsys.readouterr().err
-            assert f"contains files that the sandbox has not created: server/{name.rstrip('/')}. Move" in error
-            assert contents(unpacked.path) == before
-
-    def test_server_with_its_compiled_files_is_removed(self, unpacked):
-        (unpacked.server / "package" / "__pycache__").mkdir()
-        for name in ("module.cpython-311.pyc", "module.cpython-311.pyc.140"):
-            (unpacked.server / "package" / "__pycache__" / name).touch()
-        assert background.main(["remove", str(unpacked.path)]) == 0
-        assert contents(unpacked.path.parent) == []
-
-    def test_server_of_an_earlier_version_is_removed(self, unpacked):
-        """Those versions recorded a checksum only."""
-        unpacked.unpacked.rename(unpacked.server / "digest")
-        assert background.main(["remove", str(unpacked.path)]) == 0
-        assert contents(unpacked.path.parent) == []
-
-    def test_nested_virtual_environment_is_removed(self, unpacked, capsys):
-        environment = unpacked.path / "envs" / "v"
-        environment.mkdir(parents=True)
-        (environment / "pyvenv.cfg").touch()
-        other = unpacked.path / "envs" / "notes.txt"
-        other.touch()
-        options = ["remove", str(unpacked.path), "--virtualenv", str(environment)]
-        assert background.main(options) == 1
-        assert "has not created: envs/notes.txt. Move" in capsys.readouterr().err
-        other.unlink()
-        assert background.main(options) == 0
-        assert contents(unpacked.path.parent) == []
-
-    def test_link_to_a_virtual_environment_is_kept(self, unpacked, tmp_path, capsys):
+    def test_virtual_environment_elsewhere_is_kept(self, folder, tmp_path):
+        """Also if the folder has a link to it."""
         (tmp_path / "shared").mkdir()
-        (tmp_path / "shared" / "pyvenv.cfg").touch()
-        (unpacked.path / "venv").symlink_to(tmp_path / "shared")
-        assert background.main(["remove", str(unpacked.path)]) == 1
-        assert "has not created: venv. Move" in capsys.readouterr().err
-        assert (tmp_path / "shared" / "pyvenv.cfg").exists()
+        (folder.path / "venv").symlink_to(tmp_path / "shared")
+        assert background.main(["remove", str(folder.path)]) == 0
+        assert contents(tmp_path) == ["shared"]
 
-    @pytest.mark.parametrize("name", ["server", "venv"])
-    def test_removal_that_was_killed_is_repeated(self, unpacked, monkeypatch, name):
-        (unpacked.path / "venv").mkdir()
-        for file in ("pyvenv.cfg", "module.py"):
-            (unpacked.path / "venv" / file).touch()
-        rmtree = background.shutil.rmtree
+    def test_folder_that_cannot_be_removed_is_emptied(self, folder, tmp_path, monkeypatch):
+        """It is a mount point, or its parent may not be written."""
+        monkeypatch.setattr(background.Path, "rmdir", failing(errno.EBUSY))
+        monkeypatch.setattr(background.shutil, "rmtree", lambda path: path.rename(tmp_path / "removed"))
+        assert background.main(["remove", str(folder.path)]) == 0
+        assert contents(folder.path) == []
 
-        def killed(path):
-            if (path / "pyvenv.cfg").exists() is (name == "server"):
-                return rmtree(path)
-            next(found for found in path.rglob("*.py")).unlink()
+    def test_removal_that_was_killed_is_repeated(self, folder, tmp_path, monkeypatch):
+        def killed(_path):
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as interrupted:
+        with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
             interrupted.setattr(background.shutil, "rmtree", killed)
-            with pytest.raises(KeyboardInterrupt):
-                background.main(["remove", str(unpacked.path)])
-        assert unpacked.is_marked()
-        assert background.main(["remove", str(unpacked.path)]) == 0
-        assert contents(unpacked.path.parent) == []
+            background.main(["remove", str(folder.path)])
+        assert folder.is_created()
+        assert background.main(["remove", str(folder.path)]) == 0
+        assert contents(tmp_path) == []
 
-    @pytest.mark.parametrize("content", ["null", "[]", "{", "\xff"])
-    def test_damaged_ready_file_is_ignored(self, tmp_path, content):
-        folder = background.Folder(tmp_path)
+    @pytest.mark.parametrize("content", ["[]", "\xff"])
+    def test_damaged_ready_file_is_ignored(self, folder, content):
         folder.ready.write_text(content, encoding="latin-1")
         assert folder.last_start() == {}
 
@@ -643,16 +397,6 @@ class TestParallelRuns:
         outputs = [json.loads(run.communicate(timeout=MAX_WAIT)[0]) for run in runs]
         assert len({output["pid"] for output in outputs}) == 1
         assert sorted(output["changed"] for output in outputs) == [False, False, True]
-
-    def test_wait_for_another_run_is_limited(self, run_background, tmp_path, monkeypatch):
-        monkeypatch.setattr(background, "LOCK_TIMEOUT", 0)
-        with (tmp_path / ".clouddb-sandbox").open() as marker:
-            fcntl.flock(marker, fcntl.LOCK_EX)
-            for command in ("start", "stop", "remove"):
-                code, _status, error = run_background(command)
-                assert code == 1
-                assert "Another run starts, stops or removes the sandbox" in error
-        assert (tmp_path / "seed.yml").exists()
 
 
 class TestCrashRecovery:

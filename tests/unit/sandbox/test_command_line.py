@@ -32,11 +32,13 @@ class TestCommandLine:
             *("--ready-file", str(tmp_path / "ready")),
         ]
 
-    @pytest.mark.parametrize("end", ["signal", "removal of its folder"])
+    @pytest.mark.parametrize("end", ["signal", "removal of its folder", "end of another process"])
     def test_end_of_the_server(self, tmp_path, arguments, connect, end):
         """It stops quickly even while clients are connected. Its files can be read by their owner only."""
         (tmp_path / "seed.yml").write_text("projects:\n  - name: shop\n    created_at: 2022-11-30T18:41:29Z\n")
-        command = [sys.executable, "-m", "clouddb_sandbox", *arguments, "--seed", str(tmp_path / "seed.yml")]
+        other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        options = ["--seed", str(tmp_path / "seed.yml"), "--exit-with", str(other.pid)]
+        command = [sys.executable, "-m", "clouddb_sandbox", *arguments, *options]
         process = subprocess.Popen(command, cwd=SERVER, stderr=subprocess.PIPE, text=True)
         for line in process.stderr:
             if "startup complete" in line:
@@ -51,9 +53,12 @@ class TestCommandLine:
         assert (readable, (tmp_path / "a.sqlite").exists()) == ({"seed.yml"}, True)
         if end == "signal":
             process.send_signal(signal.SIGTERM)
-        else:
+        elif end == "removal of its folder":
             shutil.rmtree(tmp_path)
+        else:
+            other.communicate()
         _out, errors = process.communicate(timeout=60)
+        other.communicate()
         assert "Traceback" not in errors
 
     def test_listens_on_loopback_by_default(self, arguments, monkeypatch, capsys):

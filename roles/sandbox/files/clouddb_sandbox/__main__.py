@@ -51,6 +51,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         type=float,
         help="sandbox seconds per real second (default: the stored speed, or 1 in a new database)",
     )
+    parser.add_argument("--exit-with", type=int, default=0, help="id of a process; the sandbox ends when it has ended")
     return parser.parse_args(arguments)
 
 
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         with database_lock(options.database) as is_lost:
-            serve(options, is_lost)
+            serve(options, lambda: is_lost() or (options.exit_with > 0 and not is_running(options.exit_with)))
     except BlockingIOError:
         return report_failure(f"Another sandbox uses {options.database}. Stop it, or choose another database.")
     except (OSError, ValueError, sqlite3.Error) as error:
@@ -72,7 +73,17 @@ def report_failure(message: str) -> int:
     return 1
 
 
-def serve(options: argparse.Namespace, is_lost: Callable[[], bool]) -> None:
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        pass
+    return True
+
+
+def serve(options: argparse.Namespace, should_end: Callable[[], bool]) -> None:
     if options.speed is not None and not 0 <= options.speed <= MAX_SPEED:
         raise ValueError(f"The speed {options.speed} is not between 0 and {MAX_SPEED}. Check sandbox_speed.")
     seed = options.seed.read_bytes() if options.seed else None
@@ -92,7 +103,7 @@ def serve(options: argparse.Namespace, is_lost: Callable[[], bool]) -> None:
         checksum = app.state.sandbox.store.seed_checksum()
         if options.seed_checksum_file and checksum:
             write_atomically(options.seed_checksum_file, checksum)
-        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)), is_lost)
+        server = Server(app, lambda: write_atomically(options.ready_file, json.dumps(ready)), should_end)
         server.run(sockets=[listener])
 
 
