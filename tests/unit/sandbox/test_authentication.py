@@ -1,7 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every request without a valid key gets 401, whatever its path, method and headers."""
+"""Every request without a valid key gets 401, whatever its path, method and headers.
+
+api.md: "A request with no Authorization header, an invalid key or a revoked key fails with HTTP 401 (Unauthorized)"; the contract's
+test of the revocation has the revoked key.
+"""
 
 from __future__ import annotations
 

@@ -384,11 +384,6 @@ class TestFolder:
         assert background.main(["remove", str(folder.path)]) == 0
         assert contents(tmp_path) == []
 
-    @pytest.mark.parametrize("content", ["[]", "\xff"])
-    def test_damaged_ready_file_is_ignored(self, folder, content):
-        folder.ready.write_text(content, encoding="latin-1")
-        assert folder.last_start() == {}
-
 
 class TestParallelRuns:
     def test_second_start_waits_for_the_first(self, run_background, tmp_path):
@@ -400,31 +395,6 @@ class TestParallelRuns:
 
 
 class TestCrashRecovery:
-    def test_confirmed_writes_persist(self, run_background, service_of):
-        """After a crash during writes, every write with a response is kept, and the address is the same."""
-        first = start(run_background)
-        service = service_of(first)
-        confirmed, enough = [], threading.Event()
-
-        def write():
-            own = service_of(first)
-            try:
-                while True:
-                    confirmed.append(own.create_key()["id"])
-                    if len(confirmed) > 100:
-                        enough.set()
-            except requests.ConnectionError:
-                pass
-
-        writers = [threading.Thread(target=write) for _writer in range(4)]
-        kill_during_writes(writers, enough, first)
-        second = start(run_background)
-        assert second["base_url"] == first["base_url"]
-        listed = [key["id"] for key in service.keys()][1:]
-        assert set(confirmed) <= set(listed)
-        assert len(listed) <= len(confirmed) + len(writers)
-        assert listed == sorted(listed)
-
     def test_operations_continue_after_a_crash(self, run_background, service_of):
         """Operations started before the crash finish, the clock has not gone backwards, revoked keys stay revoked."""
         first = start(run_background)

@@ -252,21 +252,3 @@ def test_second_deletion_gets_204(service, below):
     response = service.request("DELETE", path)
     assert (response.status_code, response.content) == (204, b"")
     assert service.operations() == started
-
-
-def test_lost_response_to_a_change(service):
-    """Faults apply to the new requests: the change is made, its response is lost, and a repetition is recognizable."""
-    path = service.create_finished_branch()
-    service.fault("lost_answer", method="DELETE", path="/projects/*/branches/*")
-    with pytest.raises(OSError):
-        service.request("DELETE", path)
-    assert service.get(path).status_code == 404
-    assert service.request("DELETE", path).status_code == 204
-
-
-def test_operation_plans_apply_to_changes(service):
-    path = service.create_finished_branch()
-    service.plan([[0, "running"], [1, "failed"]], action="apply_config", error="no space left")
-    (operation,) = service.ok("DELETE", f"{path}/databases/clouddb")["operations"]
-    service.advance(1)
-    assert service.operation(operation)["error"] == "no space left"

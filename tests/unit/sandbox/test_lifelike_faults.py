@@ -187,14 +187,6 @@ class TestOperations:
         assert service.ok("GET", path)["operation"]["status"] == "finished"
         assert [operation["id"] for operation in service.operations()] == [late["id"], earlier["id"]]
 
-    def test_late_in_a_new_project(self, service):
-        service.fault("late_operations", seconds=3)
-        created = service.ok("POST", "projects", json={"project": {}})["operations"][0]
-        path = f"projects/{created['project_id']}/operations/{created['id']}"
-        assert service.get(path).status_code == 404
-        service.advance(3)
-        assert service.get(path).status_code == 200
-
 
 class TestNormalizedName:
     @pytest.mark.parametrize(

@@ -69,10 +69,6 @@ class TestResponses:
         assert service.ok("GET", "/_sandbox/rate_limit") == {"rate_limit": None}
         assert {service.get("projects").status_code for _request in range(60)} == {200}
 
-    def test_defaults_are_the_public_services(self, service):
-        response = service.ok("PUT", "/_sandbox/rate_limit", json={})
-        assert response == service.ok("GET", "/_sandbox/rate_limit") == {"rate_limit": {"per_minute": 700, "burst": 40}}
-
     def test_requests_above_the_limit_get_429(self, service):
         """Nothing is written, the limit covers all keys of the account, and the request uses no fault."""
         other = service.as_key(service.create_key("other")["key"])
@@ -104,7 +100,3 @@ class TestResponses:
         for body in ({"per_minute": 0}, {"burst": 0}, {"per_minute": "many"}, {"per_second": 1}):
             assert service.request("PUT", "/_sandbox/rate_limit", json=body).status_code == 400, body
         assert service.ok("GET", "/_sandbox/rate_limit") == {"rate_limit": None}
-
-    def test_limit_is_not_persisted(self, serve):
-        serve().ok("PUT", "/_sandbox/rate_limit", json=LIMIT_OF_TWO)
-        assert serve().ok("GET", "/_sandbox/rate_limit") == {"rate_limit": None}

@@ -183,14 +183,6 @@ def test_passwords_are_only_in_responses_that_are_about_them(service, branch, tm
     assert [text for text in responses if any(secret in text for secret in secrets)] == []
 
 
-def test_passwords_survive_a_restart(serve):
-    seed = {"projects": [{"id": PROJECT}]}
-    service = serve(seed)
-    path = f"projects/{PROJECT}/branches/{service.default_branch()}/roles/clouddb_owner/reveal_password"
-    password = service.ok("GET", path)["password"]
-    assert serve(seed).ok("GET", path)["password"] == password
-
-
 def test_projects_have_different_passwords(serve):
     """Also those of the same seed."""
     service = serve({"generate": {"projects": 3}})

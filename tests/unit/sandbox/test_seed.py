@@ -29,11 +29,6 @@ def one_operation(**fields):
 
 
 class TestAccount:
-    def test_no_seed_creates_only_the_first_key(self, serve):
-        service = serve(None)
-        assert service.ok("GET", "projects")["projects"] == []
-        assert [key["name"] for key in service.keys()] == ["sandbox"]
-
     def test_keys_with_secret_and_age(self, serve):
         service = serve({"api_keys": [{"name": "ci", "key": "c" * 64, "age": "30d"}, {"name": "ci"}]})
         assert [key["name"] for key in service.keys()] == ["sandbox", "ci", "ci"]
@@ -195,19 +190,13 @@ class TestGenerated:
     "seed, message",
     [
         ([], "seed: "),
-        ("text", "seed: "),
         ({"project": []}, "project: Extra inputs"),
-        ({"projects": {}}, "projects: Input should be a valid list"),
         ({"projects": [{"colour": "red"}]}, "projects.0.colour: Extra inputs"),
-        ({"projects": [{"pg_version": "old"}]}, "projects.0.pg_version: Input should be a valid integer"),
-        ({"projects": [{"name": ""}]}, "projects.0.name: String should have at least 1 character"),
-        ({"projects": [{"created_at": "yesterday"}]}, "projects.0.created_at: Input should be a valid datetime"),
         ({"projects": [{"created_at": "2026-01-01T00:00:00"}]}, "projects.0.created_at: .*timezone"),
         (
             {"projects": [{"age": "old"}]},
             "projects.0.age: must be a number of seconds, or an age such as .*, not 'old'",
         ),
-        ({"projects": [{"age": "5 days"}]}, "projects.0.age: must be a number of seconds, .* 7d or 2w, not '5 days'"),
         ({"projects": [{"age": True}]}, "projects.0.age: must be a number of seconds, .*, not True"),
         ({"projects": [{"age": -1}]}, "projects.0.age: must be a number of seconds, .*, not -1"),
         (
@@ -217,7 +206,6 @@ class TestGenerated:
         ({"projects": [{"id": "a"}, {"id": "a"}]}, "seed: .*projects: id: must be unique, but a occurs more than once"),
         (one_operation(action="explode"), "projects.0.operations.0.action: .*'explode' is not one of apply_config"),
         (one_operation(status="done"), "projects.0.operations.0.status: .*'done' is not one of scheduling"),
-        (one_operation(duration=0), "projects.0.operations.0.duration: "),
         (one_operation(duration=1e14), "projects.0.operations.0.duration: "),
         (one_operation(timeline=[[0, "running"], [1e14, "failed"]]), "projects.0.operations.0.timeline: .*not exceed"),
         (one_operation(timeline=[[0, "running"], [math.nan, "failed"]]), "projects.0.operations.0.timeline: "),
@@ -225,21 +213,17 @@ class TestGenerated:
         ({"projects": [{"created_at": "0001-01-01T00:00:00+14:00"}]}, "projects.0.created_at: "),
         ({"projects": [{"updated_at": "9999-12-31T23:59:59-14:00"}]}, "projects.0.updated_at: "),
         ({"projects": [{"history_retention_seconds": 10**20}]}, "projects.0.history_retention_seconds: "),
-        ({"projects": [{"cpu_used_sec": -(10**20)}]}, "projects.0.cpu_used_sec: "),
         (one_operation(timeline=[[1, "running"]]), "projects.0.operations.0.timeline: .*must be 0"),
         (
             one_operation(timeline=[[0, "running"]], status="failed"),
             "projects.0.operations.0: .*timeline and status or duration are mutually exclusive",
         ),
-        ({"projects": [{"operations": [{}]}]}, "projects.0.operations.0.action: Field required"),
-        ({"api_keys": [{"key": "c" * 64}]}, "api_keys.0.name: Field required"),
         ({"api_keys": [{"name": "ci", "key": "short"}]}, "api_keys.0.key: String should have at least 16"),
         ({"api_keys": [{"name": "ci", "last_used": "once"}]}, "api_keys.0.last_used: must be a number of seconds, or"),
         (
             {"api_keys": [{"name": "ci", "age": "2d", "last_used": "3d"}]},
             "api_keys.0: .*last_used must not be longer ago than age",
         ),
-        ({"generate": {"projects": -1}}, "generate.projects: "),
     ],
 )
 def test_invalid_seed_raises_value_error(seed, message):
