@@ -147,8 +147,7 @@ from ..module_utils._errors import NotFound
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
 from ..module_utils._options import NOT_CREATED_ID, not_blank
-from ..module_utils._resources.lookup import find_branch
-from ..module_utils._resources.parents import PROJECT_OPTIONS, ParentNotFound, find_project, query_of
+from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, project_id_from
 from ..module_utils._secrets import MASK
 
 
@@ -162,12 +161,8 @@ def run(
     dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()
-    try:
-        uri = _connection_uri(params, client.with_secrets())
-    except (NotFound, ParentNotFound):
-        # In check mode, an earlier task would create it.
-        if not check_mode:
-            raise
+    uri = _connection_uri(params, client.with_secrets(), check_mode)
+    if uri is None:
         values = dict.fromkeys(("host", "port", "password", "uri"))
         return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
     changed = bool(dest) and _write(dest, uri, check_mode)
@@ -183,15 +178,21 @@ def run(
     }
 
 
-def _connection_uri(params: Mapping[str, Any], client: Client) -> str:
-    if NOT_CREATED_ID in (params["project"], params["branch"]):
-        raise ParentNotFound("branch", "an earlier task would create it.")
-    project_id = find_project(client, params["project"], query_of(params))
-    branch_id = find_branch(client, project_id, params["branch"])["id"]
+def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool) -> Optional[str]:
+    """The connection string; None if an earlier task would create what it is about."""
+    project_id = str(project_id_from(params, client, may_be_missing=check_mode))
+    branch_id = branch_id_from(params["branch"], client, project_id, may_be_missing=check_mode)
+    if branch_id == NOT_CREATED_ID:
+        return None
     path = ("projects", project_id, "branches", branch_id, "databases", params["database"])
-    user = params["user"] or client.get(*path).object("database")["owner_name"]
-    query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
-    response = client.get("projects", project_id, "connection_uri", query=query)
+    try:
+        user = params["user"] or client.get(*path).object("database")["owner_name"]
+        query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
+        response = client.get("projects", project_id, "connection_uri", query=query)
+    except NotFound:
+        if not check_mode:
+            raise
+        return None
     return str(response.require(response.object(), uri=str)["uri"])
 
 

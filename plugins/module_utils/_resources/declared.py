@@ -18,9 +18,9 @@ from .._operations.wait import WAIT_OPTIONS, Limits, StopWhen, limits_from, stop
 from .._options import NOT_CREATED_ID, duration, not_blank
 from .compare import contains
 from .engine import Engine
-from .lookup import find_branch, name_of
+from .lookup import name_of
 from .outcome import Result, result_of
-from .parents import ParentNotFound, find_project, query_of
+from .parents import ResourceNotFound, branch_id_from, project_id_from, query_of
 from .plan import Find, Plan
 from .read import preview
 
@@ -131,7 +131,7 @@ def _send(
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
-    """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ParentNotFound."""
+    """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
     not_blank(params, "name")
     timeout = duration(params, "timeout")
     limits, stop_when = limits_from(params, workers=1), stop_when_from(params)
@@ -149,7 +149,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             _require_fixed(task, params, found)
             if method == "POST" and not contains(found, task.changeable()):
                 result = send(task, "PATCH", max(0.0, timeout - result["elapsed"]))
-    except ParentNotFound as error:
+    except ResourceNotFound as error:
         if is_present:
             raise
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
@@ -166,21 +166,16 @@ def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_mis
     match = {"name": params["name"]}
     if params.get("id"):
         match = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}
-    project_id = branch_id = ""
-    try:
-        if "project" in kind.parents and params["project"] != NOT_CREATED_ID:
-            project_id = find_project(client, params["project"], query_of(params))
-        if "branch" in kind.parents and project_id and params["branch"] != NOT_CREATED_ID:
-            branch_id = find_branch(client, project_id, params["branch"])["id"]
-        if project_id and fields.get("parent_id") not in (None, NOT_CREATED_ID):
-            fields["parent_id"] = find_branch(client, project_id, fields["parent_id"])["id"]
-    except ParentNotFound:
-        if not may_be_missing:
-            raise
-    above = {"project": ("projects", project_id), "branch": ("branches", branch_id)}
-    segments = tuple(segment for parent in kind.parents for segment in above[parent])
+    segments: tuple[str, ...] = (kind.plural,)
+    if kind.parents:
+        project_id = str(project_id_from(params, client, may_be_missing))
+        find_branch = partial(branch_id_from, client=client, project_id=project_id, may_be_missing=may_be_missing)
+        above = ("branches", find_branch(params["branch"])) if "branch" in kind.parents else ()
+        segments = ("projects", project_id, *above, kind.plural)
+        if "parent_id" in fields:
+            fields["parent_id"] = find_branch(fields["parent_id"])
     query = {} if kind.parents else query_of(params)
-    return Task(kind, (*segments, kind.plural), match, fields, query, params["wait"])
+    return Task(kind, segments, match, fields, query, params["wait"])
 
 
 def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, Any]) -> None:

@@ -14,7 +14,6 @@ from .._http.pagination import pages
 from .._http.response import Response
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .parents import ParentNotFound, selected
 from .plan import Find, Plan, Resource, fill
 from .state import ABSENT, GOING, own_state
 
@@ -141,14 +140,3 @@ def shown_resource(json: Any, plan: Plan) -> Resource | None:
             if isinstance(value, dict) and segment.startswith(name):
                 return value
     return json if "id" in json else None
-
-
-def find_branch(client: Client, project_id: str, branch: str | None) -> Resource:
-    """The branch with this id or name; None: the default branch. Raises ParentNotFound, InvalidOption and what Client raises."""
-    listed = list_resources(client, ("projects", project_id, "branches"), "branches").items
-    if branch is not None:
-        return selected("branch", listed, branch)
-    default = next((each for each in listed if each.get("default")), None)
-    if default is None:
-        raise ParentNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
-    return default

@@ -14,6 +14,7 @@ from .._untrusted import displayable
 from .compare import changed_fields, contains
 from .lookup import name_of
 from .observe import Observation
+from .parents import ResourceNotFound
 from .plan import Plan, Resource
 from .state import ABSENT, COMING, GOING
 
@@ -68,10 +69,12 @@ def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
     return f"{plan.name} was accepted, but the resource differs in: {fields}. Check their names and values."
 
 
-def no_match(plan: Plan, seen: Observation | None = None) -> NoMatch:
+def no_match(plan: Plan, seen: Observation | None = None) -> ClouddbError:
     """The error for a request that needs a resource."""
     if seen and seen.resource:
         return NoMatch(f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
+    if plan.options is not None:
+        return ResourceNotFound(plan.selector, f"no resource has this value, so {plan.name} was not sent. Check {plan.selector}.")
     return NoMatch(f"No resource matches {plan.selector} for {plan.name}. Check {plan.selector}.")
 
 

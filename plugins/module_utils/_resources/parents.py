@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the project that a resource belongs to, by id or by name. Keeps P1 and P11."""
+"""Finds the project and the branch that a resource belongs to, by id or by name. Keeps P1, P9 and P11."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
+from .._http.pagination import pages
 from .._options import NOT_CREATED_ID, identifier, not_blank, similar
 from .._projects import project_pages
 from .._untrusted import displayable
@@ -21,8 +22,8 @@ PROJECTS_PAGE_SIZE = 400
 _PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 
 
-class ParentNotFound(ClouddbError):
-    """There is no such project or branch."""
+class ResourceNotFound(ClouddbError):
+    """There is no such resource as an option names."""
 
     kind = "not_found"
 
@@ -42,7 +43,7 @@ def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
 def find_project(client: Client, project: str, query: Mapping[str, Any] | None = None) -> str:
     """The id of the project with this id or name. C(query) are further parameters of the list.
 
-    Raises ParentNotFound, InvalidOption and what Client raises.
+    Raises ResourceNotFound, InvalidOption and what Client raises.
     """
     if _PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
@@ -51,7 +52,7 @@ def find_project(client: Client, project: str, query: Mapping[str, Any] | None =
         except NotFound:
             pass
     listed = [each for page in project_pages(client, query, PROJECTS_PAGE_SIZE) for each in page.projects]
-    return str(selected("project", listed, project)["id"])
+    return str(_selected("project", listed, project)["id"])
 
 
 def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
@@ -65,13 +66,35 @@ def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: b
         return project_id
     try:
         return NOT_CREATED_ID if project == NOT_CREATED_ID else find_project(client, project, query_of(params))
-    except ParentNotFound:
+    except ResourceNotFound:
         if not may_be_missing:
             raise
         return NOT_CREATED_ID
 
 
-def selected(option: str, listed: Sequence[dict[str, Any]], text: str) -> dict[str, Any]:
+def branch_id_from(branch: str | None, client: Client, project_id: str, may_be_missing: bool) -> str:
+    """The id of the branch with this id or name; None: the default branch.
+
+    With C(may_be_missing), an earlier task would create a branch that is not there: NOT_CREATED_ID. Raises as find_project() does.
+    """
+    if NOT_CREATED_ID in (project_id, branch):
+        return NOT_CREATED_ID
+    segments = ("projects", project_id, "branches")
+    listed = [each for page in pages(client, *segments, field="branches") for each in page.items]
+    try:
+        if branch is not None:
+            return str(_selected("branch", listed, branch)["id"])
+    except ResourceNotFound:
+        if not may_be_missing:
+            raise
+        return NOT_CREATED_ID
+    default = next((each for each in listed if each.get("default")), None)
+    if default is None:
+        raise ResourceNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
+    return str(default["id"])
+
+
+def _selected(option: str, listed: Sequence[dict[str, Any]], text: str) -> dict[str, Any]:
     """The only resource with this id or name."""
     found = [each for each in listed if text in (each["id"], each.get("name"))]
     if len(found) == 1:
@@ -83,4 +106,4 @@ def selected(option: str, listed: Sequence[dict[str, Any]], text: str) -> dict[s
         )
     near = similar(text, {str(each.get("name", each["id"])) for each in listed})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
-    raise ParentNotFound(option, f"there is no {option} '{text}'. {hint}")
+    raise ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")

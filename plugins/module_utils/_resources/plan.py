@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from .._errors import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY, InvalidOption
 from .._http.client import SUCCESS, path_of
-from .._options import query_parameters
+from .._options import NOT_CREATED_ID, query_parameters
 from .._untrusted import is_id
 from .compare import contains, fields_of, has_values
 
 Resource = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_WITHOUT_VALUE = ("", "None")
+_WITHOUT_VALUE = ("", "None", NOT_CREATED_ID)
 
 
 class Find(NamedTuple):

@@ -136,7 +136,8 @@ def test_a_project_is_changed_by_its_id(sandbox: Sandbox, client: Client) -> Non
     renamed = {"module": "project", "id": SHOP, "name": "web-shop"}
     assert [task(client, **renamed)["changed"] for _run in range(2)] == [True, False]
     assert sorted(listed(sandbox, "project")) == ["blog", "web-shop"]
-    assert failing(client, module="project", id="gone-lake-12345678", name=None)["kind"] == "no_match"
+    failure = failing(client, module="project", id="gone-lake-12345678", name=None)
+    assert failure == {"kind": "not_found", "option": "id"}
     assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
 
 
@@ -188,7 +189,7 @@ RENAMED = {"kind": "normalized_name", "lower_case": True, "method": "POST"}
 @pytest.mark.parametrize(
     ("kind", "faults", "options"),
     [
-        ("no_match", [], {"module": "project", "id": "gone-lake-12345678", "name": None}),
+        ("not_found", [], {"module": "project", "id": "gone-lake-12345678", "name": None}),
         ("ambiguous_match", [], {"module": "project", "name": "twice"}),
         ("incomplete_list", [{"kind": "unavailable_projects", "ids": [BLOG], "times": 9}], STORE),
         ("locked", [{"kind": "status", "status": 423, "method": "POST", "times": 9}], {**PREVIEW, "timeout": 1}),
