@@ -312,14 +312,6 @@ def test_a_change_that_a_list_shows_late_is_a_change(sandbox: Sandbox, client: C
     assert "id" not in result["diff"]["before"]
 
 
-def test_a_number_that_a_template_has_computed_is_not_sent_again(sandbox: Sandbox, client: Client) -> None:
-    """As in https://github.com/netbox-community/ansible_modules/issues/65"""
-    sandbox.api("PATCH", f"/projects/{SHOP}", {"project": {"history_retention_seconds": 1209600}})
-    options = {"path": "projects/{id}", "find": {"list": "projects", "match": {"name": "shop"}}}
-    body = {"project": {"history_retention_seconds": "1209600.0"}}
-    assert task(client, "PATCH", body=body, **options)["changed"] is False
-
-
 @pytest.mark.parametrize("echo", [False, True])
 def test_a_name_that_the_service_changes_is_an_error(sandbox: Sandbox, client: Client, echo: bool) -> None:
     """As in https://github.com/achikin/testrail-jenkins-plugin/pull/1"""

@@ -120,7 +120,6 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "option, options",
     [
-        ("path", {"path": "https://elsewhere.example.com/x"}),
         ("path", {"path": "projects//branches"}),
         ("path", {"path": None}),
         ("path", {"method": "POST", "path": "projects/{id}", "find": {"match": {"a": 1}}, "body": {"a": 1}}),

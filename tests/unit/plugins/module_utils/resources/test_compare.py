@@ -22,11 +22,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
     "actual, wanted",
     [
         ("a", "a"),
-        (17, 17),
         (17, "17"),
-        ("17", 17),
         (17.0, 17),
-        (1209600, 1209600.0),
         (1209600, "1209600.0"),
         # https://github.com/coralogix/terraform-provider-coralogix/pull/470
         ("2026-11-21T08:00:00.000", "2026-11-21T08:00:00Z"),
@@ -35,7 +32,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
         ("2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:00Z"),
         (True, True),
         (True, "True"),
-        (False, "False"),
         ("False", False),
         ("true", True),
         (None, None),
@@ -43,8 +39,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.compare
         ({"a": 1}, {"a": 1, "b": None}),
         ({"a": {"b": [1, 2], "c": 3}}, {"a": {"b": [1, 2]}}),
         ([{"a": 1, "b": 2}], [{"a": 1}]),
-        ({}, {}),
-        ([], []),
     ],
 )
 def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
@@ -55,8 +49,6 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
     "actual, wanted",
     [
         ("a", "b"),
-        ("A", "a"),
-        (17, 18),
         (10000000.0, 10000001.0),
         # https://github.com/mpyw/suve/pull/342
         (9007199254740993, 9007199254740992),
@@ -66,21 +58,16 @@ def test_what_is_wanted_is_there(actual: Any, wanted: Any) -> None:
         ("2026-11-21", "20261121"),
         (17, "17x"),
         (1, True),
-        (0, False),
         (None, "None"),
         ("None", None),
         (None, ""),
         ("", None),
-        (None, {}),
-        ({"a": 1}, {"b": 1}),
         ({"a": 1}, {"a": {"b": 1}}),
         ({"a": {"b": 1}}, {"a": 1}),
         ([1, 2], [1]),
-        ([1], [1, 2]),
         ([1, 2], [2, 1]),
         ([1], 1),
         (1, [1]),
-        ({}, []),
     ],
 )
 def test_what_is_wanted_is_not_there(actual: Any, wanted: Any) -> None:
@@ -128,7 +115,6 @@ def test_a_diff_has_only_the_fields_that_changed() -> None:
         ({"settings": {"quota": None}}, False),
         ({"tags": ["a", None]}, False),
         ({"name": " "}, False),
-        ({"name": None}, False),
     ],
 )
 def test_values_are_missing_at_any_depth(match: dict[str, Any], expected: bool) -> None:
