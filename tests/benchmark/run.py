@@ -16,12 +16,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import requests
 from ansible import __version__ as ansible_version
 
 HERE = Path(__file__).resolve().parent
@@ -33,7 +35,7 @@ ROUNDS = 30
 LONG_ROUNDS = 3
 PROJECTS = 1000
 KEYS = 60_000
-# The sandbox's operations then take no noticeable time, so that the tasks are measured.
+# Operations then take no noticeable time, so that tasks are measured without waiting.
 CLOCK_SPEED = 1000
 
 Task = dict[str, Any]
@@ -108,36 +110,60 @@ def durations(service: Sandbox, tasks: list[Task], rounds: int) -> list[float]:
     return [median(seconds[number :: len(tasks)]) for number in range(len(tasks))]
 
 
-def pull_request(service: Sandbox) -> float:
-    """The median seconds of the four tasks of the playbook, each time for a new branch."""
-    with tempfile.TemporaryDirectory() as folder:
-        runs = [
-            run_playbook(
-                HERE / "pull_request.yml",
-                service,
-                project_name="shop",
-                branch_name=f"pr-{number}",
-                uri_file=f"{folder}/pr-{number}.url",
-            )
-            for number in range(LONG_ROUNDS)
-        ]
-    return median(map(sum, runs))
+def pull_request(service: Sandbox, folder: Path, number: int) -> float:
+    """The seconds of C(ansible-playbook) for the branch, the user, the database and the connection string of a pull request."""
+    variables = {"branch_name": f"pr-{number}", "uri_file": f"{folder}/pr-{number}.url"}
+    started = time.monotonic()
+    run_playbook(HERE / "pull_request.yml", service, project_name="shop", **variables)
+    return time.monotonic() - started
+
+
+def bare_loop(service: Sandbox, number: int) -> float:
+    """The seconds of the same requests in Python, with five polls per second until each operation has finished."""
+    started = time.monotonic()
+    with requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {API_KEY}"
+
+        def send(method: str, path: str, **options: Any) -> Any:
+            response = session.request(method, f"{service.base_url}/{path}", timeout=30, **options)
+            response.raise_for_status()
+            body = response.json()
+            for operation in body.get("operations", []):
+                path = f"projects/{operation['project_id']}/operations/{operation['id']}"
+                while send("GET", path)["operation"]["status"] != "finished":
+                    time.sleep(0.2)
+            return body
+
+        [project] = send("GET", "projects")["projects"]
+        branches = f"projects/{project['id']}/branches"
+        branch = send(
+            "POST", branches, json={"branch": {"name": f"loop-{number}"}, "endpoints": [{"type": "read_write"}]}
+        )
+        branch_id = branch["branch"]["id"]
+        send("POST", f"{branches}/{branch_id}/roles", json={"role": {"name": "tests"}})
+        database = {"name": "tests", "owner_name": "tests"}
+        send("POST", f"{branches}/{branch_id}/databases", json={"database": database})
+        query = {"branch_id": branch_id, "database_name": "tests", "role_name": "tests"}
+        send("GET", f"projects/{project['id']}/connection_uri", params=query)
+    return time.monotonic() - started
 
 
 def measure() -> Iterator[Row]:
     """Measure all rows."""
     with tempfile.TemporaryDirectory() as folder, running_sandbox(Path(folder), projects=[{"name": "shop"}]) as service:
+        service.control("PUT", "/clock", {"speed": 1})
+        numbers = range(LONG_ROUNDS)
+        loop, first, second = zip(
+            *((bare_loop(service, n), *(pull_request(service, Path(folder), n) for _run in range(2))) for n in numbers)
+        )
         service.control("PUT", "/clock", {"speed": CLOCK_SPEED})
         ping, one_uri, one = durations(service, [PING, uri("/projects"), task("project_info")], ROUNDS)
-        four_tasks = pull_request(service)
+    what = "A branch, a user, a database and the connection string of a pull request, with the start of Ansible"
+    reference = "the same requests and polls in a Python loop"
+    yield Row(what, median(first), reference, median(loop))
+    yield Row("The same again, when nothing has to change", median(second), reference, median(loop))
     yield Row("One task: ``project_info``", one, "one ``uri``", one_uri)
     yield Row("One task: ``project_info``", one, "one ``ping``, which sends no request", ping)
-    yield Row(
-        "A branch, a user, a database and the connection string of a pull request",
-        four_tasks,
-        "four ``uri``, without waiting",
-        4 * one_uri,
-    )
     seed = {
         "generate": {"projects": PROJECTS, "operations_per_project": 20},
         "api_keys": [{"name": f"deploy-{number}"} for number in range(KEYS)],
