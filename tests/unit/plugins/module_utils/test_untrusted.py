@@ -158,5 +158,5 @@ def test_escaped_characters_may_be_in_two_halves() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"<html>", b"\xff", b"\xed\xa0\x80", '{"a": 1}'.encode("utf-16")])
 def test_anything_else_is_a_value_error(content: bytes) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError):
         decode(content)

@@ -360,8 +360,9 @@ def test_a_user_who_may_only_read_the_file_can_use_it(
     account: Account, dest: Path, monkeypatch: pytest.MonkeyPatch, check_mode: bool
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(InvalidOption, match="dest: "):
+    with pytest.raises(InvalidOption) as error:
         account.run(check_mode, dest=dest)
+    assert error.value.details == {"option": "dest"}
     [key_id] = account.add()
     dest.write_text(account.secrets[key_id])
     dest.chmod(0o600)

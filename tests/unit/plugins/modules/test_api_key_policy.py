@@ -380,3 +380,13 @@ def test_surplus_ends_with_the_revocation_of_other_keys(check_mode: bool) -> Non
     [finding] = [finding for finding in result["findings"] if finding["kind"] == "over_limit"]
     assert (finding["key_id"], finding["outcome"]) == (oldest, "gone")
     assert result["left"] == []
+
+
+@pytest.mark.parametrize("key_id", [2, 7])
+def test_limit_counts_whatever_key_another_revokes(account: Account, key_id: int) -> None:
+    """Also a key that complies, and one that the task would revoke last."""
+    account.before[LISTS_BEFORE + 1] = lambda: account.keys.pop(key_id) and None
+    result = account.run(**REVOKE, max_revocations=1)
+    assert result["revoked"] == []
+    assert f"(id {key_id})" not in result["diff"]["after"]
+    assert "max_revocations" in reasons(result)[3]

@@ -33,8 +33,9 @@ def test_echoed_keys_are_redacted(serve: Serve, encoding: str) -> None:
     served = serve(
         reply({"message": f"what is {encoding}?", "code": encoding}, 401), api_key=SPECIAL_KEY, api_retries=0
     )
-    with pytest.raises(StatusError, match=r"what is \*{8}\?") as error:
+    with pytest.raises(StatusError) as error:
         served.client.get("projects")
+    assert error.value.details["message"] == "what is ********?"
     assert_no_key(str(error.value.as_result()))
 
 
@@ -45,8 +46,9 @@ def test_errors_do_not_quote_other_keys_of_the_task(serve: Serve) -> None:
     create_key(served.client, "deploy", [])
     served.client.with_api_key(read)
     served.client.with_api_key(short)
-    with pytest.raises(StatusError, match=r"not \*{8}, \*{8} or short") as error:
+    with pytest.raises(StatusError) as error:
         served.client.delete("api_keys", 7)
+    assert error.value.details["message"] == "not ********, ******** or short"
     assert created not in str(error.value.as_result())
 
 

@@ -81,8 +81,9 @@ def test_runs_share_the_deadline_and_failed_grace(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 5 else "running")
-    with pytest.raises(WaitFailed, match="1 of 1 operation failed"):
+    with pytest.raises(WaitFailed) as error:
         in_runs(client, clock, service.refs, LIMITS._replace(failed_grace=25.0))
+    assert error.value.result["failed_ids"] == ["p0-op0"]
     assert 30 <= clock.elapsed <= 36
 
 
@@ -95,9 +96,9 @@ def test_the_time_between_runs_counts_and_the_last_poll_is_at_the_deadline(
     assert statuses(result) == {"finished": 1}
     service_of(running)
     clock.elapsed = 0.0
-    with pytest.raises(WaitFailed, match="^Timed out after 60 s with 1 of 1 operation unfinished") as error:
+    with pytest.raises(WaitFailed) as error:
         in_runs(client, clock, service.refs, startup_seconds=startup_seconds)
-    assert error.value.result["elapsed"] == pytest.approx(60)
+    assert (error.value.result["elapsed"], error.value.result["pending_ids"]) == (pytest.approx(60), ["p0-op0"])
     assert clock.elapsed == pytest.approx(60)
 
 
@@ -105,7 +106,7 @@ def test_a_state_that_is_resumed_after_the_deadline_times_out(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(running, seconds=0.1)
-    with pytest.raises(WaitFailed, match="^Timed out after 60 s") as error:
+    with pytest.raises(WaitFailed) as error:
         in_runs(client, clock, service.refs, startup_seconds=3600.0)
     assert error.value.result["elapsed"] > 3600
     assert statuses(error.value.result) == {"running": 1}
@@ -129,8 +130,9 @@ def test_a_run_returns_early_if_five_seconds_remain(
     if returns:
         assert wait.run(StopWhen(0.0, 0.0))["_state"]["remaining"] == timeout
     else:
-        with pytest.raises(WaitFailed, match="^Timed out after 4.9 s"):
+        with pytest.raises(WaitFailed) as error:
             wait.run(StopWhen(0.0, 0.0))
+        assert error.value.result["elapsed"] == timeout
 
 
 def test_the_changes_of_a_failed_run_are_returned(client: Client, service_of: Callable[..., Service]) -> None:
@@ -222,7 +224,7 @@ def test_a_refused_page_is_fetched_again_by_the_next_poll(
 def test_a_wait_for_too_many_operations_times_out(client: Client, service_of: Callable[..., Service]) -> None:
     """Their number is bounded, because the result is produced after the deadline."""
     service_of(running, operations=MAX_UNFINISHED + 1)
-    with pytest.raises(WaitFailed, match=f"with it, more than {MAX_UNFINISHED} operations are unfinished") as error:
+    with pytest.raises(WaitFailed) as error:
         wait_for(client, UnfinishedOperations("project-0", 0)).run()
     assert len(error.value.result["operations"]) == MAX_UNFINISHED
     assert statuses(error.value.result) == {"running": MAX_UNFINISHED}
