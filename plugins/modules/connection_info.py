@@ -165,7 +165,7 @@ def run(
     if uri is None:
         values = dict.fromkeys(("host", "port", "password", "uri"))
         return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
-    changed = bool(dest) and _write(dest, uri, check_mode)
+    changed = _write(dest, uri, check_mode) if dest else False
     parts = urlsplit(uri)
     secrets = {"password": unquote(parts.password or ""), "uri": uri}
     return {
@@ -196,10 +196,8 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
     return str(response.require(response.object(), uri=str)["uri"])
 
 
-def _write(dest: Optional[SecretFile], uri: str, check_mode: bool) -> bool:
+def _write(dest: SecretFile, uri: str, check_mode: bool) -> bool:
     """Write the connection string unless the file holds it; whether that changed the file."""
-    if dest is None:
-        return False
     if dest.read() == uri:
         # In check mode, it changes nothing and returns whether it would.
         return dest.set_attributes(dest.path)

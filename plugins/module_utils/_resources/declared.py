@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
-from .._operations.wait import WAIT_OPTIONS, Limits, StopWhen, limits_from, stop_when_from
+from .._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
 from .._options import NOT_CREATED_ID, duration, not_blank
 from .compare import contains
 from .engine import Engine
@@ -108,47 +108,36 @@ class Task(NamedTuple):
         return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
 
 
-def _send(
-    task: Task,
-    method: str,
-    seconds: float,
-    saved: Mapping[str, Any] | None = None,
-    *,
-    client: Client,
-    check_mode: bool,
-    limits: Limits,
-    stop_when: StopWhen | None,
-) -> Result:
-    """The engine's result, or in check mode what it would be. C(saved) is the C(_state) of an earlier run."""
-    plan = task.plan(method)
-    if check_mode:
-        return preview(client, plan)
-    result = Engine(client, plan, limits, seconds, seconds, stop_when).run(saved)
-    if "_state" in result:
-        fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
-        result["_state"].update(fields, method=method)
-    return result
-
-
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
     not_blank(params, "name")
-    timeout = duration(params, "timeout")
-    limits, stop_when = limits_from(params, workers=1), stop_when_from(params)
-    send = partial(_send, client=client, check_mode=check_mode, limits=limits, stop_when=stop_when)
-    saved, is_present = params.get("_state") or {}, params["state"] == "present"
+    timeout, limits = duration(params, "timeout"), limits_from(params, workers=1)
+    saved, is_present = params.get("_state"), params["state"] == "present"
+
+    def send(method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
+        plan = task.plan(method)
+        if check_mode:
+            return preview(client, plan)
+        result = Engine(client, plan, limits, seconds, seconds, stop_when_from(params)).run(saved)
+        if "_state" in result:
+            # For the next run of the module, which does not look up the parents again.
+            fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
+            result["_state"].update(fields, method=method)
+        return result
+
     try:
         if saved:
             task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], saved["query"], params["wait"])
+            method = saved["method"]
         else:
             task = _task_from(kind, params, client, check_mode and is_present)
-        method = saved.get("method") or ("DELETE" if not is_present else "PATCH" if "id" in task.match else "POST")
-        result = send(task, method, timeout, saved or None)
+            method = "DELETE" if not is_present else "PATCH" if "id" in task.match else "POST"
+        result = send(method, timeout, saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(task, params, found)
             if method == "POST" and not contains(found, task.changeable()):
-                result = send(task, "PATCH", max(0.0, timeout - result["elapsed"]))
+                result = send("PATCH", max(0.0, timeout - result["elapsed"]))
     except ResourceNotFound as error:
         if is_present:
             raise

@@ -33,11 +33,18 @@ class IncompleteList(ClouddbError):
 
 
 class Listed(NamedTuple):
-    """The resources of a list, the ids of those that the service could not include, and the response with the first page."""
+    """The resources of the list C(path), the ids of those that the service could not include, and the response with the first page."""
 
+    path: str
     items: list[Resource]
     unavailable: list[str]
     first: Response
+
+    @property
+    def problem(self) -> str:
+        """What an incomplete list lacks, and what to do."""
+        ids = displayable(", ".join(self.unavailable))
+        return f"The list {self.path} is incomplete. The service could not include: {ids}. Try again later."
 
 
 def list_resources(
@@ -59,7 +66,7 @@ def list_resources(
         ids = page.response.json.get("unavailable_project_ids") if isinstance(page.response.json, dict) else None
         unavailable.update(map(str, ids if isinstance(ids, list) else []))
     # Another page may have them.
-    return Listed(items, sorted(unavailable - {str(item.get("id")) for item in items}), first)
+    return Listed(path_of(segments), items, sorted(unavailable - {str(item.get("id")) for item in items}), first)
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -73,12 +80,6 @@ def require_array(response: Response, field: str | None) -> None:
     if arrays or field in json:
         problem = "the response is not an array" if field is None else f"the list has no array '{field}'"
         raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
-
-
-def incomplete(segments: Sequence[str], listed: Listed) -> str:
-    """What an incomplete list lacks, and what to do."""
-    ids = displayable(", ".join(listed.unavailable))
-    return f"The list {path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
 
 
 def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Resource | None:
@@ -99,17 +100,19 @@ def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None
         require_array(first, find.field)
     listed = list_resources(client, find.segments, find.field, find.query, first)
     matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
-    found = single_resource(next(filter(None, matching), []), plan)
-    if found is None and listed.unavailable:
-        raise IncompleteList(f"No resource matches {plan.selector}. {incomplete(find.segments, listed)}")
-    return found
+    return single_resource(next(filter(None, matching), []), listed, plan)
 
 
-def single_resource(found: Sequence[Resource], plan: Plan) -> Resource | None:
-    """The only one of the resources; one that is being deleted counts only if there is no other. Raises AmbiguousMatch."""
+def single_resource(found: Sequence[Resource], listed: Listed, plan: Plan) -> Resource | None:
+    """The only one of the resources; one that is being deleted counts only if there is no other.
+
+    Raises AmbiguousMatch, and IncompleteList if there is none, but the list may lack it.
+    """
     found = [item for item in found if own_state(item) != ABSENT]
     if len(found) > 1:
         found = [item for item in found if own_state(item) != GOING] or found
+    if not found and listed.unavailable:
+        raise IncompleteList(f"No resource matches {plan.selector}. {listed.problem}")
     if len(found) < 2:
         return found[0] if found else None
     named = ", ".join(name_of(item) for item in found[:MAX_NAMED])

@@ -9,16 +9,7 @@ from .._http.client import Client
 from .._http.response import Response
 from .compare import contains, fields_of
 from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
-from .lookup import (
-    IncompleteList,
-    find_resource,
-    incomplete,
-    list_resources,
-    name_of,
-    require_array,
-    shown_resource,
-    single_resource,
-)
+from .lookup import find_resource, list_resources, name_of, require_array, shown_resource, single_resource
 from .observe import Observation, observe, with_operations
 from .outcome import Result, no_match, result_of, will_fail
 from .plan import Plan, fill, has_placeholder
@@ -61,10 +52,8 @@ def _read_list(client: Client, plan: Plan) -> Result:
         rest["unavailable_project_ids"] = listed.unavailable
     found = None
     if find and find.match:
-        found = single_resource([item for item in listed.items if contains(item, find.match)], plan)
-        if found is None and listed.unavailable:
-            raise IncompleteList(f"No resource matches {plan.selector}. {incomplete(segments, listed)}")
-    warnings = [incomplete(segments, listed)] if listed.unavailable else []
+        found = single_resource([item for item in listed.items if contains(item, find.match)], listed, plan)
+    warnings = [listed.problem] if listed.unavailable else []
     json = {**rest, field: listed.items} if field else listed.items
     return result_of(found, found, json=json, status=listed.first.status, warnings=warnings)
 
