@@ -200,6 +200,7 @@ def test_a_failed_creation_is_not_green_in_the_next_run(sandbox: Sandbox, client
         assert result["failure"]["kind"] == "wait_failed"
         assert result["failed_ids"] == first["failed_ids"]
         assert "no capacity left" in result["msg"]
+    assert (first["status"], first["object"]["name"]) == (201, "preview")
     assert (first["changed"], again["changed"], number_of(sandbox, "POST")) == (True, False, 1)
     checked = task(client, "POST", check_mode=True, **PREVIEW)
     assert (checked["changed"], "will fail" in checked["warnings"][0]) == (False, True)
@@ -249,12 +250,6 @@ def test_an_operation_that_is_not_found_yet_is_waited_for(sandbox: Sandbox, clie
     sandbox.fault("late_operations", seconds=2.5, method="POST")
     result = task(client, "POST", **PREVIEW)
     assert {each["status"] for each in result["operations"]} == {"finished"}
-
-
-def test_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
-    """As in https://github.com/ansible-collections/community.digitalocean/issues/116"""
-    result = task(client, "POST", **PREVIEW)
-    assert (result["json"]["branch"]["current_state"], result["object"]["current_state"]) == ("init", "ready")
 
 
 def test_somebody_elses_failed_operation_does_not_fail_the_task(sandbox: Sandbox, client: Client) -> None:

@@ -42,13 +42,6 @@ def test_without_a_project_the_pauses_grow_up_to_the_interval(
     assert clock.pauses == pytest.approx([0.2, 0.3, 0.45, 0.675, 1.0125, 1.51875, 2.278125, 3.4171875, 5.0, 5.0])
 
 
-def test_a_longer_retry_after_is_respected(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
-    sandbox.fault("status", status=423, method="POST", retry_after=7)
-    sandbox.fault("status", status=423, method="POST", retry_after=0)
-    assert task(client, "POST", wait=False, **CREATE_PROJECT)["status"] == 201
-    assert clock.pauses == pytest.approx([7.0, 0.3])
-
-
 def test_the_last_pause_ends_at_the_deadline(sandbox: Sandbox, client: Client, clock: FakeClock) -> None:
     sandbox.fault("status", status=423, method="POST", times=None, retry_after=7)
     result = failing(client, "POST", lock_timeout=10, **CREATE_PROJECT)
