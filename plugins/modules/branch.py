@@ -45,7 +45,7 @@ options:
     type: bool
   older_than:
     description:
-      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(7d).
+      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d). V(0) means any age.
     type: raw
   max_deletions:
     description:

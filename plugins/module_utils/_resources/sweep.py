@@ -26,6 +26,7 @@ from .plan import Resource
 from .state import GOING, own_state
 
 WILDCARDS = frozenset("*?[")
+DEFAULT_AGE = "7d"
 
 
 def is_pattern(name: str) -> bool:
@@ -43,7 +44,8 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         duration(params, "timeout"),
         limits_from(params, workers=1),
     )
-    age = timedelta(seconds=0 if params["older_than"] is None else duration(params, "older_than"))
+    older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
+    age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
     deadline = Deadline.after(client.clock, timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     is_known = segments[1] != NOT_CREATED_ID

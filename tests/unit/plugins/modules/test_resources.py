@@ -240,7 +240,7 @@ def test_a_failed_wait_names_its_operations(sandbox: Sandbox, client: Client) ->
 
 
 class TestSweep:
-    OLD = {"module": "branch", "name": "pr-*", "state": "absent", "older_than": "7d"}
+    OLD = {"module": "branch", "name": "pr-*", "state": "absent"}
 
     @pytest.fixture
     def branches(self, sandbox: Sandbox) -> dict[str, dict[str, Any]]:
@@ -288,7 +288,7 @@ class TestSweep:
         assert len(result["warnings"]) == 2
 
     def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:
-        result = task(client, "branch", name="*", state="absent")
+        result = task(client, "branch", name="*", state="absent", older_than=0)
         assert {"child", "pr-4"} <= {each["name"] for each in result["branches"]}
         assert listed(sandbox, "branch") == ["main", "pr-2"]
 
