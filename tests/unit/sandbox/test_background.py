@@ -26,8 +26,6 @@ SERVER = Path(background.__file__).parent
 # Number of crashes during writes; it grows with the number of hypothesis examples.
 CRASHES = max(2, settings().max_examples // 25)
 COMMANDS = ("create", "start", "stop", "remove")
-# Actions of operations that the platform may have started.
-PLATFORM_ACTIONS = ("start_compute", "suspend_compute", "check_availability")
 
 
 @pytest.fixture
@@ -65,16 +63,6 @@ def kill(status):
     """Kill the process, and wait until it has ended."""
     os.kill(status["pid"], signal.SIGKILL)
     os.waitpid(status["pid"], 0)
-
-
-def kill_during_writes(writers, enough, status):
-    """Start the threads, kill the process once they have written enough, and wait until they end."""
-    for writer in writers:
-        writer.start()
-    assert enough.wait(MAX_WAIT)
-    kill(status)
-    for writer in writers:
-        writer.join(MAX_WAIT)
 
 
 class TestBackground:
@@ -414,53 +402,34 @@ class TestCrashRecovery:
     def test_writes_are_atomic(self, run_background, service_of, tmp_path, crash):
         """Every write with a response is stored once; one without a response is stored completely or not at all."""
         first = start(run_background)
-        confirmed, enough = {"keys": [], "revoked": [], "projects": [], "branches": []}, threading.Event()
+        confirmed, enough = [], threading.Event()
 
-        def write_keys(own):
-            key = own.create_key("ci")
-            confirmed["keys"].append(key["id"])
-            own.ok("DELETE", f"api_keys/{key['id']}")
-            confirmed["revoked"].append(key["id"])
-
-        def write_projects(own):
-            name = f"shop-{len(confirmed['projects'])}"
-            project = own.ok("POST", "projects", json={"project": {"name": name}})["project"]
-            confirmed["projects"].append(name)
-            own.advance(60)
-            own.ok("POST", f"projects/{project['id']}/branches", json={"branch": {"name": f"dev-{name}"}})
-            confirmed["branches"].append(f"dev-{name}")
-
-        def write_until_crash(write):
+        def write():
             own = service_of(first)
             try:
                 while True:
-                    write(own)
-                    if all(len(names) > 3 + crash % 7 for names in confirmed.values()):
+                    name = f"shop-{len(confirmed)}"
+                    own.ok("POST", "projects", json={"project": {"name": name}})
+                    confirmed.append(name)
+                    if len(confirmed) > 3 + crash % 7:
                         enough.set()
             except requests.ConnectionError:
                 pass
 
-        writers = [threading.Thread(target=write_until_crash, args=[write]) for write in (write_keys, write_projects)]
-        kill_during_writes(writers, enough, first)
-
-        service = service_of(start(run_background))
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert enough.wait(MAX_WAIT)
+        kill(first)
+        writer.join(MAX_WAIT)
+        restarted = start(run_background)
+        assert restarted["base_url"] == first["base_url"]
+        service = service_of(restarted)
         with sqlite3.connect(tmp_path / "sandbox.sqlite") as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-        keys = {key["id"] for key in service.keys()}
-        assert keys.isdisjoint(confirmed["revoked"])
-        assert {key for key in confirmed["keys"] if key not in confirmed["revoked"]} <= keys | {max(confirmed["keys"])}
         projects = service.ok("GET", "projects", params={"limit": 400})["projects"]
-        names = sorted(project["name"] for project in projects)
-        assert names == sorted(set(names))
-        assert len(set(names) - set(confirmed["projects"])) <= 1
-        assert set(confirmed["projects"]) <= set(names)
-        branches = []
+        names = [project["name"] for project in reversed(projects)]
+        assert names in (confirmed, [*confirmed, f"shop-{len(confirmed)}"])
         for project in projects:
-            here = service.ok("GET", f"projects/{project['id']}/branches")["branches"]
-            requested = [item for item in service.operations(project["id"]) if item["action"] not in PLATFORM_ACTIONS]
-            actions = sorted(item["action"] for item in requested)
-            assert actions == sorted(["create_timeline", *["create_branch"] * (len(here) - 1)])
-            branches += [branch["name"] for branch in here if not branch["default"]]
-        assert branches == list(dict.fromkeys(branches))
-        assert set(confirmed["branches"]) <= set(branches)
+            assert len(service.ok("GET", f"projects/{project['id']}/branches")["branches"]) == 1
+            assert [item["action"] for item in service.operations(project["id"])][-1] == "create_timeline"

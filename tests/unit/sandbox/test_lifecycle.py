@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from clouddb_sandbox import lifecycle, platform_activity
+from clouddb_sandbox import lifecycle
 from clouddb_sandbox.clock import SECOND
 
 PROJECT = "wispy-lake-12345678"
@@ -68,18 +68,6 @@ def test_invalid_timeline_raises_value_error(timeline, message):
         lifecycle.check_timeline(timeline)
 
 
-def test_platform_cycle():
-    """Suspended after five minutes, checked after one hour, started after two hours, then again."""
-    steps = [platform_activity.step_of_cycle(0, step) for step in range(5)]
-    assert [(time // SECOND, action) for time, action in steps] == [
-        (300, "suspend_compute"),
-        (3600, "check_availability"),
-        (7200, "start_compute"),
-        (7500, "suspend_compute"),
-        (10800, "check_availability"),
-    ]
-
-
 class TestOverHttp:
     def test_fields_follow_the_timeline(self, service):
         """updated_at, failures_count and error depend on the timeline and the clock."""
@@ -103,23 +91,6 @@ class TestOverHttp:
             service.plan([[0, status]], action="create_branch")
             assert service.create_branch(endpoints=[])["operations"][0]["status"] == status
 
-    def test_every_action_finishes(self, service):
-        """All eight actions, each started by its request or by the platform, finish within a few seconds."""
-        branch_id = service.default_branch()
-        service.create_database(branch_id)
-        service.advance(5)
-        service.ok("PATCH", f"projects/{PROJECT}", json={"project": {"history_retention_seconds": 60}})
-        service.advance(5)
-        service.create_branch()
-        service.advance(4000)
-        created = service.ok("POST", "projects", json={"project": {}})
-        service.advance(5)
-        service.ok("DELETE", f"projects/{PROJECT}")
-        service.advance(5)
-        operations = service.operations() + service.operations(created["project"]["id"])
-        assert {operation["action"] for operation in operations} == set(lifecycle.ACTIONS)
-        assert {operation["status"] for operation in operations} == {"finished"}
-
     def test_use_of_a_compute_postpones_its_suspension(self, service):
         service.advance(200)
         service.create_database(service.default_branch())
@@ -127,11 +98,6 @@ class TestOverHttp:
         assert "suspend_compute" not in {operation["action"] for operation in service.operations()}
         service.advance(1)
         assert service.operations()[0]["action"] == "suspend_compute"
-
-    def test_a_deleted_project_has_no_platform_operations(self, service):
-        service.ok("DELETE", f"projects/{PROJECT}")
-        service.advance(86400)
-        assert [operation["action"] for operation in service.operations()] == ["delete_tenant"]
 
     def test_platform_operations_of_one_advance_are_limited(self, serve):
         """After years at once, only the latest operations of a compute are recorded."""

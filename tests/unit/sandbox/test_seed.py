@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import time
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 
-from clouddb_sandbox import clock
 from clouddb_sandbox.seed_models import validate_seed
-from clouddb_sandbox.store import Store
 
 PROJECT = "wispy-lake-12345678"
 
@@ -59,13 +54,6 @@ class TestAccount:
         assert parse_timestamp(service.keys()[4]["last_used_at"]) - parse_timestamp(used["last_used_at"]) >= timedelta(
             40
         )
-
-    def test_a_stopped_clock_does_not_run_while_the_database_is_created(self, monkeypatch, tmp_path):
-        hours = itertools.count(step=3600)
-        monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(hours), time_ns=time.time_ns))
-        store = Store(tmp_path / "sandbox.sqlite", speed=0)
-        assert store.clock.now() == store.clock.now()
-        store.close()
 
     def test_all_fields_of_a_project(self, serve):
         fields = {
