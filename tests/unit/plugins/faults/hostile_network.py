@@ -124,13 +124,7 @@ def dripping_tunnel(connection: socket.socket) -> None:
 SERVICES = {
     INVALID_KEY: dripping(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", b""),
     "silence": dripping(b"", b""),
-    "status line byte by byte": dripping(b"HTTP/1.1 200 ", b"O"),
-    "headers byte by byte": dripping(b"HTTP/1.1 200 OK\r\nX-Filler: ", b"x"),
     "body byte by byte": dripping(HEADERS + b"Content-Length: 1000000\r\n\r\n["),
-    "body without end": dripping(HEADERS + b"\r\n[", b" " * 2**10, 0.01),
-    "chunks without end": dripping(HEADERS + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-    "trailers without end": dripping(HEADERS + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: x\r\n"),
-    "100 without end": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "103 without a pause": dripping(b"", INTERIM * 100, 0),
     "TLS handshake byte by byte": dripping(TLS_RECORD, b"\0"),
     "silent proxy": dripping(b"", b""),

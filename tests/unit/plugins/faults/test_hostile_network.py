@@ -24,6 +24,6 @@ def test_a_process_ends_by_its_deadline(task: str, tmp_path: Path) -> None:
     processes = hostile_network.run(task, tmp_path)
     for process in processes:
         print(f"{process.seconds:5.2f} s  {process.case}: {process.message}")
-    assert len(processes) > 15
+    assert len(processes) > 10
     assert [process for process in processes if process.seconds > limit] == []
     assert [process for process in processes if not process.message] == []

@@ -13,8 +13,10 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import create_key
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, encodings
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, create_key
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
@@ -74,3 +76,17 @@ def test_syslog_has_options_but_not_the_key(
     assert "api_key=NOT_LOGGING_PARAMETER" in str(logged)
     assert_no_key(str(logged))
     assert_no_key(json.dumps(str(logged)))
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        Connection("https://control.example.com", SPECIAL_KEY),
+        CreatedKey(SPECIAL_KEY, {"id": 7}),
+        RawResponse(200, {}, SPECIAL_KEY.encode(), 1, False),
+        Response({"key": SPECIAL_KEY}, "POST", "/api_keys", 1, "request"),
+    ],
+    ids=lambda holder: type(holder).__name__,
+)
+def test_what_holds_a_secret_does_not_show_it(holder: object) -> None:
+    assert_no_key(f"{holder} {[holder]}")

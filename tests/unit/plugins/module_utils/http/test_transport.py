@@ -281,3 +281,11 @@ def test_the_session_file_imports_without_requests(monkeypatch: pytest.MonkeyPat
     assert "requests" in str(without.REQUESTS_IMPORT_ERROR).splitlines()[-1]
     assert without.Session is object
     assert session.REQUESTS_IMPORT_ERROR is None
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_post_is_not_retried_if_the_service_may_have_acted(serve: Serve, status: int) -> None:
+    served = serve(reply({"message": "oh"}, status))
+    error = fails(served, "POST")
+    assert (error.attempts, error.may_have_acted, error.transient) == (1, True, True)
+    assert served.clock.pauses == []

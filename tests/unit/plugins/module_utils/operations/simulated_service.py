@@ -44,7 +44,6 @@ class Service:
         ]
         self.requests: list[str] = []
         self.cursors: list[str | None] = []
-        self.unlisted: set[str] = set()
         self.deleted: set[str] = set()
         self.refuse: Callable[[str], None] = lambda path: None
         self.fields: Callable[[str], dict[str, Any]] = lambda name: {}
@@ -76,8 +75,7 @@ class Service:
         begin = int((query or {}).get("cursor") or 0)
         end = begin + int((query or {})["limit"])
         pagination = {"pagination": {"cursor": str(end)}} if end < len(operations) else {}
-        listed = [operation for operation in operations[begin:end] if operation["id"] not in self.unlisted]
-        return Response({"operations": listed, **pagination}, "GET", path, 1, "")
+        return Response({"operations": operations[begin:end], **pagination}, "GET", path, 1, "")
 
     def _operation(self, ref: OperationRef) -> dict[str, Any]:
         status = self._status(ref.id, self._clock.elapsed)
