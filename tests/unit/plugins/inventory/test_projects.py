@@ -98,6 +98,11 @@ def parse(
     return inventory
 
 
+def cached_in(folder: Path) -> dict[str, Any]:
+    """The options of a cache in this folder."""
+    return {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(folder)}
+
+
 def test_projects_are_hosts_with_their_fields(tmp_path: Path, sandbox: Sandbox) -> None:
     inventory = parse(tmp_path, sandbox)
 
@@ -178,7 +183,7 @@ def test_a_project_that_was_deleted_before_its_operations_were_listed_is_named(
     tmp_path: Path, sandbox: Sandbox, shown: list[str]
 ) -> None:
     sandbox.fault("status", status=404, path="/projects/p-2/operations", times=None)
-    cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
+    cache = cached_in(tmp_path / "cache")
     for _run in range(2):
         inventory = parse(tmp_path, sandbox, hostnames=["id"], operations=True, **cache)
         assert inventory.hosts["p-2"].vars["clouddb_operations"] == []
@@ -225,11 +230,7 @@ def test_vaulted_values(tmp_path: Path, sandbox: Sandbox) -> None:
 
 def test_cache_saves_requests_and_contains_no_key(tmp_path: Path, sandbox: Sandbox) -> None:
     folder = tmp_path / "cache"
-    options: dict[str, Any] = {
-        "cache": True,
-        "cache_plugin": "ansible.builtin.jsonfile",
-        "cache_connection": str(folder),
-    }
+    options = cached_in(folder)
 
     def requests() -> int:
         return len(sandbox.requests())
@@ -265,10 +266,9 @@ def test_name_of_a_cache_entry_depends_on_the_key_by_a_slow_hash_only(
     """So that guessing a key from the name of a file takes long."""
     hashed: list[Any] = []
     monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: hashed.append(arguments) or b"constant")
-    options = {"cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
     with scripted_service(*[reply({"projects": []})] * 2) as service:
         for api_key in "ab":
-            parse(tmp_path, service.base_url, use_cache=False, cache=True, api_key=api_key, **options)
+            parse(tmp_path, service.base_url, use_cache=False, api_key=api_key, **cached_in(tmp_path / "cache"))
     assert len(list((tmp_path / "cache").iterdir())) == 1
     assert [(password, iterations >= 100_000) for _digest, password, _salt, iterations in hashed] == [
         (b"a", True),
@@ -384,31 +384,16 @@ def test_a_project_that_fails_leaves_nothing_of_the_source(
     assert (set(inventory.hosts), set(inventory.groups)) == ({"www1", "localhost"}, groups)
 
 
-def two_accounts(
-    folder: Path,
-    first: list[dict[str, Any]],
-    second: list[dict[str, Any]],
-    inventory: InventoryData | None = None,
-    first_options: Any = None,
-    second_options: Any = None,
-) -> dict[str, list[str]]:
-    """The ids in the variables of each host, after the projects of both were read into one inventory."""
-    inventory = inventory or InventoryData()
-    for projects, options in ((first, first_options), (second, second_options)):
-        with scripted_service(reply({"projects": projects})) as service:
-            parse(folder, service.base_url, inventory=inventory, **options or {})
-    return {
-        name: [value for variable, value in host.vars.items() if variable in ("clouddb_id", "pg_id", "id")]
-        for name, host in inventory.hosts.items()
-    }
-
-
-def test_projects_of_the_same_name_in_two_accounts_are_two_hosts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefix", ["clouddb_", "pg_"])
+def test_projects_of_the_same_name_in_two_accounts_are_two_hosts(tmp_path: Path, prefix: str) -> None:
     first = [{"id": "p-1", "name": "shop"}, {"id": "p-2", "name": "blog"}]
     second = [{"id": "p-3", "name": "Shop"}, {"id": "p-4", "name": "mail"}]
-    expected = {"blog": ["p-2"], "mail": ["p-4"], "shop": ["p-1"], "Shop-p-3": ["p-3"]}
-    assert two_accounts(tmp_path, first, second) == expected
-    assert two_accounts(tmp_path, first, second, first_options={"hostvars_prefix": "pg_"}) == expected
+    inventory = InventoryData()
+    for projects, options in ((first, {"hostvars_prefix": prefix}), (second, {})):
+        with scripted_service(reply({"projects": projects})) as service:
+            parse(tmp_path, service.base_url, inventory=inventory, **options)
+    ids = {name: host.vars.get("clouddb_id", host.vars.get("pg_id")) for name, host in inventory.hosts.items()}
+    assert ids == {"blog": "p-2", "mail": "p-4", "shop": "p-1", "Shop-p-3": "p-3"}
 
 
 def test_names_stay_the_same_when_ansible_refreshes_the_inventory(tmp_path: Path) -> None:
@@ -480,11 +465,7 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
 @pytest.mark.parametrize("cached", ["x", {"projects": []}, {"projects": [{"id": ".."}], "operations": {}}])
 def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: Sandbox, cached: Any) -> None:
     folder = tmp_path / "cache"
-    options: dict[str, Any] = {
-        "cache": True,
-        "cache_plugin": "ansible.builtin.jsonfile",
-        "cache_connection": str(folder),
-    }
+    options = cached_in(folder)
     parse(tmp_path, sandbox, **options)
     (file,) = folder.iterdir()
     # Since ansible-core 2.19, the JSON of the entry is a string in the file.
@@ -495,12 +476,7 @@ def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: San
 
 def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
-    options: dict[str, Any] = {
-        "cache": True,
-        "cache_plugin": "ansible.builtin.jsonfile",
-        "cache_connection": str(tmp_path / "cache"),
-        "hostnames": ["id"],
-    }
+    options = {**cached_in(tmp_path / "cache"), "hostnames": ["id"]}
     assert sorted(parse(tmp_path, sandbox, **options).hosts) == ["p-2", "p-3"]
     [warning] = shown
     assert "p-1" in warning

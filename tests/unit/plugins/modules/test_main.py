@@ -118,12 +118,6 @@ def test_failure_returns_the_documented_fields(sandbox: Sandbox, module: ModuleT
     assert_documented(module, outcome, "failure")
 
 
-def test_missing_required_project_fails_with_the_documented_fields(sandbox: Sandbox) -> None:
-    outcome = run_main(project_info, connected(sandbox, project_id=f"{SHOP}9", required=True))
-    assert outcome.failure == {"kind": "not_found", "project_id": f"{SHOP}9"}
-    assert_documented(project_info, outcome, "failure")
-
-
 def test_failed_wait_returns_the_documented_fields(sandbox: Sandbox) -> None:
     operations = [{"id": name, "project_id": SHOP, "extra": 1} for name in ("failed", "unfinished", "done")]
     outcome = run_main(operation_wait, connected(sandbox, operations=operations))

@@ -218,3 +218,13 @@ def test_a_failure_counts_if_it_is_not_older_than_the_call(
         assert error.value.result["failed_ids"] == ["p0-op0"]
     else:
         assert wait.run()["operations"] == []
+
+
+@pytest.mark.parametrize("failed_at", [-1, -0.1, 0])
+def test_a_failure_immediately_before_the_call_does_not_count(
+    client: Client, service_of: Callable[..., Service], failed_at: float
+) -> None:
+    service = service_of(failed, seconds=0.5)
+    service.fields = lambda name: {"updated_at": at(failed_at)}
+    client._service_ahead = timedelta(seconds=-0.999)
+    assert wait_for(client, UnfinishedOperations("project-0", 0)).run()["operations"] == []

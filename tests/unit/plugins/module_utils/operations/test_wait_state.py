@@ -283,3 +283,37 @@ def test_a_run_ends_between_two_polls_that_are_far_apart(
     result = wait_for(client, service.refs, limits, timeout=900.0).run()
     assert len(service.requests) == requests
     assert result["elapsed"] == pytest.approx(runs[-1]["elapsed"])
+
+
+def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(running)
+    saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
+    # The monotonic clock starts at 0 again.
+    clock.elapsed -= 900
+    assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
+
+
+def test_a_run_ends_between_two_pages_of_a_long_list(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(finished_after(0), operations=20_000, seconds=0.9)
+    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
+    runs = [wait_for(client, UnfinishedOperations("project-0", 0), timeout=600.0).run(stop_when)]
+    while "_state" in runs[-1]:
+        runs.append(Wait(client, LIMITS, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
+    assert [run["elapsed"] for run in runs] == pytest.approx([60, 120, 180], abs=2.0)
+    assert service.cursors == [None, *(str(100 * number) for number in range(1, 200))]
+
+
+def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
+    client: Client, clock: FakeClock, service_of: Callable[..., Service]
+) -> None:
+    service = service_of(
+        lambda name, elapsed: "running" if name == "p0-op0" or elapsed < 0.4 else "finished", operations=2
+    )
+    limits = LIMITS._replace(interval=300.0)
+    result = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=20.0, max_seconds=60.0))
+    assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
+    assert result["elapsed"] == 20.0
