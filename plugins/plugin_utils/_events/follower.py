@@ -78,7 +78,7 @@ class Follower:
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
         self._listing = Listing(self._client, options)
-        self._schedule = Schedule(options.interval, options.max_interval, 60 / options.requests_per_minute, clock)
+        self._schedule = Schedule(options.interval, options.max_interval, clock)
         self._error_log = ErrorLog(clock)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
@@ -132,7 +132,8 @@ class Follower:
         """Start a poll, if any is due and may run: its name."""
         if self._seconds_to_next_poll() > TOLERANCE:
             return None
-        if self._listing.due <= self._schedule.due():
+        # Projects can be overdue for long, and the list takes few requests, unless it fails again and again.
+        if self._listing.due <= (self._schedule.due() if self._failures else self._clock.monotonic() + TOLERANCE):
             self._listing.start()
             return PROJECT_LIST
         name = self._schedule.start()
