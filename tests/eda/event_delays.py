@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The time from a change of an operation to its event, by simulating the event source with accounts of several sizes.
 
-C(.venv/bin/python tests/tools/workspace.py python tests/benchmark/event_delays.py) prints them, without hints in the project list and with them.
+C(.venv/bin/python tests/tools/workspace.py python tests/eda/event_delays.py) prints them, without hints in the project list and with them.
 """
 
 from __future__ import annotations
