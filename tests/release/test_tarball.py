@@ -12,7 +12,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 from .conftest import VERSION, Repository, run
 
@@ -39,25 +38,6 @@ def test_examples_are_complete(tarball: Path, released: Repository) -> None:
             member.name for member in archive.getmembers() if member.isfile() and member.name.startswith("examples/")
         }
     assert names == set(released.git("ls-files", "examples").splitlines())
-
-
-def test_files_that_documents_link_to_are_included(tarball: Path, released: Repository) -> None:
-    galaxy = yaml.safe_load((released.path / "galaxy.yml").read_text(encoding="utf-8"))
-    absolute = f"{galaxy['repository']}/blob/main/"
-    with tarfile.open(tarball) as archive:
-        names = set(archive.getnames())
-        texts = {name: archive.extractfile(name).read().decode() for name in names if name.endswith(".md")}
-    links = {
-        (document, os.path.normpath(Path(document).parent / link))
-        for document, text in texts.items()
-        for link in re.findall(r"\]\(([^):#]+)[#)]", text)
-    } | {
-        (document, link)
-        for document, text in texts.items()
-        for link in re.findall(rf"\]\({re.escape(absolute)}([^)#]+)[#)]", text)
-    }
-    assert {document for document, _link in links} >= {"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-    assert {(document, link) for document, link in links if link not in names} == set()
 
 
 def test_ansible_galaxy_installs_and_verifies(tarball: Path, tmp_path: Path) -> None:

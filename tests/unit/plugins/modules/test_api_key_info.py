@@ -40,3 +40,12 @@ def test_name_is_matched_exactly(sandbox: Sandbox, client: Client) -> None:
     later, earlier = sandbox.keys("deploy")
     assert task(client, name="deploy")["api_keys"] == [earlier, later]
     assert task(client, name="dep")["api_keys"] == []
+
+
+def test_fields_reduce_each_key(sandbox: Sandbox, client: Client) -> None:
+    [key] = sandbox.keys("ci")
+    assert task(client, name="ci", fields=["name", "id"]) == {
+        "changed": False,
+        "api_keys": [{"id": key["id"], "name": "ci"}],
+        "warnings": [],
+    }

@@ -30,10 +30,6 @@ def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, 
     return project_info.run({**dict.fromkeys(names), "required": False, **options}, client, check_mode)
 
 
-def ids(result: dict[str, Any]) -> list[str]:
-    return [project["id"] for project in result["projects"]]
-
-
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
 def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client, check_mode: bool) -> None:
     projects = sandbox.api("GET", "/projects")["projects"]
