@@ -123,16 +123,12 @@ class TestBackground:
         assert not any(secret in path.read_bytes() for path in others)
 
     def test_restart_keeps_the_address(self, run_background):
-        """The port of the last start is reused; another host restarts the sandbox."""
+        """The port of the last start is reused."""
         first = start(run_background)
         run_background("stop")
         second = start(run_background)
         assert second["base_url"] == first["base_url"]
         assert second["pid"] != first["pid"]
-        moved = start(run_background, "--host", "localhost")
-        assert moved["changed"] is True
-        assert moved["pid"] != second["pid"]
-        assert start(run_background, "--host", "localhost") == {**moved, "changed": False}
 
     def test_restart_option_replaces_the_process(self, run_background):
         first = start(run_background)
@@ -187,13 +183,6 @@ class TestBackground:
         assert second["pid"] != first["pid"]
         assert not (tmp_path / "server" / "removed_file.py").exists()
         assert service_of(second).get("nowhere").json()["message"].startswith("new ")
-
-    def test_invalid_seed_fails_the_start(self, run_background, tmp_path):
-        (tmp_path / "seed.yml").write_text('{"projects": [{"color": "red"}]}')
-        code, _status, error = run_background("start")
-        assert code == 1
-        assert "projects.0.color: Extra inputs are not permitted" in error
-        assert "Traceback" not in error
 
     def test_port_in_use_fails_the_start(self, run_background):
         with socket.create_server(("127.0.0.1", 0)) as other:
