@@ -81,10 +81,10 @@ def with_operations(
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
         about = _operations_about(client, resource, project_id)
-    verdict = judge(resource, about, client.service_now(), since)
-    if seen.state == ABSENT and all(operation["status"] in SUCCEEDED for operation in verdict.operations):
-        return seen._replace(operations=verdict.operations)
-    return seen._replace(**verdict._asdict())
+    state, operations = judge(resource, about, client.service_now(), since)
+    if seen.state == ABSENT and all(operation["status"] in SUCCEEDED for operation in operations):
+        state = ABSENT
+    return Observation(state, seen.resource, operations)
 
 
 def _operations_about(client: Client, resource: Resource, project_id: str) -> list[Operation]:

@@ -186,8 +186,6 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
         raise InvalidOption(option, f"must be a path below base_url. Leave out /{prefix[1]}, which base_url ends with.")
     if "?" in text or "#" in text:
         raise InvalidOption(option, "must not contain '?' or '#'. Use query for the query parameters.")
-    if not text.isprintable() or "\\" in text:
-        raise InvalidOption(option, "must not contain control characters or backslashes")
     segments = tuple(text.strip().removeprefix("/").split("/"))
     if {".", ".."} & set(segments):
         raise InvalidOption(option, "must not contain the segments '.' and '..'")

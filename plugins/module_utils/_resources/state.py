@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._operations.api import Operation, time_of_creation
 from .._operations.status import FAILED, SUCCEEDED
@@ -54,17 +54,10 @@ def is_own(kind: str, operation: Operation, resource: Mapping[str, Any]) -> bool
     return action.startswith(f"{kind}_") and resource.get("id") in map(operation.get, fields)
 
 
-class Verdict(NamedTuple):
-    """A state, and the operations that explain it: unfinished ones, those since the request, or a failed creation."""
-
-    state: str
-    operations: list[Operation]
-
-
 def judge(
     resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, since: datetime | None = None
-) -> Verdict:
-    """The state of a resource by its own fields and the operations about it, newest first.
+) -> tuple[str, list[Operation]]:
+    """The state of a resource by its own fields and the operations about it, newest first; and those that explain it.
 
     C(now) and C(since), when the task's request was sent, are by the service's clock. A creation that failed leaves a broken
     resource, unless a later operation about it has succeeded.
@@ -79,17 +72,17 @@ def judge(
     ]
     deletions = [operation for operation in about if is_own("delete", operation, resource)]
     if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
-        return Verdict(GOING, [each for each in about if each in started or (each in deletions and each in unfinished)])
+        return GOING, [each for each in about if each in started or (each in deletions and each in unfinished)]
     for operation in about:
         if operation["status"] in FAILED and is_own("create", operation, resource):
             # Those that were started together with the creation may succeed without it.
             failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
             later = (each for each in about if time_of_creation(each) > failed_at)
             if state == COMING or not any(each["status"] in SUCCEEDED for each in later):
-                return Verdict(BROKEN, [operation])
+                return BROKEN, [operation]
     awaited = [operation for operation in about if operation in started or operation in unfinished]
     is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
-    return Verdict(COMING if is_unsettled else state, awaited)
+    return COMING if is_unsettled else state, awaited
 
 
 def _is_since(operation: Operation, since: datetime) -> bool:

@@ -39,11 +39,8 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
 
     Raises what the engine of api_request raises, with the branches that were deleted before, and ResourceNotFound.
     """
-    limit, timeout, limits = (
-        integer(params, "max_deletions", 1),
-        duration(params, "timeout"),
-        limits_from(params, workers=1),
-    )
+    limit, limits = integer(params, "max_deletions", 1), limits_from(params, workers=1)
+    timeout = duration(params, "timeout")
     older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
     deadline = Deadline.after(client.clock, timeout)

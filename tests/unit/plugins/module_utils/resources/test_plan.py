@@ -89,8 +89,6 @@ def test_splits_a_path_into_segments(text: str, segments: tuple[str, ...]) -> No
         "projects#top",
         "projects/../api_keys",
         "projects/.",
-        "projects\\api_keys",
-        "projects\n",
         "",
         "projects/ /branches",
         "projects/",
