@@ -75,7 +75,7 @@ def no_match(plan: Plan, seen: Observation | None = None) -> ClouddbError:
         return NoMatch(f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
     if plan.options is not None:
         return ResourceNotFound(
-            plan.selector, f"no resource has this value, so {plan.name} was not sent. Check {plan.selector}."
+            plan.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
     return NoMatch(f"No resource matches {plan.selector} for {plan.name}. Check {plan.selector}.")
 
