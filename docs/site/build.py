@@ -71,7 +71,7 @@ def write_error_matrix(guides: Path) -> None:
 
 
 def write_sources(workspace: Workspace, sources: Path) -> None:
-    """Write the sources of Sphinx: the plugins' pages, the guides with their figures, and the front page."""
+    """Write the sources of Sphinx: the plugins' pages, the guides and the front page."""
     sources.mkdir(mode=0o755)
     guides = workspace.collection / "docs" / "docsite" / "rst"
     write_error_matrix(guides)
@@ -85,11 +85,6 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
         *options,
         "clouddb.control",
     )
-    # antsibull-docs copies the guides without their figures.
-    for figure in guides.rglob("*.svg"):
-        target = sources / "docsite" / figure.relative_to(guides)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(figure, target)
     front = (SITE / "index.rst").read_text(encoding="utf-8")
     (sources / "index.rst").write_text(
         front + "".join(menu(sources, guides.parent / "extra-docs.yml")), encoding="utf-8"
