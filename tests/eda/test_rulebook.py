@@ -133,14 +133,14 @@ def test_restart_neither_misses_nor_repeats_events(
 
 def test_refused_key_fails(start: Start, sandbox: Sandbox) -> None:
     rulebook = start(printing(api_key="{{ key }}"), key="a-key-that-nobody-knows")
-    assert rulebook.process.wait(30)
+    assert rulebook.process.wait(90)
     assert "returned 401 Unauthorized" in rulebook.output
     assert "a-key-that-nobody-knows" not in rulebook.output
 
 
 def test_invalid_argument_fails(start: Start) -> None:
     rulebook = start(printing(backfill="yesterday"))
-    assert rulebook.process.wait(30)
+    assert rulebook.process.wait(90)
     assert "backfill: must be a number of seconds from 0 to " in rulebook.output
     assert "or a duration such as 90s, 5m, 24h, 7d or 2w, not 'yesterday'" in rulebook.output
 

@@ -18,7 +18,7 @@ BUSY_SECONDS = 300.0
 # With unfinished operations, the interval is at least this share of the time since the last change.
 SHARE_OF_LONG_OPERATION = 1 / 60
 # After this many polls of others, a quiet project is polled, although others are due.
-POLLS_PER_QUIET_ONE = 3
+POLLS_PER_QUIET_ONE = 2
 # The growth of intervals from one failed poll to the next.
 GROWTH = 1.5
 # A poll is due this many seconds early, because a sleep or a rounded sum may end a little too early.

@@ -21,9 +21,8 @@ description:
   - When a status changes several times between two polls of a project, one event with the latest status is emitted.
   - The first poll emits no events for existing operations, unless O(backfill) is set. Unfinished operations that were created within the last day
     are followed from then on.
-  - A project is polled every O(interval) seconds for five minutes after a change of its operations, or up to twice that in a large account.
-    Without changes, it is polled less and less often, down to once in O(max_interval) seconds. In an account with more than about 300 projects,
-    the idle ones are polled in turn, with the requests that the others leave.
+  - A project is polled every O(interval) seconds for five minutes after a change of its operations. Afterwards, it is polled every
+    O(max_interval) seconds. In an account with more than about 300 projects, these projects are polled in turn, less often than that.
   - During an outage of the service the event source keeps polling, however long it lasts. It fails when an argument is invalid or the service refuses
     the API key.
 author:
@@ -87,7 +86,7 @@ options:
     elements: str
   interval:
     description:
-      - Interval between polls of a project after a change, in seconds or such as V(5s). In a large account, up to twice as long.
+      - Interval between polls of a project after a change, in seconds or such as V(5s). With thousands of projects, up to twice as long.
     type: raw
     default: 5
   max_interval:
