@@ -94,7 +94,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 host:
-  description: Host to connect to. V(null) in check mode if the database does not exist yet, as are the other values.
+  description: Host to connect to. V(null) in check mode if the database does not exist yet, as is the port. O(expose_secrets) then has no effect.
   returned: success
   type: str
   sample: ep-cool-darkness-123456.eu-central-1.aws.db.example.com
@@ -163,7 +163,8 @@ def run(
         dest.check()
     uri = _connection_uri(params, client.with_secrets(), check_mode)
     if uri is None:
-        values = dict.fromkeys(("host", "port", "password", "uri"))
+        # Texts, because templates of later tasks use them.
+        values = {"host": None, "port": None, "password": MASK, "uri": MASK}
         return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
     changed = _write(dest, uri, check_mode) if dest else False
     parts = urlsplit(uri)

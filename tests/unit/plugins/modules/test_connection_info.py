@@ -63,5 +63,5 @@ def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, tm
         task(client, **{missing: "missing"}, dest=dest)
     assert error.value.kind == "not_found"
     planned = task(client, True, **{missing: "missing"}, dest=dest)
-    assert (planned["changed"], planned["uri"]) == (True, None)
+    assert (planned["changed"], planned["host"], planned["uri"]) == (True, None, "********")
     assert planned.keys() == task(client).keys()
