@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple, Union
 
@@ -17,7 +17,7 @@ from .._http.pagination import Page, pages
 from .._http.response import Response
 from .._options import Fields
 from .._parallel import in_parallel
-from .._timestamps import timestamp_of
+from .._timestamps import BEGINNING, timestamp_of
 from .._untrusted import displayable, without_templates
 
 Operation = dict[str, Any]
@@ -29,7 +29,6 @@ PAGE_SIZE = 100
 OPTIONAL_FIELDS = ("endpoint_id", "error")
 # Needed to sort operations and to count them.
 WORKING_FIELDS = ("created_at", "status", "action")
-BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
 
 class Selection(NamedTuple):

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from .._errors import NotFound, StatusError
 from .._http.client import Client
-from .._operations.api import BEGINNING, PAGE_SIZE, Operation, operation_pages, time_of_creation
+from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import SUCCEEDED
+from .._timestamps import BEGINNING
 from .compare import differing, fields_of
 from .lookup import fetch_resource, find_resource
 from .plan import Plan, Resource, project_of

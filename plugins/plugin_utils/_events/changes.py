@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from ...module_utils._errors import NotFound
 from ...module_utils._http.client import Client
-from ...module_utils._operations.api import BEGINNING, Operation, get_operation, operation_pages
+from ...module_utils._operations.api import Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import parse_timestamp
+from ...module_utils._timestamps import BEGINNING, parse_timestamp
 from ...module_utils._untrusted import is_id
 
 PAGE_SIZE = 50

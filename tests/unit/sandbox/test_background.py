@@ -276,7 +276,7 @@ class TestFolder:
         assert contents(path) == [".clouddb-sandbox"]
 
     def test_folder_without_the_marker(self, tmp_path, capsys):
-        """It is not used, also if its files have the names of a sandbox's, and nothing in it is removed."""
+        """It is not used, even if its files have the names of a sandbox's, and nothing in it is removed."""
         for name in ("seed.yml", "api_key"):
             (tmp_path / name).touch()
         for command, code in (("create", 1), ("start", 1), ("stop", 0), ("remove", 0)):
@@ -337,7 +337,7 @@ class TestFolder:
         assert contents(tmp_path) == []
 
     def test_virtual_environment_elsewhere_is_kept(self, folder, tmp_path):
-        """Also if the folder has a link to it."""
+        """Even if the folder has a link to it."""
         (tmp_path / "shared").mkdir()
         (folder.path / "venv").symlink_to(tmp_path / "shared")
         assert background.main(["remove", str(folder.path)]) == 0

@@ -162,13 +162,6 @@ def test_name_needs_the_placeholder_once(account: SimulatedAccount, name: str) -
 # Complete messages
 
 
-PROBLEM = (
-    "There is no evidence of this run from {}. {}No key was created or revoked. The role requires all consumers of the key "
-    "at the same time: check that they are reachable, that the strategy is linear, and that none is excluded by serial, limit "
-    "or job slices. Name those that no longer use the key in api_key_rotation_former_consumers, and leave them out of the play."
-)
-
-
 @pytest.mark.parametrize(
     ("hosts", "fields", "without"),
     [

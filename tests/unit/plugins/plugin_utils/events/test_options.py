@@ -17,9 +17,6 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._events.options im
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
 
-OR_AGE = "or a duration such as 90s, 5m, 24h, 7d or 2w"
-
-
 def test_defaults() -> None:
     options = source_options(CONNECTION, {})
     assert (options.connection.base_url, options.connection.api_key) == (
