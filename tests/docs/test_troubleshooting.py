@@ -74,10 +74,10 @@ CONTROLLER_FILES = [
 
 
 def shown_messages() -> list[str]:
-    """The messages in the guide, without the guide's line breaks."""
+    """The messages in the guide, without the guide's line breaks; an empty line separates those of a block."""
     blocks = blocks_of(MESSAGES_GUIDE)
     assert {block.language for block in blocks} == {"text"}
-    return [" ".join(block.content.split()) for block in blocks]
+    return [" ".join(message.split()) for block in blocks for message in block.content.split("\n\n")]
 
 
 def pattern(message: str) -> re.Pattern[str]:

@@ -201,8 +201,8 @@ PAGE = """\
 
 .. _ansible_collections.clouddb.control.docsite.fault_matrix:
 
-Error matrix
-============
+Failure modes
+=============
 
 The table lists how each task handles each error of the network or of the service. The tests of the collection check every cell over a
 real connection: once with a transient error, which occurs only once, and once with a permanent one.
