@@ -34,12 +34,4 @@ options:
         C(clouddb_progress), or V(true).
       - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
     type: bool
-  _state:
-    description:
-      - Internal, set by the action plugin. State of a wait that an earlier run of the module has begun.
-    type: dict
-  _stop_when:
-    description:
-      - Internal, set by the action plugin. When to return before the wait is over, so that the progress can be shown.
-    type: dict
 """

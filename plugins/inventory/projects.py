@@ -124,7 +124,6 @@ from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory.data import InventoryData
-from ansible.module_utils.basic import missing_required_lib
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
@@ -133,7 +132,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils._errors import ClouddbError, InvalidOption, sentence
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ..module_utils._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
+from ..module_utils._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ..module_utils._operations.account import of_projects
 from ..module_utils._operations.api import Selection, list_operations
 from ..module_utils._operations.status import SUCCEEDED
@@ -145,7 +144,6 @@ from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 GROUP = "clouddb_projects"
 # About 50 milliseconds.
 CACHE_ITERATIONS = 150_000
-REQUIRED = [name for name, option in CONNECTION_OPTIONS.items() if option.get("required")]
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -162,7 +160,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Add hosts, groups and variables to the inventory. Raises AnsibleParserError, with the client's message."""
         super().parse(inventory, loader, path, cache)
         if REQUESTS_IMPORT_ERROR:
-            raise AnsibleParserError(f"{missing_required_lib('requests')}. {INSTALL_REQUESTS}")
+            raise AnsibleParserError(missing_requests())
         try:
             self._read_config_data(path)
             account = self._account(use_cache=cache)
@@ -207,7 +205,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         )
         given = {name: self._option(name) for name in CONNECTION_OPTIONS}
         # connection_from() refuses an empty value, and says what to set.
-        connection = connection_from({**given, **{name: given[name] or "" for name in REQUIRED}})
+        required = {name: given[name] or "" for name, option in CONNECTION_OPTIONS.items() if "env" in option}
+        connection = connection_from({**given, **required})
         key = _cache_key(connection, options) if self.get_option("cache") else None
         if key and use_cache and _is_account(cached := self._cache.get(key)):
             found: dict[str, Any] = cached

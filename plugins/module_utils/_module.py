@@ -6,24 +6,20 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from ansible.module_utils.basic import (
-    FILE_COMMON_ARGUMENTS,
-    AnsibleModule,
-    missing_required_lib,
-)
+from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS, AnsibleModule
 from ansible.module_utils.common.parameters import remove_values
 
 from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
 from ._http.client import Client
-from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings
-from ._http.session import INSTALL_REQUESTS, REQUESTS_IMPORT_ERROR
+from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
+from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
-from ._secrets import masked, masked_text
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
 
 # Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
@@ -35,6 +31,8 @@ Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 CREATED = frozenset(
     {"id", "project", "project_id", "branch", "branch_id", "parent", "endpoint_id", "operation_id", "operations"}
 )
+# What the action plugin of a module with the option C(progress) passes beside its options.
+OF_PROGRESS = ("_state", "_stop_when")
 
 
 def connection_argument_spec(**options: Any) -> dict[str, Any]:
@@ -64,10 +62,13 @@ class ControlModule(AnsibleModule):
     def __init__(self, **arguments: Any):
         self.attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(**arguments)
+        self.params.update(self._of_progress)
 
     def _load_params(self) -> None:
         """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
+        passed = OF_PROGRESS if "progress" in self.argument_spec else ()
+        self._of_progress = {name: self.params.pop(name) for name in passed if name in self.params}
         if self.params.get("_ansible_check_mode"):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):
@@ -93,12 +94,18 @@ class ControlModule(AnsibleModule):
 
     def exit_json(self, **result: Any) -> None:
         """End the task as succeeded."""
-        self._mask_options()
+        # The connection options were checked: they hold no secret but the key, which Ansible censors.
+        own = {name: value for name, value in self.params.items() if name not in CONNECTION_OPTIONS}
+        if may_hold_secrets(json.dumps(own, default=str).encode(), ()):
+            self._mask_options()
         super().exit_json(**result)
 
     def _mask_options(self) -> None:
-        # With -vvv, Ansible shows the options.
-        self.params = masked(self.params, self.params.get("secret_fields") or ())
+        """Mask the secrets in the options, which Ansible shows with -vvv."""
+        from ._secrets import masked  # most tasks have nothing to mask
+
+        shown = {name: value for name, value in self.params.items() if name not in OF_PROGRESS}
+        self.params = masked(shown, shown.get("secret_fields") or ())
 
 
 def set_file_attributes(module: ControlModule, path: str) -> bool:
@@ -122,7 +129,7 @@ def set_file_attributes(module: ControlModule, path: str) -> bool:
 def run_module(module: ControlModule, run: Run) -> None:
     """Call C(run(params, client, check_mode)) and end the task with its result, or with the error it raised."""
     if REQUESTS_IMPORT_ERROR:
-        message = f"{missing_required_lib('requests')}. {INSTALL_REQUESTS}"
+        message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."
         module.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
     client: Client | None = None
     try:
@@ -152,6 +159,8 @@ def run_module(module: ControlModule, run: Run) -> None:
 def _redacted(value: Any, client: Client | None) -> Any:
     """The value without secrets in all of its texts, which include the names of fields."""
     if isinstance(value, str):
+        from ._secrets import masked_text  # most tasks have no such texts
+
         return client.connection.redact(value) if client else masked_text(value)
     if isinstance(value, dict):
         return {_redacted(name, client): _redacted(inner, client) for name, inner in value.items()}
@@ -179,7 +188,7 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
     omitted option can mean nothing else, null is the same: for optional connection options, and permissions of files.
     """
     for option, spec in specs.items():
-        may_be_null = option in FILE_COMMON_ARGUMENTS or (option in CONNECTION_OPTIONS and not spec.get("required"))
+        may_be_null = option in FILE_COMMON_ARGUMENTS or (option in CONNECTION_OPTIONS and "fallback" not in spec)
         value = given.get(option, "")
         if value is None and not may_be_null:
             raise InvalidOption(option, "must not be null. Set a value, or omit the option with default(omit).")
@@ -194,8 +203,9 @@ def _refuse_null(given: Mapping[str, Any], specs: Mapping[str, Mapping[str, Any]
 def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any], client: Client | None) -> None:
     """End the task with the result, whose texts quote no secrets."""
     # Not the rest of the result, which may return a new key.
-    texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if name in result}
-    result = {**result, **_redacted(texts, client)}
+    texts = {name: result[name] for name in ("msg", "failure", "exception", "warnings") if result.get(name)}
+    if texts:
+        result = {**result, **_redacted(texts, client)}
     for warning in result.pop("warnings", []):
         # Ansible censors results, but not warnings.
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))

@@ -104,15 +104,11 @@ class ProgressAction(ActionBase):
             task_vars = {**task_vars, "ansible_no_target_syslog": True}
         while True:
             try:
-                result: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars)
+                return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
             except AnsibleConnectionFailure:
                 if time.monotonic() >= retry_until:
                     raise
                 time.sleep(RECONNECT_INTERVAL)
-            else:
-                for internal in ("_state", "_stop_when"):
-                    result.get("invocation", {}).get("module_args", {}).pop(internal, None)
-                return result
 
     def _show(self, result: dict[str, Any], changes: list[dict[str, Any]], is_over: bool) -> None:
         """Show a line for each change, or that the wait goes on if nothing was shown for a while."""

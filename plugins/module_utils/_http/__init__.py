@@ -6,6 +6,8 @@
 import json
 import sys
 
+# As the User-Agent header has it; a test compares it with galaxy.yml.
+COLLECTION_VERSION = "1.1.0"
 MIN_PYTHON = (3, 9)
 
 if sys.version_info < MIN_PYTHON:

@@ -1,10 +1,10 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Threads that can be abandoned, and one for each attempt of a request. Keeps P4.
+"""Threads that can be abandoned, and one for each attempt of a request. Keeps P2 and P4.
 
 Name lookup, addresses that drop packets, proxies, TLS, headers and bodies that drip: some of these take no timeout, others
-one for each step. The thread is abandoned at the deadline, and its connection is shut down, which ends the thread.
+one for each step. So the deadline abandons the thread, which then sends no request any more, and shuts its connection down.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from contextlib import suppress
 from typing import Any, Callable, TypeVar
 
 Result = TypeVar("Result")
-
-# Guards which attempt a connection works for: an abandoned attempt must not shut down what another one uses by now.
-_ownership = threading.Lock()
 
 
 class AttemptError(Exception):
@@ -65,7 +62,8 @@ class Attempt(Worker):
         self.result: Any = None
         self.error: BaseException | None = None
         self.was_sent = False
-        self._connection: Any = None
+        self._sock: Any = None
+        self._lock = threading.Lock()
 
     def run(self) -> None:
         """Do the work; called by Thread.start()."""
@@ -73,50 +71,23 @@ class Attempt(Worker):
             self.result = self._work()
         except BaseException as error:  # pylint: disable=broad-except
             self.error = error
-        finally:
-            self._end()
 
-    def _end(self) -> None:
-        """Release the connection, and the outcome if abandoned: its traceback would keep sockets open."""
-        with _ownership:
-            if self._connection is not None and self._connection.attempt is self:
-                self._connection.attempt = None
-            self._connection = None
-            if self.is_abandoned:
-                self.result = self.error = None
-
-    def use(self, connection: Any, to_send: bool = False) -> None:
-        """Take a connection into use, or begin C(to_send) on it.
-
-        Raises AbandonedError, and ConnectionAbortedError if an abandoned attempt has shut the connection down.
-        """
-        with _ownership:
+    def begin_to_send(self, sock: Any) -> None:
+        """To be called before anything of the request is sent. Raises AbandonedError in an abandoned attempt."""
+        with self._lock:
             if self.is_abandoned:
                 raise AbandonedError
-            if to_send and connection.is_shut_down:
-                raise ConnectionAbortedError("the connection was shut down")
-            self._connection = connection
-            connection.attempt = self
-            self.was_sent = self.was_sent or to_send
+            self.was_sent = True
+            self._sock = sock
 
     def abandon(self) -> bool:
-        """Keep the thread from sending and end it; whether the request was sent before."""
-        with _ownership:
+        """Keep the thread from sending, and end what it reads or writes; whether it has begun to send."""
+        with self._lock:
             self.is_abandoned = True
-            connection = self._connection
-            if connection is not None and connection.attempt is self:
-                connection.is_shut_down = True
-                shut_down(connection.opened or connection.sock)
+            with suppress(OSError, TypeError):
+                # The method of SSLSocket would first detach TLS, and the thread might go on to send in plain text.
+                socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
             return self.was_sent
-
-
-def shut_down(sock: Any) -> None:
-    """End what another thread reads or writes on a connection's socket; None before it is connected."""
-    # For TLS within TLS, urllib3 has an object of its own around the socket.
-    sock = getattr(sock, "socket", sock)
-    with suppress(OSError, TypeError):
-        # The method of SSLSocket would first detach TLS, and the other thread might go on to send in plain text.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
@@ -133,7 +104,7 @@ def run_attempt(work: Callable[[], Result], seconds: float) -> Result:
         # The system cannot start another thread.
         raise AttemptError(ConnectionError(str(error)), was_sent=False) from None
     finally:
-        # Also when a signal ends the wait for the thread.
+        # Even if a signal ends the wait for the thread.
         was_sent = is_late and attempt.abandon()
     if is_late:
         raise AttemptError(None, was_sent)

@@ -8,6 +8,7 @@ Works with urllib3 1.25 to 2.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import traceback
@@ -19,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
 from .._errors import REFUSED_TEMPORARILY, TRANSIENT_STATUSES
-from .._version import COLLECTION_VERSION
-from .attempt import Attempt
+from . import COLLECTION_VERSION
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -36,9 +36,15 @@ except ImportError:
         # Placeholders, so that this file can be imported and the module can name the missing library.
         HTTPAdapter = Session = object
 
-INSTALL_REQUESTS = f"Install it with: {sys.executable} -m pip install requests"
-
 MAX_CONNECTIONS = 32
+
+
+def missing_requests() -> str:
+    """The message for REQUESTS_IMPORT_ERROR, without a full stop."""
+    return (
+        f"The Python package requests is missing for {sys.executable} on {os.uname().nodename}. "
+        f"Install it with: {sys.executable} -m pip install requests"
+    )
 
 
 class Request(NamedTuple):
@@ -95,52 +101,33 @@ class FinalResponse(HTTPResponse):
 
 
 class AttemptConnection:
-    """Notifies its attempt when it begins to connect, and when it begins to send."""
+    """Notifies the attempt that uses it before it sends a request. Connecting, even through a proxy and TLS, comes before."""
 
     response_class: Any = FinalResponse
-    attempt: Attempt | None
     sock: Any
-    # The socket, also after http.client has dropped it because the response ends with the connection.
-    opened: Any
-    is_shut_down: bool
-
-    def connect(self) -> None:
-        """Connect; during the handshakes of a proxy and of TLS, the attempt can end it."""
-        self.opened = None
-        self.is_shut_down = False
-        _attempt().use(self)
-        super().connect()  # type: ignore[misc]
-        self.opened = self.sock
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Send a request; never for an abandoned attempt."""
         if self.sock is None:
-            self.connect()
-        _attempt().use(self, to_send=True)
+            self.connect()  # type: ignore[attr-defined]
+        attempt: Any = threading.current_thread()
+        attempt.begin_to_send(self.sock)
         super().request(*args, **kwargs)  # type: ignore[misc]
-
-
-def _attempt() -> Attempt:
-    thread = threading.current_thread()
-    if not isinstance(thread, Attempt):
-        raise RuntimeError("the session is used outside an attempt")
-    return thread
 
 
 @cache
 def attempt_pool(pool: Any) -> Any:
     """This class of connection pools with connections that notify their attempt."""
-    connection = pool.ConnectionCls
-    if issubclass(connection, AttemptConnection):
+    if issubclass(pool.ConnectionCls, AttemptConnection):
         return pool
-    return type(
-        pool.__name__, (pool,), {"ConnectionCls": type(connection.__name__, (AttemptConnection, connection), {})}
-    )
+    connection = type(pool.ConnectionCls.__name__, (AttemptConnection, pool.ConnectionCls), {})
+    return type(pool.__name__, (pool,), {"ConnectionCls": connection})
 
 
-def _use_attempt_pools(manager: Any) -> None:
+def _use_attempt_pools(manager: Any) -> Any:
     pools = manager.pool_classes_by_scheme
     manager.pool_classes_by_scheme = {scheme: attempt_pool(pool) for scheme, pool in pools.items()}
+    return manager
 
 
 class AttemptAdapter(HTTPAdapter):
@@ -151,9 +138,7 @@ class AttemptAdapter(HTTPAdapter):
         _use_attempt_pools(self.poolmanager)
 
     def proxy_manager_for(self, proxy: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **kwargs)
-        _use_attempt_pools(manager)
-        return manager
+        return _use_attempt_pools(super().proxy_manager_for(proxy, **kwargs))
 
 
 class NoRedirectSession(Session):

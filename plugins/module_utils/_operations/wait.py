@@ -33,14 +33,12 @@ MAX_UNFINISHED = 10_000
 # Date headers, from which the service's time is known, have whole seconds.
 DATE_RESOLUTION = 1.0
 
-# The one place of types and defaults; the argument specs are made of it. The last two are set by the action plugin.
+# The one place of types and defaults; the argument specs are made of it.
 WAIT_OPTIONS: dict[str, dict[str, Any]] = {
     "timeout": {"type": "raw", "default": 300},
     "interval": {"type": "raw", "default": 5},
     "failed_grace": {"type": "raw", "default": 0},
     "progress": {"type": "bool"},
-    "_state": {"type": "dict"},
-    "_stop_when": {"type": "dict"},
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .._clock import Deadline
 from .._errors import RequestFailed
 from .._http.client import Client
-from .._http.transport import pause_before_retry
+from .._http.failures import pause_before_retry
 from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
 from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, counted, label, review, title_of

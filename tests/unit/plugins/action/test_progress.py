@@ -114,13 +114,13 @@ PENDING = {"operations": [operation("a", "running")], "elapsed": 120, "_state": 
 CHANGED = {
     **PENDING,
     "_changes": [operation("a", "running", previous_status="scheduling", elapsed=1)],
-    "invocation": {"module_args": {"_state": {}, "_stop_when": {}, "x": 1}},
+    "invocation": {"module_args": {"x": 1}},
 }
 FINISHED = {
     "operations": [operation("a", "finished")],
     "elapsed": 1,
     "_changes": [operation("a", "finished", previous_status="running", elapsed=2)],
-    "invocation": {"module_args": {"_state": {}, "_stop_when": {}, "x": 1}},
+    "invocation": {"module_args": {"x": 1}},
 }
 RESULT = {"operations": FINISHED["operations"], "elapsed": 1, "invocation": {"module_args": {"x": 1}}}
 

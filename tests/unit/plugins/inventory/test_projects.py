@@ -305,9 +305,7 @@ def test_validate_certs_is_a_boolean(tmp_path: Path, sandbox: Sandbox, value: An
 def test_missing_library_is_named(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = inventory_loader.get("clouddb.control.projects")
     monkeypatch.setattr(sys.modules[type(plugin).__module__], "REQUESTS_IMPORT_ERROR", "Traceback")
-    with pytest.raises(
-        AnsibleParserError, match=r"^Failed to import the required Python library \(requests\).* pip install requests$"
-    ):
+    with pytest.raises(AnsibleParserError, match=" pip install requests$"):
         parse(tmp_path, sandbox)
 
 

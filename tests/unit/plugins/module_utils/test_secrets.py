@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import may_hold_secrets
 from ansible_collections.clouddb.control.plugins.module_utils._secrets import (
     MASK,
     masked,
     masked_text,
-    may_hold_secrets,
     secret_texts,
 )
 
