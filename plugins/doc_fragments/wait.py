@@ -25,7 +25,7 @@ options:
   failed_grace:
     description:
       - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
-      - When this time is over, the operation is polled, also if O(interval) is longer.
+      - The operation is polled when this time is over, even if O(interval) is longer.
     type: raw
     default: 0
   progress:

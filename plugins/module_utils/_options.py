@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._errors import InvalidOption
 from ._untrusted import displayable, is_id
 
-if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-
 # A year, which sockets and sleeps accept on every platform.
 MAX_SECONDS = 31_536_000
-# For ages that are only subtracted from the current time: a longer one would lead to a time before the first.
-MAX_AGE = 100 * MAX_SECONDS
-AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
-# As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
-MAX_BARE_AGE = 9_999_999
 MAX_SIMILAR = 5
 # Comparing more candidates could take longer than the deadline allows.
 MAX_COMPARED = 2000
@@ -55,29 +47,12 @@ def integer_of(option: str, value: object, smallest: int) -> int:
     return number
 
 
-def _lower_bound(zero: bool) -> str:
-    return "from 0" if zero else "greater than 0 and up"
-
-
 def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]
     if not (math.isfinite(value) and 0 <= value <= MAX_SECONDS) or (value == 0 and not zero):
-        raise InvalidOption(option, f"must be a number of seconds {_lower_bound(zero)} to {MAX_SECONDS}, not {value}")
-    return value
-
-
-def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest: int = MAX_SECONDS) -> float:
-    """The option's seconds, given as a number, as its text, or with a unit such as C(5m); 0 only where C(zero) is set."""
-    from ._timestamps import parse_age  # hardly any task needs it
-
-    age = parse_age(params[option])
-    value = -1.0 if age is None else age.total_seconds()
-    if not 0 <= value <= largest or (value == 0 and not zero):
-        raise InvalidOption(
-            option,
-            f"must be a number of seconds {_lower_bound(zero)} to {largest}, or a duration such as {AGE_EXAMPLES}, not '{params[option]}'",
-        )
+        lower = "from 0" if zero else "greater than 0 and up"
+        raise InvalidOption(option, f"must be a number of seconds {lower} to {MAX_SECONDS}, not {value}")
     return value
 
 
@@ -114,37 +89,6 @@ def query_parameters(option: str, query: Mapping[Any, Any] | None, allow_missing
         else:
             raise InvalidOption(option, f"the value of {name} must be a string, a number, or a list of them")
     return parameters
-
-
-def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
-    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None."""
-    if params.get(option) is None:
-        return None
-    text = str(params[option])
-    from ._timestamps import parse_age, parse_timestamp  # hardly any task needs it
-
-    try:
-        return parse_timestamp(text)
-    except ValueError:
-        age = parse_age(text)
-    is_bare = text.strip()[-1:] not in ("s", "m", "h", "d", "w")
-    if age is None or age.total_seconds() < 0 or (is_bare and age.total_seconds() > MAX_BARE_AGE):
-        raise InvalidOption(
-            option,
-            f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as {AGE_EXAMPLES}, "
-            f"or an age in seconds up to {MAX_BARE_AGE}, not '{text}'",
-        )
-    return age
-
-
-def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str]) -> list[str]:
-    """Warnings about values of the option, a list that selects items, which this collection does not know."""
-    return [
-        f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur. "
-        f"Known values are {', '.join(sorted(known))}."
-        for value in params.get(option) or ()
-        if value not in known
-    ]
 
 
 def similar(text: str, candidates: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
-from ._http.pagination import next_cursor, pages
+from ._http.response import next_cursor, pages
 from ._options import Fields, identifier, not_blank, query_parameters, similar
 from ._untrusted import displayable
 

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Points in time: the service's ISO 8601 timestamps, and the ages that options take. Keeps P3."""
+"""Points in time: the service's ISO 8601 timestamps, and the options that take timestamps, ages and durations. Keeps P3 and P11."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ._errors import InvalidOption
+from ._options import MAX_SECONDS
+
+# For ages that are only subtracted from the current time: a longer one would lead to a time before the first.
+MAX_AGE = 100 * MAX_SECONDS
+AGE_EXAMPLES = "90s, 5m, 24h, 7d or 2w"
+# As a bare number, these are more likely a date such as 20261121, or seconds since 1970, than an age.
+MAX_BARE_AGE = 9_999_999
 # Earlier than all timestamps of the service.
 BEGINNING = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -62,3 +70,35 @@ def parse_age(value: object) -> timedelta | None:
     except (ValueError, OverflowError):
         pass
     return None
+
+
+def duration(params: Mapping[str, Any], option: str, zero: bool = True, largest: int = MAX_SECONDS) -> float:
+    """The option's seconds, given as a number, as its text, or with a unit such as C(5m); 0 only where C(zero) is set."""
+    age = parse_age(params[option])
+    value = -1.0 if age is None else age.total_seconds()
+    if not 0 <= value <= largest or (value == 0 and not zero):
+        raise InvalidOption(
+            option,
+            f"must be a number of seconds {'from 0' if zero else 'greater than 0 and up'} to {largest}, "
+            f"or a duration such as {AGE_EXAMPLES}, not '{params[option]}'",
+        )
+    return value
+
+
+def moment(params: Mapping[str, Any], option: str) -> datetime | timedelta | None:
+    """The option's ISO 8601 timestamp or age (text or a number of seconds), which may be None."""
+    if params.get(option) is None:
+        return None
+    text = str(params[option])
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        age = parse_age(text)
+    is_bare = text.strip()[-1:] not in ("s", "m", "h", "d", "w")
+    if age is None or age.total_seconds() < 0 or (is_bare and age.total_seconds() > MAX_BARE_AGE):
+        raise InvalidOption(
+            option,
+            f"must be an ISO 8601 timestamp such as 2026-11-21T08:00:00Z, an age such as {AGE_EXAMPLES}, "
+            f"or an age in seconds up to {MAX_BARE_AGE}, not '{text}'",
+        )
+    return age

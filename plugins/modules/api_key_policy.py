@@ -273,9 +273,10 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import MAX_AGE, duration, integer, not_blank
+from ..module_utils._options import integer, not_blank
 from ..module_utils._policy.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._policy.revocation import Revocation, apply_policy
+from ..module_utils._timestamps import MAX_AGE, duration
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

@@ -232,12 +232,13 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ..module_utils._errors import InvalidOption
 from ..module_utils._keys.api import list_keys, own_key_of
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import MAX_AGE, duration, integer, not_blank
+from ..module_utils._options import integer, not_blank
 from ..module_utils._rotation.deployment import new_key_from, planned_from
 from ..module_utils._rotation.evidence import evidence_by_consumer, evidence_from, require_same_variables, run_from
 from ..module_utils._rotation.plan import Rotation, managed_keys, plan, split_foreign
 from ..module_utils._rotation.record import KnownKey, keys_from_json
 from ..module_utils._rotation.revocation import revoke, withdraw
+from ..module_utils._timestamps import MAX_AGE, duration
 
 # The step of api_key_deployment that returns the evidence for each step.
 EVIDENCE_STEPS = {"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"}

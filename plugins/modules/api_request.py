@@ -284,11 +284,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 from ..module_utils._errors import ClouddbError
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
-from ..module_utils._options import duration
 from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
 from ..module_utils._resources.read import preview, read
 from ..module_utils._secrets import secret_texts
+from ..module_utils._timestamps import duration
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

@@ -222,18 +222,10 @@ from ..module_utils._operations.api import (
     summary,
     total,
 )
-from ..module_utils._operations.status import ACTIONS, STATUSES
-from ..module_utils._options import (
-    NOT_CREATED_ID,
-    Fields,
-    checked_fields,
-    identifier,
-    integer,
-    moment,
-    not_blank,
-    unknown_values,
-)
+from ..module_utils._operations.status import ACTIONS, STATUSES, unknown_values
+from ..module_utils._options import NOT_CREATED_ID, Fields, checked_fields, identifier, integer, not_blank
 from ..module_utils._projects import checked_query
+from ..module_utils._timestamps import moment
 
 Result = TypeVar("Result")
 

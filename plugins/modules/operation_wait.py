@@ -44,8 +44,8 @@ options:
       - Name or id of the project of the operations in O(operation_id). A text that fits several projects is an error.
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
         O(lookback), up to 10,000.
-      - An operation that fails after the start of the task, but before the module has listed it, counts as failed if listing takes more than
-        a second. The service's C(Date) header is in whole seconds, so a failure up to a second before the start can count as well.
+      - Operations that have failed before they are listed are ignored. If the service is unavailable at first, those that fail in the meantime count
+        as failed.
     type: str
     version_added: 1.2.0
   project_id:
@@ -175,7 +175,8 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
-from ..module_utils._options import NOT_CREATED_ID, duration, identifier, integer
+from ..module_utils._options import NOT_CREATED_ID, identifier, integer
+from ..module_utils._timestamps import duration
 from ..module_utils._untrusted import is_id
 
 

@@ -136,8 +136,9 @@ from typing import Any
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._options import duration, identifier
+from ..module_utils._options import identifier
 from ..module_utils._resources.declared import PROJECT, STATE_OPTIONS, declare
+from ..module_utils._timestamps import duration
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import Any, Callable, NamedTuple, Union
 
 from .._errors import NotFound
 from .._http.client import Client
-from .._http.pagination import Page, pages
-from .._http.response import Response
+from .._http.response import Page, Response, pages
 from .._options import Fields
 from .._parallel import in_parallel
 from .._timestamps import BEGINNING, timestamp_of

@@ -11,7 +11,7 @@ from typing import Callable
 
 from .._errors import REFUSED_TEMPORARILY, NotFound, StatusError
 from .._http.client import Client
-from .._http.pagination import Page
+from .._http.response import Page
 from .._timestamps import timestamp_of
 from .api import (
     PAGE_SIZE,

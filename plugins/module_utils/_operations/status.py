@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .._untrusted import displayable
+
 SUCCEEDED = frozenset({"finished", "skipped"})
 FAILED = frozenset({"failed", "error", "cancelled"})
 PENDING = frozenset({"scheduling", "running", "cancelling"})
@@ -21,3 +26,13 @@ ACTIONS = frozenset(
         "suspend_compute",
     }
 )
+
+
+def unknown_values(params: Mapping[str, Any], option: str, known: Collection[str]) -> list[str]:
+    """Warnings about values of the option, a list that selects items, which this collection does not know."""
+    return [
+        f"{option}: '{displayable(value, 100)}' is unknown to this collection, and may never occur. "
+        f"Known values are {', '.join(sorted(known))}."
+        for value in params.get(option) or ()
+        if value not in known
+    ]

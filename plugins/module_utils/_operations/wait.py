@@ -14,9 +14,9 @@ from typing import Any, Callable, NamedTuple
 from .._clock import Deadline
 from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
-from .._http.pagination import ListPosition, Page, is_rejected, next_cursor
-from .._options import duration
+from .._http.response import Page, next_cursor
 from .._parallel import in_parallel
+from .._timestamps import duration
 from .poll import pages_of_unfinished, poll_operations
 from .status import FAILED
 from .wait_failure import WaitFailed, aborted, operations_failed, poll_failed, timed_out
@@ -28,10 +28,10 @@ POLL_INTERVAL_GROWTH = 1.5
 LAST_POLL_SECONDS = 1.0
 # This close to the deadline a run does not stop early: the next one might start too late for the last poll.
 MIN_SECONDS_TO_RESUME = 5.0
+# The service may reject a cursor of an earlier poll with one of these.
+CURSOR_EXPIRED = frozenset({400, 404, 410, 422})
 # The result of a task with more operations could take longer than the deadline allows.
 MAX_UNFINISHED = 10_000
-# Date headers, from which the service's time is known, have whole seconds.
-DATE_RESOLUTION = 1.0
 
 # The one place of types and defaults; the argument specs are made of it.
 WAIT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -188,26 +188,20 @@ class Wait:
             (errors if error.transient or is_passing or is_early else permanent).append(error)
 
     def _list_unfinished(self, client: Client, unlisted: UnfinishedOperations) -> None:
-        """List the operations from the page on at which the previous poll failed, or anew if its cursor is rejected."""
+        """List the operations from the page on at which the previous poll failed, or anew if its cursor has expired."""
         try:
             self._list_pages(client, unlisted)
-        except RequestFailed as error:
-            reached = self._state.unlisted or unlisted
-            has_progressed = reached.position != unlisted.position
-            anew = reached._replace(position=reached.position.after_failure(error))
-            self._state.unlisted = anew
-            # Only a cursor of an earlier poll can have expired.
-            if has_progressed or not unlisted.position.cursor or not is_rejected(error):
+        except StatusError as error:
+            if not unlisted.cursor or error.status not in CURSOR_EXPIRED:
                 raise
-            self._list_pages(client, anew)
+            self._list_pages(client, unlisted._replace(cursor=None))
 
     def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
         called_at = partial(self._called_at, client)
-        pages = pages_of_unfinished(client, unlisted.project_id, unlisted.lookback, called_at, unlisted.position.cursor)
-        for page in pages:
+        for page in pages_of_unfinished(client, unlisted.project_id, unlisted.lookback, called_at, unlisted.cursor):
             self._record_page(unlisted.project_id, page)
             cursor = next_cursor(page.response)
-            self._state.unlisted = unlisted._replace(position=ListPosition(cursor))
+            self._state.unlisted = unlisted._replace(cursor=cursor)
             # Without a cursor, the next run could not continue the list.
             if cursor and self._should_stop():
                 return
@@ -217,17 +211,11 @@ class Wait:
         listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
         if len({*self._state.operations, *listed}) > MAX_UNFINISHED:
             raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
+        # In the first poll, an operation is more likely to have failed just before, as in a task that handles a failure.
+        counts_failures = self._state.polls > 1 and not self._state.accepts_failure
         for ref, operation in listed.items():
-            if operation["status"] not in FAILED or self._counts_failures():
+            if operation["status"] not in FAILED or counts_failures:
                 self._state.record(ref, operation)
-
-    def _counts_failures(self) -> bool:
-        """Whether an operation that has failed since the wait began, before it was listed, is a failure of the wait.
-
-        In the first second, it is more likely to have failed just before, as in a task that handles a failure.
-        """
-        is_late = self._state.polls > 1 or self._state.elapsed() > DATE_RESOLUTION
-        return is_late and not self._state.accepts_failure
 
     def _called_at(self, client: Client) -> datetime:
         """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""

@@ -48,9 +48,7 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
 
 def aborted(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
     """An error that the next poll would meet again."""
-    return _wait_failed(
-        f"The wait was aborted by an error that retrying cannot fix: {sentence(error)}", state, failed, error
-    )
+    return _wait_failed(f"The wait stopped at a permanent error: {sentence(error)}", state, failed, error)
 
 
 def poll_failed(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:

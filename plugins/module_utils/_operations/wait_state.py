@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .._clock import Clock
-from .._http.pagination import ListPosition
 from .._untrusted import displayable
 from .api import Operation
 from .status import FAILED, PENDING, SUCCEEDED
@@ -35,12 +34,12 @@ class OperationRef(NamedTuple):
 class UnfinishedOperations(NamedTuple):
     """All operations of a project that are unfinished when the wait begins and were created within C(lookback) seconds (0: ever).
 
-    C(position) is that of the first page that has not been listed.
+    C(cursor) is that of the first page that has not been listed.
     """
 
     project_id: str
     lookback: float
-    position: ListPosition = ListPosition()
+    cursor: str | None = None
 
 
 class WaitState:
@@ -119,7 +118,7 @@ class WaitState:
 
     def has_polled_any(self) -> bool:
         """Whether the state of any operation, or a page of the list, has been fetched."""
-        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.position.cursor)
+        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.cursor)
 
     def not_succeeded(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""
@@ -191,8 +190,7 @@ class WaitState:
         elapsed = saved["elapsed"] + max(0.0, clock.monotonic() - saved["saved_at"])
         state = cls(clock, saved["timeout"], (), None, elapsed, saved["accepts_failure"])
         if saved["unlisted"]:
-            project_id, lookback, position = saved["unlisted"]
-            state.unlisted = UnfinishedOperations(project_id, lookback, ListPosition(*position))
+            state.unlisted = UnfinishedOperations(*saved["unlisted"])
         state.operations = {OperationRef(*ref): operation for *ref, operation in saved["operations"]}
         state.failed_since = {OperationRef(*ref): since for *ref, since in saved["failed_since"]}
         state.recorded_at = {OperationRef(*ref): moment for *ref, moment in saved["recorded_at"]}

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
 from .._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
-from .._options import NOT_CREATED_ID, duration, not_blank
+from .._options import NOT_CREATED_ID, not_blank
+from .._timestamps import duration
 from .compare import contains
 from .engine import Engine
 from .lookup import name_of

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client, path_of
-from .._http.pagination import pages
-from .._http.response import Response
+from .._http.response import Response, pages
 from .._untrusted import displayable
 from .compare import contains, fields_of
 from .plan import Find, Plan, Resource, fill

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
-from .._http.pagination import pages
+from .._http.response import pages
 from .._options import NOT_CREATED_ID, identifier, not_blank, similar
 from .._projects import project_pages
 from .._untrusted import displayable

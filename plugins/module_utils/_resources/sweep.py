@@ -15,7 +15,8 @@ from .._errors import ClouddbError
 from .._http.client import Client
 from .._operations.api import time_of_creation
 from .._operations.wait import limits_from
-from .._options import NOT_CREATED_ID, duration, integer
+from .._options import NOT_CREATED_ID, integer
+from .._timestamps import duration
 from .compare import changed_fields
 from .declared import BRANCH, Task, unfinished_of
 from .engine import Engine

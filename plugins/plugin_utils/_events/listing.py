@@ -9,15 +9,38 @@ import math
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...module_utils._errors import RequestFailed
+from ...module_utils._errors import LOCKED, REFUSED_TEMPORARILY, RequestFailed, StatusError
 from ...module_utils._http.client import Client
-from ...module_utils._http.pagination import MAX_FAILURES, ListPosition
 from ...module_utils._projects import project_pages
 from .options import SourceOptions
 from .schedule import GROWTH
 
 # The project list takes at most this share of the requests, unless no project is to be polled.
 SHARE_OF_PROJECT_LIST = 1 / 10
+# After these 4xx, the same request may succeed later.
+RETRIED_STATUSES = frozenset({408, LOCKED, 429})
+# A page that has failed this many times may have an invalid cursor.
+MAX_FAILURES = 10
+
+
+class ListPosition(NamedTuple):
+    """The next page of a list: its cursor, None for the first page, and how often it has failed, other than by a refusal."""
+
+    cursor: str | None = None
+    failures: int = 0
+
+    def after_failure(self, error: RequestFailed) -> ListPosition:
+        """The same page; the first one if the service rejects this one, or it has failed MAX_FAILURES times."""
+        # A request that the service refuses for now says nothing about the cursor.
+        if isinstance(error, StatusError) and error.status in REFUSED_TEMPORARILY:
+            return self
+        failures = self.failures + 1
+        return ListPosition() if is_rejected(error) or failures == MAX_FAILURES else self._replace(failures=failures)
+
+
+def is_rejected(error: RequestFailed) -> bool:
+    """Whether the same request will be rejected again, as when its cursor has expired."""
+    return isinstance(error, StatusError) and 400 <= error.status < 500 and error.status not in RETRIED_STATUSES
 
 
 class CompleteList(NamedTuple):

@@ -16,17 +16,10 @@ from typing import Any, Callable, NamedTuple
 
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ...module_utils._operations.status import ACTIONS, STATUSES
-from ...module_utils._options import (
-    MAX_AGE,
-    duration,
-    identifier,
-    integer,
-    integer_of,
-    not_blank,
-    unknown_values,
-)
+from ...module_utils._operations.status import ACTIONS, STATUSES, unknown_values
+from ...module_utils._options import identifier, integer, integer_of, not_blank
 from ...module_utils._projects import checked_query
+from ...module_utils._timestamps import MAX_AGE, duration
 
 # If it is not given, and interval is not larger.
 MAX_INTERVAL = 30.0

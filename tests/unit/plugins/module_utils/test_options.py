@@ -11,7 +11,9 @@ from typing import Any, Callable
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
+from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._operations.status import unknown_values
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -51,7 +53,7 @@ def test_seconds_refuses_negative_and_infinite_values(value: float) -> None:
     assert str(value) in refused(options.seconds, value)
 
 
-@pytest.mark.parametrize("check", [options.seconds, options.duration])
+@pytest.mark.parametrize("check", [options.seconds, timestamps.duration])
 def test_zero_is_refused_unless_allowed(check: Callable[..., Any]) -> None:
     assert "greater than 0" in refused(check, 0.0, zero=False)
     assert check({"it": 0.001}, "it", zero=False) == 0.001
@@ -61,20 +63,20 @@ def test_zero_is_refused_unless_allowed(check: Callable[..., Any]) -> None:
     "value, number", [(0.25, 0.25), (" 300 ", 300), ("90s", 90), ("5m", 300), ("365d", 31_536_000)]
 )
 def test_duration_accepts_seconds_and_ages(value: Any, number: float) -> None:
-    assert options.duration({"it": value}, "it") == number
+    assert timestamps.duration({"it": value}, "it") == number
 
 
 @pytest.mark.parametrize("value", [-1, "-1", "nan", "366d", "9" * 400, "soon", "", True, None, [300]])
 def test_duration_refuses_anything_else_and_shows_both_forms(value: Any) -> None:
-    assert refused(options.duration, value) == (
+    assert refused(timestamps.duration, value) == (
         "it: must be a number of seconds from 0 to 31536000, or a duration such as 90s, 5m, 24h, 7d or 2w, "
         f"not '{value}'."
     )
 
 
 def test_duration_has_a_maximum() -> None:
-    assert options.duration({"it": "36500d"}, "it", largest=options.MAX_AGE) == options.MAX_AGE
-    assert refused(options.duration, "36501d", largest=options.MAX_AGE)
+    assert timestamps.duration({"it": "36500d"}, "it", largest=timestamps.MAX_AGE) == timestamps.MAX_AGE
+    assert refused(timestamps.duration, "36501d", largest=timestamps.MAX_AGE)
 
 
 @pytest.mark.parametrize("value", ["", "\t\n", ["a", " "]])
@@ -89,29 +91,29 @@ def test_identifier_refuses_other_text(value: Any) -> None:
 
 
 def test_moment_accepts_timestamps_and_ages() -> None:
-    assert options.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=timezone.utc)
-    assert options.moment({"it": "24h"}, "it") == timedelta(days=1)
-    assert options.moment({"it": 5400}, "it") == options.moment({"it": "5400"}, "it") == timedelta(minutes=90)
-    assert options.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
-    assert options.moment({"it": "0s"}, "it") == timedelta(0)
+    assert timestamps.moment({"it": "2026-11-21T08:00:00Z"}, "it") == datetime(2026, 11, 21, 8, tzinfo=timezone.utc)
+    assert timestamps.moment({"it": "24h"}, "it") == timedelta(days=1)
+    assert timestamps.moment({"it": 5400}, "it") == timestamps.moment({"it": "5400"}, "it") == timedelta(minutes=90)
+    assert timestamps.moment({"it": "500000w"}, "it") == timedelta(weeks=500_000)
+    assert timestamps.moment({"it": "0s"}, "it") == timedelta(0)
 
 
 def test_only_an_age_without_a_unit_has_a_maximum() -> None:
-    assert options.moment({"it": options.MAX_BARE_AGE}, "it") == timedelta(seconds=options.MAX_BARE_AGE)
-    assert options.moment({"it": "10000000s"}, "it") == timedelta(seconds=10**7)
-    assert refused(options.moment, options.MAX_BARE_AGE + 1)
+    assert timestamps.moment({"it": timestamps.MAX_BARE_AGE}, "it") == timedelta(seconds=timestamps.MAX_BARE_AGE)
+    assert timestamps.moment({"it": "10000000s"}, "it") == timedelta(seconds=10**7)
+    assert refused(timestamps.moment, timestamps.MAX_BARE_AGE + 1)
 
 
 @pytest.mark.parametrize("value", ["", "yesterday", "-1h", "20261121", "2026-13-01", "9" * 400 + "d"])
 def test_moment_refuses_other_text_and_shows_both_formats(value: str) -> None:
-    message = refused(options.moment, value)
+    message = refused(timestamps.moment, value)
     assert "2026-11-21T08:00:00Z" in message
-    assert options.AGE_EXAMPLES in message
+    assert timestamps.AGE_EXAMPLES in message
 
 
 def test_unknown_value_causes_a_warning_with_the_known_ones() -> None:
-    assert options.unknown_values({"it": None}, "it", {"failed"}) == []
-    assert options.unknown_values({"it": ["running", "faild"]}, "it", {"failed", "running"}) == [
+    assert unknown_values({"it": None}, "it", {"failed"}) == []
+    assert unknown_values({"it": ["running", "faild"]}, "it", {"failed", "running"}) == [
         "it: 'faild' is unknown to this collection, and may never occur. Known values are failed, running."
     ]
 

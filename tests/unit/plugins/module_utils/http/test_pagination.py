@@ -12,15 +12,12 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     NotFound,
-    RequestFailed,
-    ServiceUnreachable,
     StatusError,
     UnexpectedResponse,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.pagination import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.response import (
     MAX_REPEATED_PAGES,
-    ListPosition,
     pages,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve, page
@@ -148,24 +145,3 @@ def test_a_list_that_goes_on_without_a_cursor_is_not_complete(serve: Serve, sign
 )
 def test_a_list_that_says_that_it_ends_is_complete(serve: Serve, signs: dict[str, Any]) -> None:
     assert read(serve(reply({"things": [{"id": "a"}], **signs})).client) == [["a"]]
-
-
-def failure(status: int | None) -> RequestFailed:
-    if status is None:
-        return ServiceUnreachable("failed", "GET", "/things", 1, "id-1", sent=True, transient=True)
-    return StatusError("failed", "GET", "/things", 1, "id-1", status, {})
-
-
-@pytest.mark.parametrize(
-    "status, failures, after",
-    [
-        (429, 9, ListPosition("1", 9)),
-        (None, 0, ListPosition("1", 1)),
-        (500, 8, ListPosition("1", 9)),
-        (500, 9, ListPosition()),
-        (400, 0, ListPosition()),
-    ],
-)
-def test_a_list_goes_on_after_a_failure(status: int | None, failures: int, after: ListPosition) -> None:
-    """At the same page, unless its cursor is rejected or has failed too often."""
-    assert ListPosition("1", failures).after_failure(failure(status)) == after

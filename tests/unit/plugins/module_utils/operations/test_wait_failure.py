@@ -118,7 +118,7 @@ def test_errors_that_end_a_wait() -> None:
     state = state_of("failed", "running", "finished")
     failed = state.failed(0)
     abort = aborted(state, failed, UNAVAILABLE)
-    assert str(abort) == "The wait was aborted by an error that retrying cannot fix: The service responded 503."
+    assert str(abort) == "The wait stopped at a permanent error: The service responded 503."
     assert str(poll_failed(state, failed, UNAVAILABLE)) == (
         "The operations could not be polled: The service responded 503."
     )
