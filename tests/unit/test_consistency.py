@@ -185,7 +185,9 @@ def test_guide_lists_every_kind_of_failure() -> None:
     defined = {
         kind
         for path in sources
-        for kind in re.findall(r'(?:^    kind = |"kind": )"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        for kind in re.findall(
+            r'(?:^    kind = |"kind": |ResourceError\(\s*)"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE
+        )
     }
     listed = re.findall(r"   \* - ``(\w+)``", (ROOT / "docs/docsite/rst/troubleshooting.rst").read_text())
     # Those of the base class and of the charts of the report are no kinds of failures.

@@ -72,16 +72,16 @@ def differing(found: Mapping[str, Any], body: Mapping[str, Any] | None) -> list[
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The diff of a task: C(before) and C(after) with only the fields that changed, at any depth."""
     diff: dict[str, dict[str, Any]] = {"before": {}, "after": {}}
-    for name in [*before, *(name for name in after if name not in before)]:
+    for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
-        if contains(old, new) and contains(new, old) and (name in before) == (name in after):
+        if old == new and (name in before) == (name in after):
             continue
-        inner: dict[str, Any] = {"before": old, "after": new}
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            inner = changed_fields(old, new)
-        for side, fields in (("before", before), ("after", after)):
-            if name in fields:
-                diff[side][name] = inner[side]
+            old, new = changed_fields(old, new).values()
+        if name in before:
+            diff["before"][name] = old
+        if name in after:
+            diff["after"][name] = new
     return diff
 
 

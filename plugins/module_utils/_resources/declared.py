@@ -8,8 +8,7 @@ The paths and fields are those of the published API document, because api.md nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
@@ -45,10 +44,6 @@ class Kind(NamedTuple):
     fixed: Mapping[str, str] = {}
     rest: Mapping[str, Any] = {}
 
-    def options(self) -> dict[str, str]:
-        """The fields that tasks set, by option."""
-        return {**self.changeable, **self.fixed}
-
 
 PROJECT = Kind(
     "projects",
@@ -80,33 +75,31 @@ STATE_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-class Task(NamedTuple):
-    """What a task asks for: the resource with the fields C(match) in the list C(segments), and its further C(fields).
+class Target(NamedTuple):
+    """The resource with the fields C(match) in the list C(segments), its further C(fields), and parameters of the list."""
 
-    C(query) are the parameters of the list.
-    """
-
-    kind: Kind
-    segments: tuple[str, ...]
+    segments: Sequence[str]
     match: Fields
     fields: Fields
     query: Fields
-    wait: bool
 
-    def plan(self, method: str) -> Plan:
-        kind = self.kind
-        body: dict[str, Any] | None = None
-        if method == "POST":
-            body = {kind.wrapper: {**self.match, **self.fields}, **kind.rest}
-        elif method == "PATCH":
-            body = {kind.wrapper: self.changeable()}
-        segments = self.segments if method == "POST" else (*self.segments, f"{{{kind.key}}}")
-        find = Find(self.segments, kind.plural, self.match, self.query)
-        options = {field: option for option, field in kind.options().items()}
-        return Plan(method, segments, {}, body, find, SUCCESS, False, self.wait, options)
 
-    def changeable(self) -> Fields:
-        return {field: self.fields[field] for field in self.kind.changeable.values() if field in self.fields}
+def plan_for(kind: Kind, target: Target, method: str, wait: bool) -> Plan:
+    """The request of this method for a resource."""
+    segments = tuple(target.segments)
+    body: Fields | None = None
+    if method == "POST":
+        body = {kind.wrapper: {**target.match, **target.fields}, **kind.rest}
+    elif method == "PATCH":
+        body = {kind.wrapper: _changeable(kind, target)}
+    path = segments if method == "POST" else (*segments, f"{{{kind.key}}}")
+    find = Find(segments, kind.plural, target.match, target.query)
+    options = {field: option for option, field in {**kind.changeable, **kind.fixed}.items()}
+    return Plan(method, path, {}, body, find, SUCCESS, False, wait, options)
+
+
+def _changeable(kind: Kind, target: Target) -> Fields:
+    return {field: target.fields[field] for field in kind.changeable.values() if field in target.fields}
 
 
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
@@ -116,28 +109,23 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     saved, is_present = params.get("_state"), params["state"] == "present"
 
     def send(method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
-        plan = task.plan(method)
+        plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             return preview(client, plan)
         result = Engine(client, plan, limits, seconds, seconds, stop_when_from(params)).run(saved)
         if "_state" in result:
-            # For the next run of the module, which does not look up the parents again.
-            fields = {name: getattr(task, name) for name in ("segments", "match", "fields", "query")}
-            result["_state"].update(fields, method=method)
+            # The next run of the module does not look up the parents again.
+            result["_state"].update(target=target._asdict(), method=method)
         return result
 
     try:
-        if saved:
-            task = Task(kind, tuple(saved["segments"]), saved["match"], saved["fields"], saved["query"], params["wait"])
-            method = saved["method"]
-        else:
-            task = _task_from(kind, params, client, check_mode and is_present)
-            method = "DELETE" if not is_present else "PATCH" if "id" in task.match else "POST"
-        result = send(method, timeout, saved)
+        target = Target(**saved["target"]) if saved else _target(kind, params, client, check_mode and is_present)
+        method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
+        result = send(saved["method"] if saved else method, timeout, saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
-            _require_fixed(task, params, found)
-            if method == "POST" and not contains(found, task.changeable()):
+            _require_fixed(kind, target, found)
+            if not contains(found, _changeable(kind, target)):
                 result = send("PATCH", max(0.0, timeout - result["elapsed"]))
     except ResourceNotFound as error:
         if is_present:
@@ -150,37 +138,36 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     return _named(kind, result)
 
 
-def _task_from(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Task:
-    """The task that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
-    fields = {field: params[option] for option, field in kind.options().items() if params.get(option) is not None}
+def _target(kind: Kind, params: Mapping[str, Any], client: Client, may_be_missing: bool) -> Target:
+    """The resource that the options describe. With C(may_be_missing), an earlier task would create what it belongs to."""
+    options = {**kind.changeable, **kind.fixed}
+    fields = {field: params[option] for option, field in options.items() if params.get(option) is not None}
     match = {"name": params["name"]}
     if params.get("id"):
         match = {"id": None if params["id"] == NOT_CREATED_ID else params["id"]}
-    segments: tuple[str, ...] = (kind.plural,)
-    if kind.parents:
-        project_id = str(project_id_from(params, client, may_be_missing))
-        find_branch = partial(branch_id_from, client=client, project_id=project_id, may_be_missing=may_be_missing)
-        above = ("branches", find_branch(params["branch"])) if "branch" in kind.parents else ()
-        segments = ("projects", project_id, *above, kind.plural)
-        if "parent_id" in fields:
-            fields["parent_id"] = find_branch(fields["parent_id"])
-    query = {} if kind.parents else query_of(params)
-    return Task(kind, segments, match, fields, query, params["wait"])
+    if not kind.parents:
+        return Target([kind.plural], match, fields, query_of(params))
+    project_id = str(project_id_from(params, client, may_be_missing))
+    segments = ["projects", project_id]
+    if "branch" in kind.parents:
+        segments += ["branches", branch_id_from(params["branch"], client, project_id, may_be_missing)]
+    if "parent_id" in fields:
+        fields["parent_id"] = branch_id_from(fields["parent_id"], client, project_id, may_be_missing)
+    return Target([*segments, kind.plural], match, fields, {})
 
 
-def _require_fixed(task: Task, params: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None:
     """Raise InvalidOption if the resource has another value of a field that cannot be changed."""
-    for option, field in task.kind.fixed.items():
-        if field in task.fields and field in found and not contains(found[field], task.fields[field]):
-            problem = f"{task.kind.wrapper} {name_of(found)} has {field} {found[field]}, which cannot be changed"
+    for option, field in kind.fixed.items():
+        if field in target.fields and field in found and not contains(found[field], target.fields[field]):
+            problem = f"{kind.wrapper} {name_of(found)} has {field} {found[field]}, which cannot be changed"
             raise InvalidOption(option, f"{problem}. Use its value, or delete it first.")
 
 
 def _named(kind: Kind, result: Result) -> Result:
     """The result of the module for one of the engine."""
-    kept = ("changed", "operations", "elapsed", "diff", "warnings")
-    internal = [name for name in result if name.startswith("_")]
-    return {kind.result: result["object"], **{name: result[name] for name in (*kept, *internal)}}
+    kept = {name for name in result if name.startswith("_")} | {"changed", "operations", "elapsed", "diff", "warnings"}
+    return {kind.result: result["object"], **{name: result[name] for name in kept}}
 
 
 def unfinished_of(error: ClouddbError) -> Result:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from .._clock import Deadline
-from .._errors import LOCKED, InvalidOption, NotFound, RequestFailed, StatusError, UnexpectedResponse
+from .._errors import LOCKED, NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import SUCCESS, Client
 from .._http.response import Response
 from .._operations.api import Operation
@@ -25,8 +25,8 @@ from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
 from .compare import contains, differing, fields_of
-from .lookup import name_of, shown_resource
-from .observe import Observation, observe, project_id_of, with_operations
+from .lookup import ABSENT, COMING, GOING, PRESENT, name_of
+from .observe import BROKEN, DIFFERENT, LOOKBACK, Observation, observe, shown_resource
 from .outcome import (
     Result,
     ignored_fields_warning,
@@ -38,7 +38,6 @@ from .outcome import (
     unknown_outcome,
 )
 from .plan import Plan, Resource, fill, project_of
-from .state import ABSENT, BROKEN, COMING, DIFFERENT, GOING, LOOKBACK, PRESENT, UNSEEN, own_state
 
 SEND, WAIT, DONE, FAIL = "send", "wait", "done", "fail"
 # What to do in each state. Once the request has been sent, SEND becomes WAIT.
@@ -50,38 +49,41 @@ STEPS = {
 STEPS["PUT"] = STEPS["PATCH"]
 # The state that calls for the request, for a task without find.
 NEEDS_REQUEST = {"POST": ABSENT, "PATCH": DIFFERENT, "PUT": DIFFERENT, "DELETE": PRESENT}
+# The state after an error that may pass.
+UNSEEN = "not observed"
 # Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
 OVERTAKEN = {"POST": frozenset({400, 409, 412, 422}), "DELETE": frozenset({404, 409, 410, 412})}
 CONFLICT, GONE = frozenset({409, 412}), frozenset({404, 410})
 # For how long a list may lag, and a request whose connection broke may still be carried out.
 SETTLING_SECONDS = 30.0
-# For how long the operations of a request may be listed late, if the response did not name them.
-LATE_SECONDS = 2.0
 
 
 class Memory:
     """What has happened so far, in values that JSON can express, so that another process can continue.
 
+    - C(started), C(deadline), C(lock_deadline): by the monotonic clock, which all processes of a machine share. The last two
+      are null until a wait begins.
     - C(sent): whether the request was sent, other than to a locked project. It is not sent again.
     - C(changed): whether the service has carried it out, or may have.
     - C(since): when it was sent, by the service's clock.
     - C(status), C(json): those of the response; null without one.
     - C(before), C(known): the resource before the request, and as it was last seen.
-    - C(deadline), C(lock_deadline): by the monotonic clock, which all processes of a machine share; null until a wait begins.
-    - C(waited), C(polls): seconds and polls so far.
+    - C(operations), C(polls), C(warnings): the operations about the resource that were waited for, and those of the result.
     """
 
     def __init__(self, **saved: Any) -> None:
+        self.started = 0.0
+        self.deadline: float | None = None
+        self.lock_deadline: float | None = None
         self.sent = self.changed = False
         self.since: str | None = None
         self.status: int | None = None
         self.json: Any = None
         self.before: Resource | None = None
         self.known: Resource | None = None
-        self.deadline: float | None = None
-        self.lock_deadline: float | None = None
-        self.waited = 0.0
+        self.operations: list[Operation] = []
         self.polls = 0
+        self.warnings: list[str] = []
         vars(self).update(saved)
 
 
@@ -89,7 +91,7 @@ class Engine:
     """One run of a task: C(memory) is what the next run has to know, the rest belongs to this one.
 
     C(error) is what went wrong with the request, until an observation shows that nothing did; that has to be known at
-    C(settled_at). C(operations) are those about the resource that were waited for.
+    C(settled_at).
     """
 
     def __init__(
@@ -103,28 +105,33 @@ class Engine:
     ) -> None:
         self._client, self._plan, self._limits, self._stop_when = client, plan, limits, stop_when
         self._timeout, self._lock_timeout = timeout, lock_timeout
-        self._memory = Memory()
+        self._began = client.clock.monotonic()
+        self._memory = Memory(started=self._began)
         self._error: RequestFailed | None = None
         self._settled_at = math.inf
-        self._operations: list[Operation] = []
         self._locking: list[str] = []
         self._pauses = 0
-        self._waited_before = 0.0
         self._changes: list[Operation] = []
-        self._warnings: list[str] = []
 
     def run(self, saved: Mapping[str, Any] | None = None) -> Result:
         """Do what the plan asks for; the task's result. C(saved) is the C(_state) of a result that C(stop_when) ended early.
 
-        Raises what Client raises, AmbiguousMatch, IncompleteList, NoMatch, Locked, UnknownOutcome and WaitFailed.
+        Raises what Client raises, ResourceError and WaitFailed.
         """
-        result = self._resume(saved) if saved else None
+        result = None
+        if saved:
+            self._memory = Memory(**saved["memory"])
+            self._settled_at = self._began + SETTLING_SECONDS
+            if saved["wait"]:
+                result = self._continue(WaitState.from_json(self._client.clock, saved["wait"]))
         while result is None:
             seen = self._observe()
             step = self._step(seen)
             if step == FAIL:
                 raise no_match(self._plan, seen)
             if step == DONE:
+                if not self._memory.sent:
+                    self._memory.warnings += seen.warnings
                 return self._result(seen.resource, seen.operations)
             result = self._send(seen) if step == SEND else self._wait(seen)
         return result
@@ -137,15 +144,10 @@ class Engine:
             return Observation(NEEDS_REQUEST[plan.method], None)
         if memory.deadline is not None:
             client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
-        known = memory.known if memory.changed else None
+        known = (memory.known or {}) if memory.sent or memory.changed else None
+        since = parse_timestamp(memory.since) if memory.since else None
         try:
-            if plan.find is None and plan.method != "DELETE" and not self._may_differ(known):
-                seen = Observation(PRESENT, known)
-            else:
-                seen = observe(client, plan, (memory.known or {}) if memory.sent else None)
-            if self._needs_operations(seen):
-                since = parse_timestamp(memory.since) if memory.since else None
-                seen = with_operations(client, plan, seen, known, since)
+            seen = observe(client, plan, known, since, has_waited=bool(memory.operations))
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
             if is_passing and self._seconds_left() > 0 and not (self._error and self._is_settled()):
@@ -158,37 +160,17 @@ class Engine:
             memory.known = seen.resource
         return seen
 
-    def _may_differ(self, known: Resource | None) -> bool:
-        """Whether the resource may differ from that of the response, without find."""
-        return known is not None and (bool(self._operations) or own_state(known) != PRESENT)
-
-    def _needs_operations(self, seen: Observation) -> bool:
-        """Whether operations may explain the state: not if the response named some, which have been waited for."""
-        are_named = _names_operations(self._memory.json) and self._memory.json["operations"] != []
-        return not self._operations and (seen.state == COMING or not are_named)
-
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
-        if step == DONE and self._expects_operations(seen):
-            return WAIT
         if step != SEND or not memory.sent:
             return step
         # The service may ignore a field, or return another value for it than was sent.
         shown = shown_resource(memory.json, plan)
         is_ignored = shown is not None and bool(differing(shown, plan.body))
         return DONE if seen.state == DIFFERENT and not self._error and (is_ignored or self._is_settled()) else WAIT
-
-    def _expects_operations(self, seen: Observation) -> bool:
-        """Whether the request was carried out a moment ago, and neither the response nor a list has named its operations."""
-        plan, memory = self._plan, self._memory
-        if not (memory.changed and plan.wait and seen.resource) or self._operations or seen.operations:
-            return False
-        since = self._client.clock.monotonic() - self._settled_at + SETTLING_SECONDS
-        is_early = since < LATE_SECONDS and not _names_operations(memory.json)
-        return is_early and project_id_of(plan, seen.resource) is not None
 
     # Send
 
@@ -199,36 +181,34 @@ class Engine:
         # An accepted error would hide what an earlier attempt has done.
         accept = [status for status in plan.accept if status in SUCCESS or not memory.changed]
         segments = fill(plan.segments, seen.resource or {})
-        began = client.clock.monotonic()
+        began, error = client.clock.monotonic(), None
         try:
             response = client.request(
                 plan.method, segments, plan.query, plan.body, accept=accept, retry_locked=False, may_be_empty=True
             )
             operations = started_operations(response)
-        except RequestFailed as error:
-            self._set_since(began)
+        except RequestFailed as failed:
+            error = failed
+        if memory.since is None:
+            sent_at = client.service_now() - timedelta(seconds=client.clock.monotonic() - began)
+            memory.since = sent_at.isoformat()
+        if error:
             return self._after_error(error)
         memory.status, memory.json = response.status, response.json
         if response.status not in SUCCESS:
             return self._result(seen.resource, operations)
-        self._set_since(began)
         memory.sent = memory.changed = True
         shown = shown_resource(response.json, plan)
         if shown and (plan.method == "POST" or shown.get("id") == (seen.resource or shown).get("id")):
             memory.known = shown
-            if plan.find and plan.find.match.keys() <= shown.keys():
-                self._require_match(shown)
         self._begin_waiting(SETTLING_SECONDS)
         if plan.wait:
             return self._poll(operations, is_own=True) if operations else None
         if plan.method == "DELETE":
             return self._result(None, operations)
         # A response that does not show the resource is followed by an observation.
-        return self._result(shown, operations) if shown and memory.known is shown else None
-
-    def _set_since(self, began: float) -> None:
-        elapsed = timedelta(seconds=self._client.clock.monotonic() - began)
-        self._memory.since = self._memory.since or (self._client.service_now() - elapsed).isoformat()
+        is_shown = shown and memory.known is shown and (plan.find is None or plan.find.match.keys() <= shown.keys())
+        return self._result(shown, operations) if is_shown else None
 
     def _after_error(self, error: RequestFailed) -> Result | None:
         """Decide what to do without a success. Raises the error if the resource cannot be as wanted nevertheless."""
@@ -245,7 +225,7 @@ class Engine:
         if plan.find is None:
             if plan.method == "DELETE" and status in GONE:
                 return self._result(None)
-            hint = " With find, the task looks this up by itself." if plan.method == "POST" else ""
+            hint = " With find, the task looks this up automatically." if plan.method == "POST" else ""
             raise unknown_outcome(error, f"Check whether it was, before you run the task again.{hint}")
         memory.sent = True
         seconds = SETTLING_SECONDS if memory.changed or status in CONFLICT | GONE else 0.0
@@ -270,16 +250,20 @@ class Engine:
     def _is_settled(self) -> bool:
         return self._client.clock.monotonic() >= self._settled_at or self._seconds_left() <= 0
 
+    def _elapsed(self) -> float:
+        return round(self._client.clock.monotonic() - self._memory.started, 3)
+
     def _wait(self, seen: Observation) -> Result | None:
         """Wait for the operations that explain the state, or until the next observation; the result if this run is over."""
-        memory = self._memory
-        if memory.deadline is None:
+        if self._memory.deadline is None:
             self._begin_waiting()
         is_explained = self._error is None or seen.state in (COMING, GOING, BROKEN)
         if self._seconds_left() <= 0 or (not is_explained and self._is_settled()):
             raise self._overdue(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
-            return self._pause(memory.deadline if is_explained else self._settled_at)
+            return self._pause(
+                self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
+            )
         try:
             return self._poll(seen.operations, is_own=seen.state != GOING or self._plan.method == "DELETE")
         except WaitFailed as failure:
@@ -288,21 +272,18 @@ class Engine:
                 failure.args = (f"{failure} {left}",)
             raise
 
-    def _pause(self, until: float | None, at_least: float = 0.0) -> Result | None:
-        clock, memory = self._client.clock, self._memory
+    def _pause(self, longest: float, shortest: float = 0.0) -> Result | None:
+        """Pause before the next observation or attempt; the result if this run is over."""
+        clock, stop_when = self._client.clock, self._stop_when
         self._pauses += 1
-        seconds = max(poll_interval(self._pauses, self._limits.interval), at_least)
-        began = clock.monotonic()
-        limit = min(until or began, memory.deadline or math.inf)
-        clock.sleep(max(0.0, min(seconds, limit - began)))
-        memory.waited += clock.monotonic() - began
-        is_long = self._stop_when and memory.waited - self._waited_before >= self._stop_when.max_seconds
+        clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
+        is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
         return self._paused({}) if is_long and not self._error else None
 
     def _poll(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
         wait = WaitState(self._client.clock, max(0.0, self._seconds_left()), accepts_failure=not is_own)
-        known = self._operations if is_own else []
+        known = self._memory.operations if is_own else []
         for operation in {operation["id"]: operation for operation in [*known, *operations]}.values():
             wait.expect(operation)
         return self._continue(wait)
@@ -315,23 +296,21 @@ class Engine:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
             if not is_gone and (is_own or wait.remaining() > 0):
-                elapsed = round(memory.waited + wait.elapsed(), 3)
-                failure.result = {**self._fields(memory.known), **failure.result, "elapsed": elapsed}
+                failure.result = {**self._fields(memory.known), **failure.result, "elapsed": self._elapsed()}
                 raise
             result = wait.result()
         # The changes of other operations are shown before the request is sent.
         if "_state" in result or (result.get("_changes") and not is_own):
             return self._paused(result, wait if "_state" in result else None)
-        memory.waited += wait.elapsed()
         memory.polls += wait.polls
         if is_own:
-            self._operations = result["operations"]
+            memory.operations = result["operations"]
+            memory.warnings += result["warnings"]
             self._changes += result.get("_changes", [])
-            self._warnings += result["warnings"]
         return None
 
     def _wait_until_unlocked(self, error: StatusError) -> Result | None:
-        """Wait for the unfinished operations of the project; the result if this run is over. Raises Locked."""
+        """Wait for the unfinished operations of the project; the result if this run is over. Raises ResourceError."""
         plan, memory, clock = self._plan, self._memory, self._client.clock
         memory.deadline = None
         memory.lock_deadline = memory.lock_deadline or clock.monotonic() + self._lock_timeout
@@ -346,9 +325,7 @@ class Engine:
             self._locking = [ref.id for ref in wait.not_succeeded()]
             if result or wait.operations:
                 return result
-        return self._pause(memory.lock_deadline, at_least=error.retry_after or 0.0)
-
-    # Pause and resume
+        return self._pause(memory.lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
     def _paused(self, waited: Mapping[str, Any], wait: WaitState | None = None) -> Result:
         """The result of a run that another one continues; C(waited) is that of a wait."""
@@ -360,17 +337,7 @@ class Engine:
             "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
             "is_sent": memory.sent,
         }
-        return {**self._fields(memory.known), "_changes": [], **waited, "_state": state}
-
-    def _resume(self, saved: Mapping[str, Any]) -> Result | None:
-        try:
-            self._memory = Memory(**saved["memory"])
-            wait = WaitState.from_json(self._client.clock, saved["wait"]) if saved["wait"] else None
-        except (KeyError, TypeError):
-            raise InvalidOption("_state", "is not what an earlier run of the module returned") from None
-        self._waited_before = self._memory.waited
-        self._settled_at = self._client.clock.monotonic() + SETTLING_SECONDS
-        return self._continue(wait) if wait else None
+        return {**self._fields(memory.known), "_changes": [], **waited, "elapsed": self._elapsed(), "_state": state}
 
     # End
 
@@ -383,38 +350,34 @@ class Engine:
             changed=memory.changed,
             json=memory.json,
             status=memory.status,
-            operations=self._operations,
-            elapsed=round(memory.waited, 3),
+            operations=memory.operations,
+            elapsed=self._elapsed(),
             polls=memory.polls,
             request=self._plan.request(memory.before) if memory.changed or memory.status else None,
-            warnings=self._warnings,
+            warnings=memory.warnings,
         )
 
     def _result(self, resource: Resource | None, operations: Sequence[Operation] = ()) -> Result:
-        """The task's result. Raises NoMatch if C(find) would not find what was created."""
+        """The task's result. Raises ResourceError if C(find) would not find what was created."""
         plan, memory = self._plan, self._memory
+        is_created = plan.method == "POST" and memory.changed
         if not memory.changed:
             memory.before = resource
         elif memory.status is None:
             evidence = ", as its list shows" if plan.find else ""
             lost = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."
-            self._warnings.append(lost)
+            memory.warnings.append(lost)
         elif plan.changes and memory.before and resource:
             before = memory.before
             names = fields_of(plan.body, before)
             memory.changed = any(not contains(before.get(name), resource.get(name)) for name in names)
             if ignored := differing(resource, plan.body):
-                self._warnings.append(ignored_fields_warning(plan, ignored))
-        self._operations = self._operations or list(operations)
+                memory.warnings.append(ignored_fields_warning(plan, ignored))
+        memory.operations = memory.operations or list(operations)
         result = self._fields(resource)
-        self._require_match(resource)
-        return {**result, "_changes": self._changes} if self._stop_when else result
-
-    def _require_match(self, resource: Resource | None) -> None:
-        """Raise NoMatch if C(find) would not find what was created."""
-        plan, is_created = self._plan, self._plan.method == "POST" and self._memory.changed
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
-            raise not_matching(plan, resource, plan.find.match, self._fields(resource))
+            raise not_matching(plan, resource, plan.find.match, result)
+        return {**result, "_changes": self._changes} if self._stop_when else result
 
     def _overdue(self, seen: Observation) -> Exception:
         """The error for a state that did not become the wanted one in time."""
@@ -442,8 +405,5 @@ class Engine:
 
 def started_operations(response: Response) -> list[Operation]:
     """The operations that the response names (api.md, Operations returned by other requests). Raises UnexpectedResponse."""
-    return response.items("operations", id=str, project_id=str, status=str) if _names_operations(response.json) else []
-
-
-def _names_operations(json: Any) -> bool:
-    return isinstance(json, dict) and isinstance(json.get("operations"), list)
+    named = response.json.get("operations") if isinstance(response.json, dict) else None
+    return response.items("operations", id=str, project_id=str, status=str) if isinstance(named, list) else []

@@ -1,49 +1,50 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the resource that a task is about, in its list or by its own path. Keeps P1, P3 and P11."""
+"""Finds resources in their lists. Keeps P1, P3 and P11."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client, path_of
 from .._http.response import Response, pages
 from .._untrusted import displayable
 from .compare import contains, fields_of
-from .plan import Find, Plan, Resource, fill
-from .state import ABSENT, GOING, own_state
+
+if TYPE_CHECKING:
+    from .plan import Find, Plan, Resource
 
 MAX_NAMED = 10
+# The states of a resource, as its own fields show them.
+ABSENT, PRESENT, COMING, GOING = "absent", "present", "on its way", "going"
+STATE_FIELDS = ("current_state", "state", "status")
+# Some services list what they have deleted.
+_GONE = re.compile(r"deleted|destroyed|removed|terminated", re.IGNORECASE)
+_GOING = re.compile(r"delet|destroy|remov|terminat", re.IGNORECASE)
+_COMING = re.compile(r"(?!running)(\w+ing|init|pending)", re.IGNORECASE)
 
 
-class AmbiguousMatch(ClouddbError):
-    """Several resources match C(find)."""
+class ResourceError(ClouddbError):
+    """A task cannot find its resource, or not bring it to the state that it asks for; C(kind) says why."""
 
-    kind = "ambiguous_match"
-
-
-class IncompleteList(ClouddbError):
-    """The service could not include all resources in its list."""
-
-    kind = "incomplete_list"
+    def __init__(
+        self, kind: str, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, details, result)
+        self.kind = kind
 
 
 class Listed(NamedTuple):
-    """The resources of the list C(path), the ids of those that the service could not include, and the response with the first page."""
+    """The resources of a list, its response with the first page, and a warning about those that the service could not include."""
 
-    path: str
     items: list[Resource]
-    unavailable: list[str]
     first: Response
-
-    @property
-    def problem(self) -> str:
-        """What an incomplete list lacks, and what to do."""
-        ids = displayable(", ".join(self.unavailable))
-        return f"The list {self.path} is incomplete. The service could not include: {ids}. Try again later."
+    unavailable: list[str]
+    warnings: list[str]
 
 
 def list_resources(
@@ -65,7 +66,10 @@ def list_resources(
         ids = page.response.json.get("unavailable_project_ids") if isinstance(page.response.json, dict) else None
         unavailable.update(map(str, ids if isinstance(ids, list) else []))
     # Another page may have them.
-    return Listed(path_of(segments), items, sorted(unavailable - {str(item.get("id")) for item in items}), first)
+    missing = sorted(unavailable - {str(item.get("id")) for item in items})
+    ids = displayable(", ".join(missing))
+    problem = f"The list {path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
+    return Listed(items, first, missing, [problem] if missing else [])
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -81,11 +85,13 @@ def require_array(response: Response, field: str | None) -> None:
         raise InvalidOption("find.list", f"{problem}. It has: {arrays or 'none'}")
 
 
-def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None = None) -> Resource | None:
+def find_resource(
+    client: Client, plan: Plan, find: Find, known: Resource | None = None
+) -> tuple[Resource | None, list[str]]:
     """The resource that the task is about: C(known) by its id once there is one, until then the one that C(find) matches.
 
     It is also found by the values that the request gives it, because an earlier run may have changed it. Raises what
-    Client raises, AmbiguousMatch, and IncompleteList if none matches a list that is not complete.
+    Client and select() raise.
     """
     wanted = [dict(find.match)]
     if known and known.get("id") is not None:
@@ -97,29 +103,38 @@ def find_resource(client: Client, plan: Plan, find: Find, known: Resource | None
     first = client.get(*find.segments, query=find.query)
     if plan.options is None:
         require_array(first, find.field)
-    listed = list_resources(client, find.segments, find.field, find.query, first)
-    matching = ([item for item in listed.items if contains(item, match)] for match in wanted)
-    return single_resource(next(filter(None, matching), []), listed, plan)
+    return select(list_resources(client, find.segments, find.field, find.query, first), wanted, plan)
 
 
-def single_resource(found: Sequence[Resource], listed: Listed, plan: Plan) -> Resource | None:
-    """The only one of the resources; one that is being deleted counts only if there is no other.
+def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
+    """The only resource that has the first of the wanted fields that any has, and warnings.
 
-    Raises AmbiguousMatch, and IncompleteList if there is none, but the list may lack it.
+    One that is being deleted counts only if there is no other. Raises ResourceError if there
+    are several, and if there is none, but the list may lack it.
     """
-    found = [item for item in found if own_state(item) != ABSENT]
+    items = [item for item in listed.items if own_state(item) != ABSENT]
+    matching = ([item for item in items if contains(item, match)] for match in wanted)
+    found = next(filter(None, matching), [])
     if len(found) > 1:
         found = [item for item in found if own_state(item) != GOING] or found
     if not found and listed.unavailable:
-        raise IncompleteList(f"No resource matches {plan.selector}. {listed.problem}")
-    if len(found) < 2:
-        return found[0] if found else None
-    named = ", ".join(name_of(item) for item in found[:MAX_NAMED])
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-    is_module = plan.options is not None
-    advice = "Set the id of one, or rename one." if is_module else "Add a field to find.match that only one has."
-    problem = f"{plan.name} is about one resource, but {len(found)} match {plan.selector}"
-    raise AmbiguousMatch(f"{problem}: {named}{more}. {advice}")
+        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.warnings[0]}")
+    if len(found) > 1:
+        named = ", ".join(map(name_of, found[:MAX_NAMED]))
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        advice = (
+            "Add a field to find.match that only one has."
+            if plan.options is None
+            else "Set the id of one, or rename one."
+        )
+        problem = f"{plan.name} is about one resource, but {len(found)} match {plan.selector}"
+        raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
+    if found or plan.method == "POST":
+        return found[0] if found else None, listed.warnings
+    fields = plan.find.match if plan.find and listed.items else {}
+    unknown = [name for name in fields if not any(name in item for item in listed.items)]
+    hints = [f"No resource in the list has the field {name} of find.match. Check its name." for name in unknown]
+    return None, [*listed.warnings, *hints]
 
 
 def name_of(resource: Mapping[str, Any]) -> str:
@@ -127,18 +142,11 @@ def name_of(resource: Mapping[str, Any]) -> str:
     return displayable(resource.get("id", resource.get("name", "?")), 100)
 
 
-def fetch_resource(client: Client, plan: Plan, known: Resource) -> Resource | None:
-    """The resource by its own path. Raises what Client raises, such as NotFound for a path that has no GET."""
-    segments = (*plan.segments, str(known["id"])) if plan.method == "POST" else fill(plan.segments, known)
-    return shown_resource(client.request("GET", segments).json, plan)
-
-
-def shown_resource(json: Any, plan: Plan) -> Resource | None:
-    """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
-    if not isinstance(json, dict):
-        return None
-    for segment in reversed(plan.segments):
-        for name, value in json.items():
-            if isinstance(value, dict) and segment.startswith(name):
-                return value
-    return json if "id" in json else None
+def own_state(resource: Mapping[str, Any]) -> str:
+    """PRESENT, unless a field of the resource says that it is ABSENT, COMING or GOING."""
+    texts = [text for text in map(resource.get, STATE_FIELDS) if isinstance(text, str)]
+    if any(map(_GONE.fullmatch, texts)):
+        return ABSENT
+    if any(map(_GOING.match, texts)):
+        return GOING
+    return COMING if any(map(_COMING.fullmatch, texts)) else PRESENT

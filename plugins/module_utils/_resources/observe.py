@@ -1,24 +1,33 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Observes a resource: whether it is there, its fields, and what is happening to it. Keeps P1 and P3."""
+"""Observes a resource: its fields, and its state by these and by the operations about it. Keeps P1 and P3."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._errors import NotFound, StatusError
 from .._http.client import Client
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
-from .._operations.status import SUCCEEDED
+from .._operations.status import FAILED, SUCCEEDED
 from .._timestamps import BEGINNING
 from .compare import differing, fields_of
-from .lookup import fetch_resource, find_resource
-from .plan import Plan, Resource, project_of
-from .state import ABSENT, DIFFERENT, GOING, LOOKBACK, PRESENT, is_about, is_own, judge, own_state
+from .lookup import ABSENT, COMING, GOING, PRESENT, find_resource, own_state
+from .plan import Plan, Resource, fill, project_of
 
+# A resource whose creation has failed, and one whose fields are not those of the request.
+BROKEN, DIFFERENT = "broken", "different"
+# The platform's own check, which no request starts, so that no task waits for it.
+CHECK = "check_availability"
+# They create and delete the project, and name its default branch too.
+PROJECT_ACTIONS = frozenset({"create_timeline", "delete_tenant"})
+# Unfinished operations that are older are not waited for.
+LOOKBACK = timedelta(days=1)
 # An operation may be recorded before the resource that it creates.
 BEFORE_CREATION = timedelta(minutes=1)
 # How many operations are read to learn whether a creation has failed longer than LOOKBACK ago.
@@ -26,41 +35,71 @@ MAX_OPERATIONS = 1000
 
 
 class Observation(NamedTuple):
-    """The state of a resource (see state.py), the resource, and the operations that explain the state."""
+    """The state of a resource, the resource, the operations that explain the state, and warnings about the lookup."""
 
     state: str
     resource: Resource | None
     operations: list[Operation] = []
+    warnings: list[str] = []
 
 
-def observe(client: Client, plan: Plan, known: Resource | None = None) -> Observation:
-    """The state by the resource itself. C(known) is what an earlier observation, or the response, has shown of it.
+def observe(
+    client: Client,
+    plan: Plan,
+    known: Resource | None = None,
+    since: datetime | None = None,
+    has_waited: bool = False,
+) -> Observation:
+    """The resource and its state. C(known) is what the response, or an earlier observation, has shown of it.
 
-    Raises what Client raises, AmbiguousMatch and IncompleteList.
+    C(since) is when the request was sent, by the service's clock; None: it was not. C(has_waited): whether its operations have
+    been waited for. Raises what Client raises, and ResourceError.
     """
-    resource = None
-    if known is not None and (plan.find is None or plan.changes):
-        resource = _by_own_path(client, plan, known)
-    if plan.find and resource is None:
-        resource = find_resource(client, plan, plan.find, known)
-        if resource and plan.changes and not fields_of(plan.body, resource).keys() <= resource.keys():
-            resource = _by_own_path(client, plan, resource) or resource
-    if plan.find is None and resource is None and plan.method != "DELETE":
-        resource = known
-    state = own_state(resource) if resource else ABSENT
-    if resource is None or state == ABSENT:
-        return Observation(ABSENT, None)
-    if plan.changes and state != GOING and differing(resource, plan.body):
-        state = DIFFERENT
-    return Observation(state, resource)
+    resource, warnings = _look_up(client, plan, known, has_waited)
+    state = ABSENT if resource is None else own_state(resource)
+    if state == ABSENT:
+        resource = None
+    elif plan.find and plan.changes and state != GOING and differing(resource or {}, plan.body):
+        return Observation(DIFFERENT, resource)
+    # The operations about a resource may go on when it is gone.
+    subject = resource or known
+    project_id = project_id_of(plan, subject)
+    if has_waited or not (subject and project_id):
+        return Observation(state, resource, [], warnings)
+    about: list[Operation] = []
+    with suppress(NotFound):  # of a project that was deleted
+        about = _operations_about(client, subject, project_id)
+    judged, operations = judge(subject, about, client.service_now(), since)
+    if resource is None and all(operation["status"] in SUCCEEDED for operation in operations):
+        judged = ABSENT
+    return Observation(judged, resource, operations, warnings)
+
+
+def _look_up(client: Client, plan: Plan, known: Resource | None, has_waited: bool) -> tuple[Resource | None, list[str]]:
+    """The resource, in its list or by its own path, and warnings."""
+    is_deletion = plan.method == "DELETE"
+    if plan.find is None:
+        if not is_deletion and not has_waited and own_state(known or {}) == PRESENT:
+            return known, []  # as the response has shown it a moment ago
+        resource = _by_own_path(client, plan, known or {})
+        # Only a GET of its path shows that a resource is gone.
+        return resource if resource or is_deletion else known, []
+    resource = _by_own_path(client, plan, known) if plan.changes and known is not None else None
+    if resource:
+        return resource, []
+    resource, warnings = find_resource(client, plan, plan.find, known)
+    if resource and plan.changes and not fields_of(plan.body, resource).keys() <= resource.keys():
+        resource = _by_own_path(client, plan, resource) or resource
+    return resource, warnings
 
 
 def _by_own_path(client: Client, plan: Plan, known: Resource) -> Resource | None:
     """The resource with all its fields; None if its path is unknown, has no GET, or one that shows something else."""
     if plan.method == "POST" and known.get("id") is None:
         return None
+    segments = (*plan.segments, str(known["id"])) if plan.method == "POST" else fill(plan.segments, known)
     try:
-        shown = fetch_resource(client, plan, known)
+        shown = shown_resource(client.request("GET", segments).json, plan)
     except StatusError as error:
         if error.transient:
             raise
@@ -68,24 +107,15 @@ def _by_own_path(client: Client, plan: Plan, known: Resource) -> Resource | None
     return shown if shown and shown.get("id") == known.get("id", shown.get("id")) else None
 
 
-def with_operations(
-    client: Client, plan: Plan, seen: Observation, known: Resource | None = None, since: datetime | None = None
-) -> Observation:
-    """The observation with the operations about the resource, or about C(known), which is gone; the state follows from them.
-
-    C(since) is when the request was sent, by the service's clock; None: it was not. Raises what Client raises.
-    """
-    resource = seen.resource or known
-    project_id = project_id_of(plan, resource)
-    if resource is None or project_id is None or seen.state == DIFFERENT:
-        return seen
-    about: list[Operation] = []
-    with suppress(NotFound):  # of a project that was deleted
-        about = _operations_about(client, resource, project_id)
-    state, operations = judge(resource, about, client.service_now(), since)
-    if seen.state == ABSENT and all(operation["status"] in SUCCEEDED for operation in operations):
-        state = ABSENT
-    return Observation(state, seen.resource, operations)
+def shown_resource(json: Any, plan: Plan) -> Resource | None:
+    """The resource that a response shows: C(branch) for a path with C(branches), or the response itself if it has an id."""
+    if not isinstance(json, dict):
+        return None
+    for segment in reversed(plan.segments):
+        for name, value in json.items():
+            if isinstance(value, dict) and segment.startswith(name):
+                return value
+    return json if "id" in json else None
 
 
 def _operations_about(client: Client, resource: Resource, project_id: str) -> list[Operation]:
@@ -96,17 +126,17 @@ def _operations_about(client: Client, resource: Resource, project_id: str) -> li
     for page in operation_pages(client, project_id, PAGE_SIZE):
         now = client.service_now()
         for operation in page.items:
-            created_at = time_of_creation(operation, now)
-            if created_at < oldest:
+            if time_of_creation(operation, now) < oldest:
                 return about
             if is_about(operation, resource, project_id):
                 about.append(operation)
                 if is_own("create", operation, resource):
                     return about
-            scanned += 1
-            has_worked = own_state(resource) == PRESENT and any(each["status"] in SUCCEEDED for each in about)
-            if now - created_at > LOOKBACK and (has_worked or scanned >= MAX_OPERATIONS):
-                return about
+        scanned += len(page.items)
+        has_worked = own_state(resource) == PRESENT and any(each["status"] in SUCCEEDED for each in about)
+        is_old = page.items and now - time_of_creation(page.items[-1], now) > LOOKBACK
+        if is_old and (has_worked or scanned >= MAX_OPERATIONS):
+            return about
     return about
 
 
@@ -117,3 +147,55 @@ def project_id_of(plan: Plan, resource: Resource | None) -> str | None:
         return named
     project_id = resource.get("project_id") or (resource.get("id") if plan.segments[0] == "projects" else None)
     return project_of(("projects", str(project_id)))
+
+
+def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str) -> bool:
+    """Whether the operation acts on the resource, or on the branch that the resource is a part of."""
+    ids = {resource.get("id"), resource.get("branch_id")} - {None}
+    return project_id in ids or not ids.isdisjoint((operation.get("branch_id"), operation.get("endpoint_id")))
+
+
+def is_own(kind: str, operation: Operation, resource: Mapping[str, Any]) -> bool:
+    """Whether the operation creates or deletes (C(kind)) the resource itself, and not only a part of it."""
+    action = str(operation.get("action"))
+    fields = ["endpoint_id"] if re.search("compute|endpoint", action) else ["branch_id", "endpoint_id"]
+    if action in PROJECT_ACTIONS or not any(map(operation.get, fields)):
+        fields.append("project_id")
+    return action.startswith(f"{kind}_") and resource.get("id") in map(operation.get, fields)
+
+
+def judge(
+    resource: Mapping[str, Any], about: Sequence[Operation], now: datetime, since: datetime | None = None
+) -> tuple[str, list[Operation]]:
+    """The state of a resource by its own fields and the operations about it, newest first; and those that explain it.
+
+    C(now) and C(since), when the task's request was sent, are by the service's clock. A creation that failed leaves a broken
+    resource, unless a later operation about it has succeeded.
+    """
+    state = own_state(resource)
+    requested = [operation for operation in about if operation.get("action") != CHECK]
+    started = [operation for operation in requested if since and _is_since(operation, since)]
+    unfinished = [
+        operation
+        for operation in requested
+        if operation["status"] not in SUCCEEDED | FAILED and now - time_of_creation(operation, now) <= LOOKBACK
+    ]
+    deletions = [operation for operation in about if is_own("delete", operation, resource)]
+    if state == GOING or any(operation["status"] not in FAILED for operation in deletions):
+        return GOING, [each for each in about if each in started or (each in deletions and each in unfinished)]
+    for operation in about:
+        if operation["status"] in FAILED and is_own("create", operation, resource):
+            # Those that were started together with the creation may succeed without it.
+            failed_at = time_of_creation({"created_at": operation.get("updated_at")}, time_of_creation(operation))
+            later = (each for each in about if time_of_creation(each) > failed_at)
+            if state == COMING or not any(each["status"] in SUCCEEDED for each in later):
+                return BROKEN, [operation]
+    awaited = [operation for operation in about if operation in started or operation in unfinished]
+    is_unsettled = any(operation["status"] not in SUCCEEDED for operation in awaited)
+    return COMING if is_unsettled else state, awaited
+
+
+def _is_since(operation: Operation, since: datetime) -> bool:
+    created_at = time_of_creation(operation)
+    # The service's timestamps may be in whole seconds.
+    return created_at >= (since if created_at.microsecond else since.replace(microsecond=0))

@@ -12,32 +12,13 @@ from .._errors import ClouddbError, RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
-from .lookup import name_of
+from .lookup import ABSENT, COMING, GOING, ResourceError, name_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .plan import Plan, Resource
-from .state import ABSENT, COMING, GOING
 
 Result = dict[str, Any]
 MAX_NAMED = 20
-
-
-class NoMatch(ClouddbError):
-    """No resource matches C(find), and the request needs one; or the one that it created does not match."""
-
-    kind = "no_match"
-
-
-class Locked(ClouddbError):
-    """The project was locked until C(lock_timeout) was over."""
-
-    kind = "locked"
-
-
-class UnknownOutcome(ClouddbError):
-    """The service may have carried out the request, and nothing shows whether it has."""
-
-    kind = "unknown_outcome"
 
 
 def result_of(before: Resource | None = None, after: Resource | None = None, **fields: Any) -> Result:
@@ -57,9 +38,9 @@ def result_of(before: Resource | None = None, after: Resource | None = None, **f
     }
 
 
-def will_fail(plan: Plan) -> str:
-    """The warning of check mode about a request that needs a resource."""
-    return f"No resource matches {plan.selector}. Unless an earlier task creates it, {plan.name} will fail."
+def will_fail(plan: Plan, problem: str, remedy: str) -> str:
+    """The warning of check mode about a request that needs what an earlier task may do to the resource."""
+    return f"{problem}. Unless an earlier task {remedy} it, {plan.name} will fail."
 
 
 def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
@@ -69,18 +50,19 @@ def ignored_fields_warning(plan: Plan, names: Sequence[str]) -> str:
     return f"{plan.name} was accepted, but the resource differs in: {fields}. Check their names and values."
 
 
-def no_match(plan: Plan, seen: Observation | None = None) -> ClouddbError:
+def no_match(plan: Plan, seen: Observation) -> ClouddbError:
     """The error for a request that needs a resource."""
-    if seen and seen.resource:
-        return NoMatch(f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
+    if seen.resource:
+        return ResourceError("no_match", f"{name_of(seen.resource)} is being deleted, so {plan.name} cannot change it.")
     if plan.options is not None:
         return ResourceNotFound(
             plan.selector, "no resource has this value. Check it, and whether the API key may access it."
         )
-    return NoMatch(f"No resource matches {plan.selector} for {plan.name}. Check {plan.selector}.")
+    hint = " ".join(seen.warnings) or "Check find."
+    return ResourceError("no_match", f"No resource matches find for {plan.name}. {hint}")
 
 
-def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> NoMatch:
+def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], result: Result) -> ResourceError:
     """The error for a resource that the service has created with other values than those of C(find.match)."""
     stored = ", ".join(
         f"{displayable(name, 100)} is {displayable(resource.get(name), 100)!r}, not {displayable(wanted, 100)!r}"
@@ -89,24 +71,25 @@ def not_matching(plan: Plan, resource: Resource, match: Mapping[str, Any], resul
     )
     problem = f"{plan.name} created {name_of(resource)}, which {plan.selector} does not match: {stored}."
     advice = "Each run would create another resource. Use the service's values."
-    return NoMatch(f"{problem} {advice}", {}, result)
+    return ResourceError("no_match", f"{problem} {advice}", {}, result)
 
 
-def unknown_outcome(error: RequestFailed, advice: str) -> UnknownOutcome:
+def unknown_outcome(error: RequestFailed, advice: str) -> ResourceError:
     """The error for a request that may have been carried out."""
-    return UnknownOutcome(f"{error} The service may have carried out the request. {advice}", error.details)
+    message = f"{error} The service may have carried out the request. {advice}"
+    return ResourceError("unknown_outcome", message, error.details)
 
 
 def locked(
     plan: Plan, error: RequestFailed, lock_timeout: float, locking: Sequence[str], may_have_acted: bool
-) -> Locked:
+) -> ResourceError:
     """The error for a project that stayed locked, with the ids of its unfinished operations."""
     option = "lock_timeout" if plan.options is None else "timeout"
     message = f"{error} The project stayed locked for {lock_timeout:g} s ({option})"
     message += "." if may_have_acted else ", so the request was not carried out."
     if locking:
         message += f" Unfinished operations of the project: {', '.join(locking[:MAX_NAMED])}."
-    return Locked(f"{message} Run the task again later, or increase {option}.", error.details)
+    return ResourceError("locked", f"{message} Run the task again later, or increase {option}.", error.details)
 
 
 def overdue(plan: Plan, seen: Observation, known: Resource | None, timeout: float, result: Result) -> WaitFailed:

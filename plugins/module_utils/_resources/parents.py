@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
-from .._http.response import pages
 from .._options import NOT_CREATED_ID, identifier, not_blank, similar
-from .._projects import project_pages
-from .._untrusted import displayable
+from .lookup import Listed, ResourceError, list_resources
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
@@ -40,70 +38,53 @@ def query_of(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"org_id": params["org_id"]} if params.get("org_id") else params.get("query") or {}
 
 
-def find_project(client: Client, project: str, query: Mapping[str, Any] | None = None) -> str:
-    """The id of the project with this id or name. C(query) are further parameters of the list.
+def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
+    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
 
-    Raises ResourceNotFound, InvalidOption and what Client raises.
+    With C(may_be_missing), an earlier task would create a project that is not there: NOT_CREATED_ID. Raises
+    ResourceNotFound, InvalidOption, ResourceError and what Client raises.
     """
+    project = not_blank(params, "project")
+    if project is None or project == NOT_CREATED_ID:
+        project_id: str | None = project or identifier(params, "project_id")
+        return project_id
     if _PROJECT_ID.fullmatch(project):
         # An account may have more projects than a page, or list them for an organization only.
         try:
             return str(client.get("projects", project).object("project")["id"])
         except NotFound:
             pass
-    listed = [each for page in project_pages(client, query, PROJECTS_PAGE_SIZE) for each in page.projects]
-    return str(_selected("project", listed, project)["id"])
-
-
-def project_id_from(params: Mapping[str, Any], client: Client, may_be_missing: bool) -> str | None:
-    """The id of the project in C(project) or, without a request, in C(project_id); None if both are omitted.
-
-    With C(may_be_missing), an earlier task would create a project that is not there: NOT_CREATED_ID. Raises as find_project() does.
-    """
-    project = not_blank(params, "project")
-    if project is None:
-        project_id: str | None = identifier(params, "project_id")
-        return project_id
-    try:
-        return NOT_CREATED_ID if project == NOT_CREATED_ID else find_project(client, project, query_of(params))
-    except ResourceNotFound:
-        if not may_be_missing:
-            raise
-        return NOT_CREATED_ID
+    query = {**query_of(params), "limit": PROJECTS_PAGE_SIZE}
+    return _selected("project", list_resources(client, ["projects"], "projects", query), project, may_be_missing)
 
 
 def branch_id_from(branch: str | None, client: Client, project_id: str, may_be_missing: bool) -> str:
-    """The id of the branch with this id or name; None: the default branch.
-
-    With C(may_be_missing), an earlier task would create a branch that is not there: NOT_CREATED_ID. Raises as find_project() does.
-    """
+    """The id of the branch with this id or name; None: the default branch. C(may_be_missing) and errors as of project_id_from()."""
     if NOT_CREATED_ID in (project_id, branch):
         return NOT_CREATED_ID
-    segments = ("projects", project_id, "branches")
-    listed = [each for page in pages(client, *segments, field="branches") for each in page.items]
-    try:
-        if branch is not None:
-            return str(_selected("branch", listed, branch)["id"])
-    except ResourceNotFound:
-        if not may_be_missing:
-            raise
-        return NOT_CREATED_ID
-    default = next((each for each in listed if each.get("default")), None)
-    if default is None:
-        raise ResourceNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
-    return str(default["id"])
+    listed = list_resources(client, ("projects", project_id, "branches"), "branches")
+    if branch is not None:
+        return _selected("branch", listed, branch, may_be_missing)
+    for each in listed.items:
+        if each.get("default") and each.get("id"):
+            return str(each["id"])
+    raise ResourceNotFound("branch", f"project {project_id} has no default branch. Set the name of a branch.")
 
 
-def _selected(option: str, listed: Sequence[dict[str, Any]], text: str) -> dict[str, Any]:
-    """The only resource with this id or name."""
-    found = [each for each in listed if text in (each["id"], each.get("name"))]
+def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> str:
+    """The id of the only resource with this id or name."""
+    found = [str(each["id"]) for each in listed.items if each.get("id") and text in (each["id"], each.get("name"))]
     if len(found) == 1:
         return found[0]
     if found:
-        ids = ", ".join(displayable(each["id"], 100) for each in found)
+        ids = ", ".join(found)
         raise InvalidOption(
             option, f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
         )
-    near = similar(text, {str(each.get("name", each["id"])) for each in listed})
+    if listed.unavailable:
+        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.warnings[0]}")
+    if may_be_missing:
+        return NOT_CREATED_ID
+    near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     raise ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")

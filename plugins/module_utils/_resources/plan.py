@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +19,13 @@ Resource = dict[str, Any]
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _WITHOUT_VALUE = ("", "None", NOT_CREATED_ID)
+# What a path must not begin with or contain, and why.
+_REFUSED_PATHS = {
+    r"[A-Za-z][A-Za-z0-9+.-]*:|//": "must be a path below base_url, such as projects/ID/branches, without scheme and host",
+    r"/?api/v\d+(/|$)": "must be a path below base_url. Leave out /api and the version, which base_url ends with.",
+    r".*[?#]": "must not contain '?' or '#'. Use query for the query parameters.",
+    r"(.*/)?\.\.?(/|$)": "must not contain the segments '.' and '..'",
+}
 
 
 class Find(NamedTuple):
@@ -88,37 +94,20 @@ def plan_from(params: Mapping[str, Any], check_mode: bool) -> Plan:
         raise InvalidOption("body", f"is needed: a {method} request without one changes nothing.")
     if method != "GET" and params["all_pages"]:
         raise InvalidOption("all_pages", "requires method: GET. Omit it for other methods.")
-    try:
-        json.dumps(body, allow_nan=False)
-    except (TypeError, ValueError):
-        raise InvalidOption(
-            "body", "contains a value that JSON cannot express, such as NaN. Change it, or leave it out."
-        ) from None
     find = _find_from(params["find"], method, segments, check_mode)
     if method == "POST" and find:
         _require_match_in_body(find, segments[-1], body or {})
     if has_placeholder(segments) and not (find and find.match and method != "POST"):
         raise InvalidOption("path", "the placeholder {id} requires find.match, and a method other than POST.")
     statuses = params["status_code"]
-    if statuses == []:
-        raise InvalidOption("status_code", "is empty, so every response would be a failure. Name a status or omit it.")
     unclear = sorted(set(statuses or ()).difference(SUCCESS, REFUSED_TEMPORARILY, REFUSED_PERMANENTLY))
     if unclear and method != "GET":
         # Such a response would hide that something was created or changed.
-        raise InvalidOption(
-            "status_code",
-            f"{unclear[0]} does not tell whether the service has carried out a {method} request. Remove it.",
-        )
-    return Plan(
-        method,
-        segments,
-        query_parameters("query", params["query"], allow_missing=check_mode),
-        body,
-        find,
-        SUCCESS if statuses is None else frozenset(statuses),
-        params["all_pages"],
-        params["wait"],
-    )
+        problem = f"{unclear[0]} does not tell whether the service has carried out a {method} request. Remove it."
+        raise InvalidOption("status_code", problem)
+    query = query_parameters("query", params["query"], allow_missing=check_mode)
+    accept = frozenset(statuses or SUCCESS)
+    return Plan(method, segments, query, body, find, accept, params["all_pages"], params["wait"])
 
 
 def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any]) -> None:
@@ -129,26 +118,21 @@ def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any
     """
     wrappers = [name for name, value in body.items() if isinstance(value, Mapping)]
     plural = find.field or last_segment
-    fitting = [body[name] for name in wrappers if _fits(name, plural) or _fits(name, last_segment)]
+    fitting = [body[name] for name in wrappers if {plural, last_segment} & {f"{name}s", f"{name}es", f"{name[:-1]}ies"}]
     for name, wanted in find.match.items():
         values = [fields[name] for fields in fitting if name in fields]
         if find.field is None and not wrappers:
             values = [body[name]] if name in body else [*body.values()]
         if not values:
             place = f"and {' and '.join(wrappers)} does not fit" if wrappers and not fitting else "in a field that fits"
-            problem = (
-                f"lacks the field {name} of find.match, {place} the list {plural}, so each run would create a resource"
+            problem = f"lacks the field {name} of find.match, {place} the list {plural}"
+            raise InvalidOption(
+                "body", f"{problem}, so each run would create a resource. Check the names of its fields."
             )
-            raise InvalidOption("body", f"{problem}. Check the names of its fields.")
         # In check mode, a value may be null, because an earlier task would provide it.
         if has_values(wanted) and not any(contains(value, wanted) for value in values):
-            problem = f"match and body have different values of {name}, so each run would create a resource. Use the same value in both."
-            raise InvalidOption("find", problem)
-
-
-def _fits(wrapper: str, plural: str | None) -> bool:
-    """Whether a list's name is the plural of that of the wrapper."""
-    return plural in (f"{wrapper}s", f"{wrapper}es", f"{wrapper[:-1]}ies")
+            problem = f"match and body have different values of {name}, so each run would create a resource"
+            raise InvalidOption("find", f"{problem}. Use the same value in both.")
 
 
 def _find_from(
@@ -156,20 +140,19 @@ def _find_from(
 ) -> Find | None:
     if options is None:
         return None
-    if not options["match"] and method != "GET":
+    match = options["match"] or {}
+    if not match and method != "GET":
         raise InvalidOption("find", "match must name at least one field, such as name, with its value")
-    if not check_mode and not has_values(options["match"] or {}):
-        # A variable without a value, which would match objects without this field. Before ansible-core 2.19, null becomes "".
+    if not check_mode and not has_values(match):
+        # A variable without a value, which would match resources without this field. Before ansible-core 2.19, null becomes "".
         raise InvalidOption("find", "match must not contain null or an empty text, at any depth")
-    path = options["path"]
-    if path is not None:
-        segments = parse_path("find.path", path, allow_missing=check_mode)
-    segments = list_segments(segments)
+    if options["path"] is not None:
+        segments = parse_path("find.path", options["path"], allow_missing=check_mode)
+    # The path of a resource is that of its list and a placeholder.
+    segments = segments[:-1] if _PLACEHOLDER.fullmatch(segments[-1]) else segments
     if has_placeholder(segments) or not segments:
         raise InvalidOption("find", "path is needed, because the path of the request has a placeholder within it")
-    return Find(
-        segments, options["list"], options["match"] or {}, query_parameters("find.query", options["query"], check_mode)
-    )
+    return Find(segments, options["list"], match, query_parameters("find.query", options["query"], check_mode))
 
 
 def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str, ...]:
@@ -178,17 +161,10 @@ def parse_path(option: str, text: str, allow_missing: bool = False) -> tuple[str
     A segment without a value comes from a variable without one. With C(allow_missing) it is accepted: in check mode, the
     resource that an earlier task would create has no id.
     """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", text):
-        raise InvalidOption(
-            option, "must be a path below base_url, such as projects/ID/branches, without scheme and host"
-        )
-    if prefix := re.match(r"/?(api/v\d+)(/|$)", text.strip()):
-        raise InvalidOption(option, f"must be a path below base_url. Leave out /{prefix[1]}, which base_url ends with.")
-    if "?" in text or "#" in text:
-        raise InvalidOption(option, "must not contain '?' or '#'. Use query for the query parameters.")
+    for pattern, problem in _REFUSED_PATHS.items():
+        if re.match(pattern, text.strip(), re.DOTALL):
+            raise InvalidOption(option, problem)
     segments = tuple(text.strip().removeprefix("/").split("/"))
-    if {".", ".."} & set(segments):
-        raise InvalidOption(option, "must not contain the segments '.' and '..'")
     if not allow_missing and not is_complete(segments):
         raise InvalidOption(option, f"'{text}' has an empty segment. A variable in it probably has no value.")
     return segments
@@ -199,34 +175,23 @@ def is_complete(segments: Sequence[str]) -> bool:
     return not any(segment.strip() in _WITHOUT_VALUE for segment in segments)
 
 
-def list_segments(segments: tuple[str, ...]) -> tuple[str, ...]:
-    """The path of the list that a resource belongs to: the path without a placeholder at its end."""
-    return segments[:-1] if _PLACEHOLDER.fullmatch(segments[-1]) else segments
-
-
 def has_placeholder(segments: Sequence[str]) -> bool:
     """Whether a segment stands for a field of the resource, such as C({id})."""
-    return any(_PLACEHOLDER.fullmatch(segment) for segment in segments)
+    return any(map(_PLACEHOLDER.fullmatch, segments))
 
 
 def fill(segments: Sequence[str], found: Mapping[str, Any]) -> tuple[str, ...]:
     """The segments with the resource's fields in place of the placeholders. Raises InvalidOption for one that it lacks."""
-    return tuple(_value(segment, found) for segment in segments)
-
-
-def _value(segment: str, found: Mapping[str, Any]) -> str:
-    placeholder = _PLACEHOLDER.fullmatch(segment)
-    if not placeholder:
-        return segment
-    value = found.get(placeholder[1])
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    is_text = isinstance(value, str) and value.strip() and value not in (".", "..")
-    if not (is_number or is_text):
-        fields = ", ".join(sorted(found))
-        raise InvalidOption(
-            "path", f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
-        )
-    return str(value)
+    filled = list(segments)
+    for index, segment in enumerate(segments):
+        if placeholder := _PLACEHOLDER.fullmatch(segment):
+            value = found.get(placeholder[1])
+            if not isinstance(value, (str, int)) or str(value).strip() in ("", ".", ".."):
+                fields = ", ".join(sorted(found))
+                problem = f"the resource that was found has no text or number for {segment}. Its fields: {fields}."
+                raise InvalidOption("path", problem)
+            filled[index] = str(value)
+    return tuple(filled)
 
 
 def project_of(segments: Sequence[str]) -> str | None:

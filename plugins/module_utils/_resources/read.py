@@ -7,31 +7,30 @@ from __future__ import annotations
 
 from .._http.client import Client
 from .._http.response import Response
-from .compare import contains, fields_of
+from .compare import fields_of
 from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
-from .lookup import find_resource, list_resources, name_of, require_array, shown_resource, single_resource
-from .observe import Observation, observe, with_operations
+from .lookup import ABSENT, GOING, find_resource, list_resources, name_of, require_array, select
+from .observe import BROKEN, Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
 from .plan import Plan, fill, has_placeholder
-from .state import BROKEN, GOING
 
 
 def read(client: Client, plan: Plan, check_mode: bool) -> Result:
     """The result of a GET request. In check mode, a resource that only an earlier task would create is a warning.
 
-    Raises what Client raises, AmbiguousMatch, IncompleteList, and NoMatch if the path needs a resource.
+    Raises what Client raises, and ResourceError.
     """
     if check_mode and not plan.is_known:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
         return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
-    found = find_resource(client, plan, plan.find) if plan.find else None
+    found, warnings = find_resource(client, plan, plan.find) if plan.find else (None, [])
     if found:
         return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
     if check_mode:
-        return result_of(warnings=[will_fail(plan)])
-    raise no_match(plan)
+        return result_of(warnings=[*warnings, will_fail(plan, f"No resource matches {plan.selector}", "creates")])
+    raise no_match(plan, Observation(ABSENT, None, [], warnings))
 
 
 def _read_once(client: Client, plan: Plan) -> Result:
@@ -47,15 +46,12 @@ def _read_list(client: Client, plan: Plan) -> Result:
     field = find.field if find else _array_in(first, segments[-1])
     require_array(first, field)
     listed = list_resources(client, segments, field, query, first)
-    rest = {name: value for name, value in listed.first.json.items() if name != "pagination"} if field else {}
-    if listed.unavailable or "unavailable_project_ids" in rest:
+    rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
+    if "unavailable_project_ids" in rest:
         rest["unavailable_project_ids"] = listed.unavailable
-    found = None
-    if find and find.match:
-        found = single_resource([item for item in listed.items if contains(item, find.match)], listed, plan)
-    warnings = [listed.problem] if listed.unavailable else []
+    found, warnings = select(listed, [find.match], plan) if find and find.match else (None, listed.warnings)
     json = {**rest, field: listed.items} if field else listed.items
-    return result_of(found, found, json=json, status=listed.first.status, warnings=warnings)
+    return result_of(found, found, json=json, status=first.status, warnings=warnings)
 
 
 def _array_in(response: Response, name: str) -> str | None:
@@ -63,28 +59,22 @@ def _array_in(response: Response, name: str) -> str | None:
     if isinstance(response.json, list):
         return None
     arrays = [field for field, value in response.object().items() if isinstance(value, list)]
-    if name in arrays:
+    if name in arrays or len(arrays) != 1:
+        # If there is no array of this name, the error says which there are.
         return name
-    if len(arrays) != 1:
-        names = f"these arrays: {', '.join(arrays)}" if arrays else "no array"
-        raise response.unexpected(f"a list was expected, but it has {names}. Name the list in find.list")
     return arrays[0]
 
 
 def preview(client: Client, plan: Plan) -> Result:
     """What the task would return; sends GET requests only. A resource that would be created has the id null."""
-    find = plan.find
     # Without its id, which an earlier task would have created, there is nothing to look up.
-    is_known = find is not None and find.is_known
+    is_known = plan.find is not None and plan.find.is_known
     seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
-    seen = with_operations(client, plan, seen)
-    step, found = STEPS[plan.method][seen.state], seen.resource
-    warnings = []
+    step, found, warnings = STEPS[plan.method][seen.state], seen.resource, [*seen.warnings]
     if is_known and step == FAIL:
-        warnings.append(will_fail(plan))
+        warnings.append(will_fail(plan, f"No resource matches {plan.selector}", "creates"))
     if found and seen.state == BROKEN and step != SEND:
-        failed = f"The creation of {name_of(found)} has failed"
-        warnings.append(f"{failed}. Unless an earlier task deletes it, {plan.name} will fail.")
+        warnings.append(will_fail(plan, f"The creation of {name_of(found)} has failed", "deletes"))
     is_recreated = plan.method == "POST" and seen.state == GOING
     if step not in (SEND, FAIL) and not is_recreated:
         return result_of(found, found, warnings=warnings)

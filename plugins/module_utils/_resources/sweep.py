@@ -18,13 +18,12 @@ from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import BRANCH, Task, unfinished_of
+from .declared import BRANCH, Target, plan_for, unfinished_of
 from .engine import Engine
-from .lookup import list_resources, name_of
+from .lookup import GOING, list_resources, name_of, own_state
 from .outcome import Result
 from .parents import project_id_from
 from .plan import Resource
-from .state import GOING, own_state
 
 WILDCARDS = frozenset("*?[")
 DEFAULT_AGE = "7d"
@@ -55,57 +54,52 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         )
     deleted: list[Resource] = []
     operations: list[Resource] = []
-    # A parent can be deleted after its children, which are newer.
-    for branch in reversed(due[:limit]):
-        plan = Task(BRANCH, segments, {"id": branch["id"]}, {}, {}, params["wait"]).plan("DELETE")
+
+    def result() -> Result:
+        before: dict[str, Any] = {branch["name"]: {"id": branch["id"]} for branch in deleted}
+        return {
+            "changed": bool(deleted),
+            "branch": None,
+            "branches": deleted,
+            "operations": operations,
+            "elapsed": round(timeout - deadline.remaining(), 3),
+            "diff": changed_fields(before, {}),
+            "warnings": warnings,
+        }
+
+    for branch in due[:limit]:
+        plan = plan_for(BRANCH, Target(segments, {"id": branch["id"]}, {}, {}), "DELETE", params["wait"])
         if not check_mode:
             seconds = deadline.remaining()
             try:
-                result = Engine(client, plan, limits, seconds, seconds).run()
+                operations += Engine(client, plan, limits, seconds, seconds).run()["operations"]
             except ClouddbError as error:
-                so_far = _result(deleted, operations, timeout - deadline.remaining(), warnings)
-                error.result = {**so_far, **unfinished_of(error)}
+                error.result = {**result(), **unfinished_of(error)}
                 raise
-            operations += result["operations"]
         deleted.append(branch)
-    return _result(deleted, operations, timeout - deadline.remaining(), warnings)
+    return result()
 
 
 def _due(pattern: str, age: timedelta, listed: Sequence[Resource], now: datetime) -> tuple[list[Resource], list[str]]:
-    """The branches to delete, the oldest first, and warnings about those that have children which stay."""
-    matching = [
-        branch
-        for branch in listed
-        if fnmatchcase(str(branch.get("name")), pattern)
-        and now - time_of_creation(branch, now) >= age
-        and not branch.get("default")
-        and not branch.get("protected")
-        and own_state(branch) != GOING
-    ]
-    due = sorted(matching, key=time_of_creation)
-    warnings = []
-    while parents := _parents_of_others(due, listed):
-        due = [branch for branch in due if branch["id"] not in parents]
-        names = ", ".join(name_of(branch) for branch in matching if branch["id"] in parents)
-        warnings.append(f"Not deleted, because other branches were created from: {names}.")
-    return due, warnings
-
-
-def _parents_of_others(due: Sequence[Resource], listed: Sequence[Resource]) -> set[str]:
-    """The ids of due branches with a child that is not due."""
-    ids = {branch["id"] for branch in due}
-    others = (branch for branch in listed if branch["id"] not in ids and own_state(branch) != GOING)
-    return ids.intersection(branch.get("parent_id") for branch in others)
-
-
-def _result(deleted: list[Resource], operations: list[Resource], elapsed: float, warnings: list[str]) -> Result:
-    before: dict[str, Any] = {branch["name"]: {"id": branch["id"]} for branch in deleted}
-    return {
-        "changed": bool(deleted),
-        "branch": None,
-        "branches": deleted,
-        "operations": operations,
-        "elapsed": round(elapsed, 3),
-        "diff": changed_fields(before, {}),
-        "warnings": warnings,
-    }
+    """The branches to delete, children before their parents, and a warning about those that have children which stay."""
+    due: list[Resource] = []
+    kept: list[Resource] = []
+    parents = set()
+    # A child is newer than its parent.
+    for branch in sorted(listed, key=time_of_creation, reverse=True):
+        if own_state(branch) == GOING:
+            continue
+        matches = (
+            fnmatchcase(str(branch.get("name")), pattern)
+            and now - time_of_creation(branch, now) >= age
+            and not branch.get("default")
+            and not branch.get("protected")
+        )
+        if matches and branch["id"] not in parents:
+            due.append(branch)
+            continue
+        parents.add(branch.get("parent_id"))
+        if matches:
+            kept.append(branch)
+    names = ", ".join(map(name_of, kept))
+    return due, [f"Not deleted, because other branches were created from: {names}."] if kept else []

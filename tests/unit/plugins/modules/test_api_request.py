@@ -120,6 +120,17 @@ def test_a_change_needs_an_object(sandbox: Sandbox, client: Client) -> None:
     assert "will fail" in checked["warnings"][0]
 
 
+def test_a_field_of_match_that_no_resource_has_is_named(sandbox: Sandbox, client: Client) -> None:
+    """The task would report that the resource is gone."""
+    find = {"list": "branches", "match": {"nmae": "preview"}}
+    options = {"path": f"{BRANCHES}/{{id}}", "find": find}
+    assert ["nmae" in each for each in task(client, "DELETE", **options)["warnings"]] == [True]
+    assert ["nmae" in each for each in task(client, "DELETE", True, **options)["warnings"]] == [True]
+    assert ["nmae" in each for each in task(client, path=BRANCHES, find=find)["warnings"]] == [True]
+    assert "nmae" in failing(client, "PATCH", body={"branch": {"name": "x"}}, **options)["msg"]
+    assert task(client, "DELETE", **preview())["warnings"] == []
+
+
 def test_several_matches_are_refused(sandbox: Sandbox, client: Client) -> None:
     for name in ("one", "two"):
         task(client, "POST", path=BRANCHES, body={"branch": {"name": name}})

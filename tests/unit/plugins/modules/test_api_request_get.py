@@ -84,9 +84,12 @@ def test_an_object_that_another_page_has_is_not_missing(sandbox: Sandbox, client
     assert (result["changed"], result["object"]) == (False, None)
 
 
-@pytest.mark.parametrize("body", [{"name": "shop"}, {"operations": [], "branches": []}])
-def test_all_pages_of_something_else(sandbox: Sandbox, client: Client, body: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [({"name": "shop"}, "unexpected_response"), ({"operations": [], "branches": []}, "invalid_option")],
+)
+def test_all_pages_of_something_else(sandbox: Sandbox, client: Client, body: dict[str, Any], kind: str) -> None:
     sandbox.fault("status", status=200, method="GET", body=body)
-    assert failing(client, path="projects", all_pages=True)["failure"]["kind"] == "unexpected_response"
+    assert failing(client, path="projects", all_pages=True)["failure"]["kind"] == kind
     sandbox.fault("status", status=200, method="GET", body={**body, "projects": [{"id": SHOP}]})
     assert task(client, path="projects", all_pages=True)["json"] == {**body, "projects": [{"id": SHOP}]}

@@ -235,17 +235,6 @@ def test_operations_that_the_response_lacks_are_waited_for(sandbox: Sandbox, cli
     }
 
 
-def test_operations_that_are_listed_late_are_waited_for(
-    sandbox: Sandbox, client: Client, branch: dict[str, Any]
-) -> None:
-    """A database has no state of its own."""
-    sandbox.fault("late_operations", seconds=1, method="POST")
-    sandbox.fault("missing_operations", operations="absent", method="POST")
-    options = {"path": f"{BRANCHES}/{branch['id']}/databases", "find": {"list": "databases", "match": {"name": "app"}}}
-    result = task(client, "POST", body={"database": {"name": "app", "owner_name": "clouddb_owner"}}, **options)
-    assert [(each["action"], each["status"]) for each in result["operations"]] == [("apply_config", "finished")]
-
-
 def test_an_operation_that_is_not_found_yet_is_waited_for(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("late_operations", seconds=2.5, method="POST")
     result = task(client, "POST", **PREVIEW)

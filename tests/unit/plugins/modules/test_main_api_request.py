@@ -134,7 +134,6 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
         ("body", {"method": "POST", "find": {"match": {"a": 1}}}),
         ("body", {"method": "PATCH", "find": {"match": {"a": 1}}, "body": {}}),
         ("body", {"method": "GET", "body": {"a": 1}}),
-        ("status_code", {"method": "POST", "body": {"branch": {}}, "status_code": []}),
         ("all_pages", {"method": "POST", "all_pages": True}),
         ("query", {"query": {"a": {"b": 1}}}),
         ("find.path", {"find": {"path": "../x", "match": {"a": 1}}}),

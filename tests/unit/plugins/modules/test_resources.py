@@ -284,7 +284,7 @@ class TestSweep:
         self, sandbox: Sandbox, client: Client, branches: dict[str, dict[str, Any]]
     ) -> None:
         result = task(client, **self.OLD, max_deletions=1)
-        assert [each["id"] for each in result["branches"]] == [branches["pr-1"]["id"]]
+        assert [each["id"] for each in result["branches"]] == [branches["pr-3"]["id"]]
         assert len(result["warnings"]) == 2
 
     def test_a_parent_is_deleted_after_its_children(self, sandbox: Sandbox, client: Client, branches: Any) -> None:

@@ -96,10 +96,6 @@ def test_the_fields_that_differ_are_named_also_of_two_wrappers() -> None:
 
 
 def test_a_diff_has_only_the_fields_that_changed() -> None:
-    assert changed_fields({"on": 1, "at": "2026-11-21T08:00:00Z"}, {"on": True, "at": "2026-11-21T09:00:00+01:00"}) == {
-        "before": {"on": 1},
-        "after": {"on": True},
-    }
     before = {"name": "a", "size": 1, "settings": {"quota": 1, "rate": 2}, "gone": 1}
     after = {"name": "a", "size": 2, "settings": {"quota": 1, "rate": 3}, "new": None}
     assert changed_fields(before, after) == {

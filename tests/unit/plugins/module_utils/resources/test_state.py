@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._resources.state import (
+from ansible_collections.clouddb.control.plugins.module_utils._resources.lookup import (
     ABSENT,
-    BROKEN,
     COMING,
     GOING,
     PRESENT,
-    is_about,
-    judge,
     own_state,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._resources.observe import BROKEN, is_about, judge
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 
 BRANCH = {"id": "br-1", "project_id": "p"}
@@ -119,11 +117,6 @@ def test_operations_since_the_request_are_awaited_also_if_they_have_ended() -> N
         operation("x", "failed", 9),
     ]
     assert judge(BRANCH, about, EPOCH, EPOCH - timedelta(minutes=3)) == (COMING, about[:2])
-
-
-def test_operations_without_fractions_are_those_of_the_same_second() -> None:
-    about = [operation("apply_config", "finished")]
-    assert judge(BRANCH, about, EPOCH, EPOCH + timedelta(milliseconds=900))[1] == about
 
 
 @pytest.mark.parametrize(
