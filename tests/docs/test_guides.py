@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 import requests
-from blocks import GUIDES, blocks_of, guides
+from blocks import DOCS, GUIDES, blocks_of, guides
 from reader import Reader
 from replacements import NOT_CHECKED, NOT_RUN, REPLACED_COMMANDS, is_run
 from transcript import commands_of
@@ -21,10 +21,8 @@ ON_THE_SANDBOX = FOLLOWED[FOLLOWED.index("getting_started") :]
 REMOVE_SANDBOX = "ansible-playbook clouddb.control.sandbox -e sandbox_state=absent"
 SMOKE = {"getting_started", "resources"}
 WITHOUT_THE_SANDBOX = {"getting_started", "testing_playbooks", "real_account"}
-NEEDS = (
-    "You need the sandbox of :ref:`Getting started <ansible_collections.clouddb.control.docsite.getting_started>`. "
-    "In a new shell, first run ``. venv/bin/activate`` and ``. ./sandbox.env``."
-)
+NEEDS = "You need the sandbox of :ref:`Getting started <ansible_collections.clouddb.control.docsite.getting_started>`."
+README = DOCS.parent / "README.md"
 
 
 def follow_until(guide: str, reader: Reader) -> None:
@@ -58,10 +56,9 @@ def test_guides_say_what_they_need() -> None:
         assert NEEDS in text.partition(".. contents::")[0], guide
 
 
-def test_menu_contains_every_guide() -> None:
-    assert sorted(guides()[1:]) == sorted(
-        str(path.relative_to(GUIDES).with_suffix("")) for path in GUIDES.rglob("*.rst")
-    )
+def test_readme_shows_the_playbook_of_a_guide() -> None:
+    [playbook] = [block.content for block in blocks_of("getting_started") if block.caption == "branch.yml"]
+    assert f"```yaml\n{playbook}```" in README.read_text(encoding="utf-8")
 
 
 def test_exceptions_exist_in_the_guides() -> None:

@@ -33,6 +33,25 @@ ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
 CONNECTION = connection_argument_spec()
 OLDEST_REQUESTS = re.escape(OLDEST_LIBRARIES[0].removeprefix("requests==").rpartition(".")[0])
 ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
+# Files with links to the repository and to the site, and the sources of the site's pages
+WITH_LINKS = [
+    "*.md",
+    "docs/**/*.rst",
+    "roles/*/*.md",
+    "examples/**/*.md",
+    "extensions/*/*.md",
+    "plugins/**/*.py",
+    "playbooks/*.yml",
+]
+LINK = re.compile(
+    r"https://(?:github\.com/clouddb/ansible-control/(?:blob|tree)/main|clouddb\.github\.io/ansible-control)/([^\s)>`\"'#]*)"
+)
+SOURCES_OF_PAGES = {
+    r"docsite/(\w+)\.html": r"docs/docsite/rst/\1.rst",
+    r"(\w+)_module\.html": r"plugins/modules/\1.py",
+    r"(\w+)_role\.html": r"roles/\1",
+    r"(\w+)_inventory\.html": r"plugins/inventory/\1.py",
+}
 each_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -272,6 +291,19 @@ def test_workflows_cover_every_supported_version() -> None:
 def test_site_lists_every_guide() -> None:
     shown = {guide for section in read_yaml("docs/docsite/extra-docs.yml")["sections"] for guide in section["toctree"]}
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
+
+
+def test_links_to_the_repository_and_the_site_have_targets() -> None:
+    """Sphinx checks only the links between the pages of the site."""
+    targets = {
+        target
+        for pattern in WITH_LINKS
+        for path in ROOT.glob(pattern)
+        for target in LINK.findall(path.read_text(encoding="utf-8"))
+    }
+    for page, source in SOURCES_OF_PAGES.items():
+        targets = {re.sub(f"^{page}$", source, target) for target in targets}
+    assert {target for target in targets if not (ROOT / target).exists()} == set()
 
 
 def test_readme_lists_the_plugins_and_roles() -> None:
