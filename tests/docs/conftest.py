@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures to follow the guides: the tarball of the collection, and a reader with a shell in an empty folder."""
+"""Fixtures to follow the guides: the tarball of the collection, and a reader with a shell in an empty directory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """A reader in an empty folder, who has Python, and the tarball of the collection in place of Galaxy."""
+    """A reader in an empty directory, who has Python, and the tarball of the collection in place of Galaxy."""
     home = tmp_path_factory.mktemp("reader")
     tarball = build_tarball(home)
     env = user_environment(
@@ -43,8 +43,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         # As in a terminal, standard output and standard error keep their order.
         PYTHONUNBUFFERED="1",
     )
-    folder = home / "guides"
-    folder.mkdir()
-    shell = Shell(folder, env)
+    directory = home / "guides"
+    directory.mkdir()
+    shell = Shell(directory, env)
     yield Reader(shell)
     shell.close()

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Follows guides in one folder and one shell: writes the files that they show, and runs their commands."""
+"""Follows guides in one directory and one shell: writes the files that they show, and runs their commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reader:
 
     def _write(self, block: Block, name: str) -> None:
         """Write a file. A guide can change its own files, and show those of other guides."""
-        file, content = self.shell.folder / name, self._with_account(block.content)
+        file, content = self.shell.directory / name, self._with_account(block.content)
         if self._guide_of.setdefault(name, block.guide) != block.guide:
             assert file.read_text(encoding="utf-8") == content, (
                 f"{block}: {name} differs from the file of that name in {self._guide_of[name]}."
@@ -86,7 +86,7 @@ class Reader:
     def _read_account(self) -> None:
         """Read the file with which a reader sets the environment."""
         with suppress(FileNotFoundError):
-            text = (self.shell.folder / "sandbox.env").read_text(encoding="utf-8")
+            text = (self.shell.directory / "sandbox.env").read_text(encoding="utf-8")
             (self.base_url,) = re.findall(r"^export CLOUDDB_BASE_URL=(\S+)$", text, re.MULTILINE)
             (self.api_key,) = re.findall(r"^export CLOUDDB_API_KEY=(\S+)$", text, re.MULTILINE)
 

@@ -18,13 +18,13 @@ TIMEOUT = 300
 class Shell:
     """A running bash: exported variables and background processes remain for the next command."""
 
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
-        self.folder = folder
-        self._files = folder.parent / f"{folder.name}.shell"
+    def __init__(self, directory: Path, env: dict[str, str]) -> None:
+        self.directory = directory
+        self._files = directory.parent / f"{directory.name}.shell"
         self._files.mkdir()
         self._process = subprocess.Popen(
             ["bash", "--norc"],
-            cwd=folder,
+            cwd=directory,
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

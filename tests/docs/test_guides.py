@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guides work in the order of the menu: one reader follows them in one folder, with nothing prepared.
+"""The guides work in the order of the menu: one reader follows them in one directory, with nothing prepared.
 
 A selected guide is preceded by those before it. The tests share the reader, so pytest-xdist must run this file in one process.
 """
@@ -45,7 +45,7 @@ def test_sandbox_is_removed(reader: Reader) -> None:
     assert REMOVE_SANDBOX in (GUIDES / "getting_started.rst").read_text(encoding="utf-8")
     reader.shell.run(REMOVE_SANDBOX)
     assert reader.base_url.startswith("http://127.0.0.1:")
-    assert not list(reader.shell.folder.glob("sandbox*"))
+    assert not list(reader.shell.directory.glob("sandbox*"))
     with pytest.raises(requests.ConnectionError):
         requests.get(reader.base_url, timeout=30)
 

@@ -216,15 +216,15 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         patched = stack.enter_context(pytest.MonkeyPatch.context())
         for name in ("CLOUDDB_BASE_URL", "CLOUDDB_API_KEY", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
             patched.delenv(name, raising=False)
-        folder = tmp_path_factory.mktemp("files")
-        patched.chdir(folder)
+        directory = tmp_path_factory.mktemp("files")
+        patched.chdir(directory)
         patched.setattr(module_run, "Client", partial(Client, clock=FakeClock().clock))
-        (folder / "refused.key").write_text("revoked")
-        (folder / "foreign.key").write_text("revoked")
+        (directory / "refused.key").write_text("revoked")
+        (directory / "foreign.key").write_text("revoked")
         patched.setattr(secret_file, "_give", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}
         record = Record(1, None, COMMITTED, None, None, known, consumer="web1").as_text()
-        (folder / "web1.rotation").write_text(record)
+        (directory / "web1.rotation").write_text(record)
 
         def message_of(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:
             with running_sandbox(tmp_path_factory.mktemp("sandbox"), projects=PROJECTS) as sandbox:
