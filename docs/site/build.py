@@ -8,7 +8,6 @@ Warnings, such as broken links between pages, fail the build. It needs no networ
 
 from __future__ import annotations
 
-import re
 import runpy
 import shutil
 import sys
@@ -39,23 +38,6 @@ ANSIBLE_LABELS = {
 }
 
 ANSIBLE_VARIABLES = [f"ANSIBLE_CACHE_PLUGIN{part}" for part in ("", "_CONNECTION", "_PREFIX", "_TIMEOUT")]
-
-
-def hide_internal_options(plugins: Path) -> None:
-    """Remove the options whose name starts with an underscore from the documentation of modules.
-
-    validate-modules requires them to be documented, but only the action plugins of this collection may set them.
-    """
-    for file in (*plugins.glob("modules/[!_]*.py"), *plugins.glob("doc_fragments/*.py")):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(re.sub(r"^  _\w+:\n(?:    .*\n)+", "", text, flags=re.MULTILINE), encoding="utf-8")
-
-
-def internal_options(pages: Path) -> list[str]:
-    """The modules' pages that show an option whose name starts with an underscore."""
-    return sorted(
-        page.name for page in pages.glob("*_module.html") if 'id="parameter-_' in page.read_text(encoding="utf-8")
-    )
 
 
 def write_error_matrix(guides: Path) -> None:
@@ -145,7 +127,6 @@ def main() -> None:
     exit_on_signals()
     with temporary_workspace() as workspace:
         sources, built = workspace.root / "sources", workspace.root / "built"
-        hide_internal_options(workspace.collection / "plugins")
         write_sources(workspace, sources)
         write_inventory(sources / "ansible.inv")
         run(
@@ -162,8 +143,6 @@ def main() -> None:
             str(sources),
             str(built),
         )
-        if pages := internal_options(built):
-            sys.exit(f"These pages show internal options: {', '.join(pages)}")
         shutil.rmtree(TARGET, ignore_errors=True)
         shutil.copytree(built, TARGET, ignore=shutil.ignore_patterns(".doctrees", ".buildinfo"))
     print(f"The site is in {TARGET / 'index.html'}")
