@@ -293,6 +293,16 @@ def test_site_lists_every_guide() -> None:
     assert shown == {path.stem for path in (ROOT / "docs" / "docsite" / "rst").glob("*.rst")}
 
 
+def test_architecture_names_files_that_exist() -> None:
+    named = re.findall(
+        r"``[\w/]*?(\w+\.py)``", (ROOT / "docs/docsite/rst/architecture.rst").read_text(encoding="utf-8")
+    )
+    assert (
+        set(named) - {path.name for folder in ("plugins", "extensions") for path in (ROOT / folder).rglob("*.py")}
+        == set()
+    )
+
+
 def test_links_to_the_repository_and_the_site_have_targets() -> None:
     """Sphinx checks only the links between the pages of the site."""
     targets = {
