@@ -15,15 +15,12 @@ from typing import Any, Callable
 from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS, AnsibleModule
 from ansible.module_utils.common.parameters import remove_values
 
-from ._errors import ClouddbError, InvalidOption, SecretFileError, sentence
+from ._errors import ClouddbError, InvalidOption
 from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable
-
-# Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
-DEFAULT_MODE = "u=rw,o="
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
@@ -51,16 +48,12 @@ def env_or_empty(variable: str) -> str:
 
 
 class ControlModule(AnsibleModule):
-    """A module whose every failure has RV(failure), even one that Ansible itself finds in its options or files.
-
-    C(attributes_diff) is the difference in owner, group and mode of C(dest), as the modules of files show it.
-    """
+    """A module whose every failure has RV(failure), even one that Ansible itself finds in its options."""
 
     no_log_values: set[str]
     params: dict[str, Any]
 
     def __init__(self, **arguments: Any):
-        self.attributes_diff: dict[str, dict[str, Any]] = {}
         super().__init__(**arguments)
         self.params.update(self._of_progress)
 
@@ -79,14 +72,8 @@ class ControlModule(AnsibleModule):
         self.given = dict(self.params)
 
     def fail_json(self, msg: str, **result: Any) -> None:
-        """End the task as failed. Raises SecretFileError for what Ansible says about a file, so that its caller can roll back."""
-        if "failure" not in result:
-            # Only what Ansible says about the owner, the group or the mode of a file names its path, which may be temporary.
-            if "path" in result:
-                problem = f"{msg}: {result['details']}" if result.get("details") else msg
-                text = sentence(problem.replace(str(result["path"]), self.params["dest"]))
-                raise SecretFileError(f"dest: {text} Check owner, group, mode and attributes.")
-            result["failure"] = {"kind": "invalid_option"}
+        """End the task as failed."""
+        result.setdefault("failure", {"kind": "invalid_option"})
         # A blank key is no secret, and would be censored wherever there is white space.
         self.no_log_values = {value for value in self.no_log_values if value.strip()}
         self._mask_options()
@@ -106,24 +93,6 @@ class ControlModule(AnsibleModule):
 
         shown = {name: value for name, value in self.params.items() if name not in OF_PROGRESS}
         self.params = masked(shown, shown.get("secret_fields") or ())
-
-
-def set_file_attributes(module: ControlModule, path: str) -> bool:
-    """Set owner, group and mode of the path as the options of C(dest) say, or DEFAULT_MODE; whether that changed it.
-
-    Raises SecretFileError.
-    """
-    params = {**module.params, "mode": module.params["mode"] if module.params["mode"] is not None else DEFAULT_MODE}
-    is_dest = os.path.basename(path) == os.path.basename(params["dest"])
-    if not is_dest:
-        # A temporary file with an attribute such as +i could not be renamed.
-        params["attributes"] = None
-    wanted = module.load_file_common_arguments(params, path=path)
-    diff: dict[str, dict[str, Any]] = {}
-    changed: bool = module.set_fs_attributes_if_different(wanted, False, diff)
-    if is_dest:
-        module.attributes_diff = {side: {"path": path, **attributes} for side, attributes in diff.items()}
-    return changed
 
 
 def run_module(module: ControlModule, run: Run) -> None:
@@ -211,9 +180,6 @@ def _exit(module: ControlModule, end: Callable[..., None], result: dict[str, Any
         module.warn(displayable(remove_values(warning, module.no_log_values), MAX_MESSAGE_LENGTH))
     if not module._diff:
         result.pop("diff", None)
-    for side, attributes in module.attributes_diff.items():
-        if "diff" in result:
-            result["diff"][side] = {**result["diff"][side], **attributes}
     # At exit, the interpreter searches for reference cycles. The process ends anyway, so this is skipped.
     gc.freeze()
     end(**result)

@@ -14,9 +14,6 @@ from ._untrusted import displayable, is_id
 
 # A year, which sockets and sleeps accept on every platform.
 MAX_SECONDS = 31_536_000
-MAX_SIMILAR = 5
-# Comparing more candidates could take longer than the deadline allows.
-MAX_COMPARED = 2000
 # In check mode, the ids of what only an earlier task would create, see ControlModule._load_params(). No real id equals them.
 NOT_CREATED_ID = "(not created)"
 NOT_CREATED_KEY_ID = 0
@@ -89,16 +86,6 @@ def query_parameters(option: str, query: Mapping[Any, Any] | None, allow_missing
         else:
             raise InvalidOption(option, f"the value of {name} must be a string, a number, or a list of them")
     return parameters
-
-
-def similar(text: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare."""
-    from difflib import get_close_matches  # only for misspelt values
-
-    by_lower_case = {candidate.lower(): candidate for candidate in sorted(candidates, reverse=True)}
-    if len(by_lower_case) > MAX_COMPARED:
-        return []
-    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)]
 
 
 class Fields:

@@ -5,15 +5,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, Callable, TypeVar
 
-from ._http.attempt import Worker
-
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+
+
+class Worker(threading.Thread):
+    """A thread that a process does not wait for when it ends; once C(is_abandoned) is set, it sends no more requests."""
+
+    def __init__(self, work: Callable[[], Any]):
+        super().__init__(name="clouddb.control worker", daemon=True)
+        self.is_abandoned = False
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work; called by Thread.start()."""
+        self._work()
 
 
 def in_parallel(function: Callable[[Argument], Result], arguments: Sequence[Argument], workers: int) -> list[Result]:

@@ -8,17 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ._errors import ClouddbError, InvalidOption
+from ._errors import InvalidOption
 from ._http.client import Client
 from ._http.response import next_cursor, pages
-from ._options import Fields, identifier, not_blank, query_parameters, similar
-from ._untrusted import displayable
-
-
-class ProjectNotFound(ClouddbError):
-    """No project matches, although one is required."""
-
-    kind = "not_found"
+from ._options import Fields, identifier, not_blank, query_parameters
 
 
 class ProjectPage(NamedTuple):
@@ -92,23 +85,6 @@ def project_pages(
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
         yield ProjectPage(page.items, list(map(page.response.require_id, ids)), next_cursor(page.response))
-
-
-def require_projects(found: Projects, filters: Filters, query: Mapping[str, Any]) -> None:
-    """Raise ProjectNotFound if no project was found; the message names what was asked for, and projects with similar names."""
-    if found.projects:
-        return
-    wanted = {option: value for option, value in filters._asdict().items() if value is not None}
-    conditions = [f"{option} '{value}'" for option, value in wanted.items()]
-    conditions += [f"query {name}={value}" for name, value in query.items()]
-    sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
-    if filters.name and filters.name not in found.names and (near := similar(filters.name, found.names)):
-        sentences.append(f"Did you mean {' or '.join(displayable(name, 100) for name in near)}?")
-    sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
-    details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
-    if found.unavailable_ids:
-        details["unavailable_project_ids"] = found.unavailable_ids
-    raise ProjectNotFound(" ".join(sentences), details)
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

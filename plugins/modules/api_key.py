@@ -238,9 +238,10 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
+from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import dest_from, require_readable_mode
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
 
 
@@ -267,7 +268,7 @@ def run(
 
 
 def main() -> None:
-    module = ControlModule(
+    module = FileModule(
         argument_spec=connection_argument_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             name={"type": "str"},
@@ -281,7 +282,7 @@ def main() -> None:
         add_file_common_args=True,
         supports_check_mode=True,
     )
-    run_module(module, partial(run, set_attributes=partial(set_file_attributes, module)))
+    run_module(module, partial(run, set_attributes=module.set_file_attributes))
 
 
 if __name__ == "__main__":

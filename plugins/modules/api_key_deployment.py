@@ -173,8 +173,9 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import InvalidOption
+from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import dest_from, require_readable_mode
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import not_blank
 from ..module_utils._rotation.deployment import (
     Consumer,
@@ -235,7 +236,7 @@ def _result(evidence: Evidence, changed: bool = False) -> dict[str, Any]:
 
 def main() -> None:
     key_and_id = ["key_id", "key"]
-    module = ControlModule(
+    module = FileModule(
         argument_spec=connection_argument_spec(
             step={
                 "type": "str",
@@ -265,7 +266,7 @@ def main() -> None:
         add_file_common_args=True,
         supports_check_mode=True,
     )
-    run_module(module, partial(run, set_attributes=partial(set_file_attributes, module)))
+    run_module(module, partial(run, set_attributes=module.set_file_attributes))
 
 
 if __name__ == "__main__":

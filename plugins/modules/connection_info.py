@@ -144,8 +144,9 @@ from urllib.parse import unquote, urlsplit
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
 from ..module_utils._errors import NotFound
+from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module, set_file_attributes
+from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_ID, not_blank
 from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, project_id_from
 from ..module_utils._secrets import MASK
@@ -209,7 +210,7 @@ def _write(dest: SecretFile, uri: str, check_mode: bool) -> bool:
 
 
 def main() -> None:
-    module = ControlModule(
+    module = FileModule(
         argument_spec=connection_argument_spec(
             branch={"type": "str"},
             database={"type": "str", "required": True},
@@ -221,7 +222,7 @@ def main() -> None:
         add_file_common_args=True,
         supports_check_mode=True,
     )
-    run_module(module, partial(run, set_attributes=partial(set_file_attributes, module)))
+    run_module(module, partial(run, set_attributes=module.set_file_attributes))
 
 
 if __name__ == "__main__":

@@ -145,15 +145,17 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
-from ..module_utils._projects import checked_filters, checked_query, list_projects, require_projects
+from ..module_utils._projects import checked_filters, checked_query, list_projects
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task, which is the same in check mode."""
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
-    if params["required"] and filters.project_id != NOT_CREATED_ID:
-        require_projects(found, filters, params["query"] or {})
+    if params["required"] and not found.projects and filters.project_id != NOT_CREATED_ID:
+        from ..module_utils._resources.parents import no_project  # only if it is missing
+
+        raise no_project(found, filters, params["query"] or {})
     return {
         "changed": False,
         "projects": found.projects,

@@ -64,9 +64,10 @@ def module(name: str) -> Any:
 
 
 def module_arguments(name: str) -> dict[str, Any]:
-    """The arguments that the module passes to ControlModule."""
+    """The arguments that the module passes to ControlModule or FileModule."""
+    class_name = "FileModule" if hasattr(module(name), "FileModule") else "ControlModule"
     with (
-        mock.patch.object(module(name), "ControlModule", side_effect=SystemExit) as ansible_module,
+        mock.patch.object(module(name), class_name, side_effect=SystemExit) as ansible_module,
         pytest.raises(SystemExit),
     ):
         module(name).main()
@@ -348,6 +349,7 @@ ALLOWED = {
     **dict.fromkeys(HTTP, SHARED | HTTP),
     **dict.fromkeys(DOMAIN, SHARED | HTTP | DOMAIN),
     "_module": SHARED | HTTP,
+    "_file_module": SHARED | {"_module"},
 }
 
 

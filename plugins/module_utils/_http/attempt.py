@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Threads that can be abandoned, and one for each attempt of a request. Keeps P2 and P4.
+"""A thread for each attempt of a request, which can be abandoned. Keeps P2 and P4.
 
 Name lookup, addresses that drop packets, proxies, TLS, headers and bodies that drip: some of these take no timeout, others
 one for each step. So the deadline abandons the thread, which then sends no request any more, and shuts its connection down.
@@ -34,31 +34,19 @@ class AbandonedError(BaseException):
     """Ends an abandoned thread before it sends anything more."""
 
 
-class Worker(threading.Thread):
-    """A thread that a process does not wait for when it ends; it is abandoned by C(is_abandoned)."""
-
-    def __init__(self, work: Callable[[], Any], name: str = "clouddb.control worker"):
-        super().__init__(name=name, daemon=True)
-        self.is_abandoned = False
-        self._work = work
-
-    def run(self) -> None:
-        """Do the work; called by Thread.start()."""
-        self._work()
-
-
 def end_if_abandoned() -> None:
-    """To be called before each request. Raises AbandonedError in an abandoned worker."""
-    thread = threading.current_thread()
-    if isinstance(thread, Worker) and thread.is_abandoned:
+    """To be called before each request. Raises AbandonedError in a thread that has been abandoned."""
+    if getattr(threading.current_thread(), "is_abandoned", False):
         raise AbandonedError
 
 
-class Attempt(Worker):
+class Attempt(threading.Thread):
     """The thread of one attempt; C(result) or C(error) is there once it has ended."""
 
     def __init__(self, work: Callable[[], Any]):
-        super().__init__(work, "clouddb.control request")
+        super().__init__(name="clouddb.control request", daemon=True)
+        self.is_abandoned = False
+        self._work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.was_sent = False

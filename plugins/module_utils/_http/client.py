@@ -10,7 +10,7 @@ has asked for them.
 from __future__ import annotations
 
 import copy
-import uuid
+import os
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -107,7 +107,7 @@ class Client:
         So is any error status after an earlier attempt that may have been carried out, which it would hide.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
-        request = Request(method, path_of(segments), query, body, str(uuid.uuid4()))
+        request = Request(method, path_of(segments), query, body, _new_uuid())
         response = self._transport.send(request, self._deadline, retry_locked, self._retries_until_deadline)
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
@@ -123,7 +123,9 @@ class Client:
         except RecursionError:
             decoded, problem = None, "it has too many levels of arrays and objects"
         except ValueError:
-            decoded, problem = None, _json_problem(response.content)
+            from .failures import json_problem  # most tasks meet no error
+
+            decoded, problem = None, json_problem(response.content)
         result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
         if problem:
             raise result.unexpected(problem)
@@ -146,12 +148,7 @@ def path_of(segments: Sequence[str | int]) -> str:
     return "/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
-def _json_problem(content: bytes) -> str:
-    if not content.strip():
-        return "its body is empty"
-    if content.lstrip()[:1] == b"<":
-        return (
-            "it is an HTML page, not JSON. "
-            "Check base_url, and whether a proxy or a gateway responds in place of the service"
-        )
-    return "its body is not valid JSON"
+def _new_uuid() -> str:
+    """A random UUID (version 4). Importing uuid would take longer than all else that the client does."""
+    digits = os.urandom(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{8 + int(digits[16], 16) % 4:x}{digits[17:20]}-{digits[20:]}"

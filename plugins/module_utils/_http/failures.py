@@ -398,3 +398,15 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
 
 def _scalar(value: Any) -> str:
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def json_problem(content: bytes) -> str:
+    """What is wrong with a body that is not JSON."""
+    if not content.strip():
+        return "its body is empty"
+    if content.lstrip()[:1] == b"<":
+        return (
+            "it is an HTML page, not JSON. "
+            "Check base_url, and whether a proxy or a gateway responds in place of the service"
+        )
+    return "its body is not valid JSON"

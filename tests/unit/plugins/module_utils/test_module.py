@@ -18,6 +18,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _http, _module
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
+from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
 from ansible_collections.clouddb.control.plugins.module_utils._module import (
@@ -224,7 +225,7 @@ def test_what_ansible_says_about_a_file_can_be_rolled_back() -> None:
 
     def main() -> None:
         spec = connection_argument_spec(dest={"type": "path"})
-        module.append(ControlModule(argument_spec=spec))
+        module.append(FileModule(argument_spec=spec))
         run_module(module[0], run)
 
     assert not run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": "/secrets/key"}).failed

@@ -14,6 +14,7 @@ from ansible_collections.clouddb.control.plugins.module_utils import _options as
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import unknown_values
+from ansible_collections.clouddb.control.plugins.module_utils._resources.parents import MAX_COMPARED, similar
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:
@@ -125,9 +126,9 @@ def test_query_parameters_are_texts_and_numbers(query: dict[Any, Any]) -> None:
 
 
 def test_similar_texts_come_first_whatever_their_case() -> None:
-    assert options.similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
-    assert options.similar("x", ["blog"]) == []
-    assert options.similar("shops", ["shop", *map(str, range(options.MAX_COMPARED))]) == []
+    assert similar("SHOPS", ["blog", "shop-eu", "shop"]) == ["shop", "shop-eu"]
+    assert similar("x", ["blog"]) == []
+    assert similar("shops", ["shop", *map(str, range(MAX_COMPARED))]) == []
 
 
 # Fields of items
