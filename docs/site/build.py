@@ -74,7 +74,7 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
 
 
 def menu(sources: Path, sections_file: Path) -> Iterator[str]:
-    """The lists of the menu, which the front page does not show: guides, plugins by kind, internal plugins, background."""
+    """The lists of the menu, which the front page does not show: guides, plugins by kind, background, internal plugins."""
     guides = yaml.safe_load(sections_file.read_text(encoding="utf-8"))["sections"]
     *sections, background = [
         toctree(section["title"], (f"docsite/{page}" for page in section["toctree"])) for section in guides
@@ -83,12 +83,17 @@ def menu(sources: Path, sections_file: Path) -> Iterator[str]:
     pages = sorted(path.stem for path in sources.glob("*.rst"))
     internal = [page for page in pages if any(fnmatch(page, pattern) for pattern in INTERNAL)]
     for kind, caption in KINDS.items():
-        names = sorted(
-            page.removesuffix(f"_{kind}") for page in pages if page.endswith(f"_{kind}") and page not in internal
+        names = sorted(named(page) for page in pages if page.endswith(f"_{kind}") and page not in internal)
+        yield toctree(
+            caption, [*names, "environment variables <environment_variables>"] if kind == "inventory" else names
         )
-        yield toctree(caption, (f"{name} <{name}_{kind}>" for name in names))
     yield background
-    yield toctree("Internal", ["environment_variables", *internal])
+    yield toctree("Internal", map(named, internal))
+
+
+def named(page: str) -> str:
+    """The page of a plugin with the plugin's name as its title."""
+    return f"{page.rpartition('_')[0]} <{page}>"
 
 
 def toctree(caption: str, entries: Iterable[str]) -> str:
