@@ -18,7 +18,7 @@ options:
     default: present
   wait:
     description:
-      - Whether to wait until the resource is as asked, and for the operations on it.
+      - Whether to wait for the operations on the resource, and until it is as asked.
     type: bool
     default: true
 attributes:
@@ -26,15 +26,15 @@ attributes:
     description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
     details:
-      - Only GET requests are sent. A resource that would be created has the id V(null), which later tasks accept in check mode.
+      - Only GET requests are sent. A resource that would be created has the C(id) V(null), which later tasks accept in check mode.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
     details:
       - Only the fields that change are shown.
 notes:
-  - The contract of the service names this resource without its paths. The module follows the service's published API document.
-  - A request is sent once. If its response is lost, the resource shows whether it was carried out, as with M(clouddb.control.api_request).
+  - The module follows the service's published API document.
+  - If the response to a request is lost, the request is not sent again. The task finds out whether it was carried out, as M(clouddb.control.api_request) does.
 """
 
     # Where a resource belongs to a project.
@@ -51,18 +51,9 @@ options:
     type: str
 """
 
-    # Where a resource belongs to a branch.
+    # Where it also belongs to a branch of the project.
     BRANCH = r"""
 options:
-  project:
-    description:
-      - Id or name of the project.
-    type: str
-    required: true
-  org_id:
-    description:
-      - Organization of the project. Some accounts require it to find a project by its name.
-    type: str
   branch:
     description:
       - Id or name of the branch. If not set, the project's default branch.

@@ -10,13 +10,12 @@ module: api_request
 short_description: Send a request and wait for what it starts
 version_added: 1.0.0
 description:
-  - Sends any request of the control API. Prefer M(clouddb.control.branch), M(clouddb.control.database), M(clouddb.control.database_user),
-    M(clouddb.control.project) and M(clouddb.control.api_key) for the resources that they manage.
-  - Waits until the operations that the request started have succeeded, so that the next task can rely on them.
-  - With O(find), the task is idempotent. It observes the resource, sends the request only if something has to change, and observes the resource
-    until it is as asked. If it is not after O(timeout), the task fails and says what is there.
-  - If a project is locked by unfinished operations (HTTP status 423), the module waits for them and then sends the request.
-  - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the resource shows whether it was carried out.
+  - Sends any request of the control API, and waits for the operations that it starts. For branches, databases, users, projects and API keys,
+    prefer the modules of these resources.
+  - With O(find), you can repeat the task. It looks the resource up, sends the request only if something has to change, and waits until the
+    resource is as asked. If it is not after O(timeout), the task fails.
+  - If a project is locked by unfinished operations (HTTP status 423), the task waits for them and then sends the request.
+  - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the task finds out whether it was carried out.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -29,8 +28,8 @@ attributes:
     support: full
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
-      - A resource that would be created has the C(id) V(null). A later task with this id in O(path), O(query) or O(find) reports that it would
-        send its request. If its method is GET, RV(json) is V(null), and there is a warning.
+      - A resource that would be created has the C(id) V(null), which later tasks accept in O(path), O(query) and O(find). They send nothing.
+        The RV(json) of a GET request is then V(null), with a warning.
   diff_mode:
     description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: full
@@ -46,7 +45,7 @@ options:
   path:
     description:
       - Path of the request below O(base_url), for example V(projects/wispy-lake-12345678/branches). The module encodes it.
-      - A segment such as V({id}) or V({name}) is replaced by that field of the resource that O(find) found.
+      - The task replaces a segment such as V({id}) or V({name}) by this field of the resource that O(find) found.
     type: str
     required: true
   query:
@@ -60,23 +59,22 @@ options:
   status_code:
     description:
       - HTTP statuses of a successful response. If not set, any status from 200 to 299.
-      - For methods other than GET, statuses such as 500 and 504 are refused, because they do not tell whether the service has carried out the
-        request.
+      - For methods other than GET, you cannot set statuses such as 500 and 504, because the service may have carried out the request.
     type: list
     elements: int
   find:
     description:
-      - How to find the resource that the request creates, changes or deletes. All pages of its list are searched before anything is sent.
-      - For POST, nothing is sent if one resource matches. If it is being deleted, the task first waits until it is gone. If its creation has
-        failed, the task fails with the error of that operation. O(body) must have the fields of O(find.match), within a field whose name fits
-        the list, such as C(branch) for C(branches), because otherwise each run would create a resource. Without O(find.list), it has them itself.
-      - For PATCH and PUT, nothing is sent if the fields in O(body) agree with those of the resource. The field around them, such as C(branch),
-        is not compared. If the list lacks a field, the resource itself is fetched. The task fails if no resource matches. If the
-        resource still differs after the request, there is a warning.
-      - For DELETE, nothing is sent if no resource matches. If one is being deleted, the task waits until it is gone.
-      - For GET, the resource is returned as RV(object). If O(path) has a placeholder, RV(json) is the response for this resource, and the task
-        fails if no resource matches. Otherwise RV(json) is the list.
-      - The task fails if several resources match.
+      - How to look up the resource that the request creates, changes or deletes. All pages of its list are searched first. If several resources
+        match, the task fails.
+      - For POST, nothing is sent if a resource matches. If it is being deleted, the task first waits until it is gone. If its creation has failed,
+        the task fails with the error of that operation.
+      - For POST, O(body) must have the fields of O(find.match), in a wrapper whose name fits the list, such as C(branch) for C(branches).
+        Otherwise each run would create a resource. Without O(find.list), there is no wrapper.
+      - For PATCH and PUT, nothing is sent if the fields in the wrapper agree with those of the resource. If no resource matches, the task fails.
+        If the resource still differs after the request, the task shows a warning.
+      - For DELETE, nothing is sent if no resource matches. If it is being deleted, the task waits until it is gone.
+      - For GET, RV(object) is the resource, and RV(json) is the list. If O(path) has a placeholder, RV(json) is the response for this path, and
+        the task fails if no resource matches.
       - If nothing has to be sent, the task still waits for unfinished operations on the resource, which an interrupted run may have started.
     type: dict
     suboptions:
@@ -90,9 +88,9 @@ options:
         type: str
       match:
         description:
-          - Fields of the resource with their values. Fields within fields are compared as well. Numbers are compared by value, also in text, and
-            timestamps as times.
-          - A value cannot be V(null) or an empty text, at any depth. Required for all methods except for GET.
+          - Fields of the resource with their values, at any depth. Numbers are compared by value, also in text, and timestamps as times.
+          - Values cannot be V(null) or empty. Required for all methods except for GET.
+          - If no resource in the list has one of these fields, a warning names it.
         type: dict
       query:
         description:
@@ -106,8 +104,7 @@ options:
   wait:
     description:
       - Whether to wait for the operations on the resource and, after the request, until it is as asked.
-      - With V(false), the task still waits for a resource that is being deleted before it sends the request, and still fails if the creation of
-        the resource has failed.
+      - With V(false), the task still waits for a resource that is being deleted before it sends the request.
     type: bool
     default: true
   lock_timeout:
@@ -123,20 +120,25 @@ options:
     default: []
   expose_secrets:
     description:
-      - Whether the result contains the secrets of the response. Use it with C(no_log).
+      - Whether the result contains the secrets of the response. Set C(no_log) on the task then. Otherwise V(********) takes their place.
       - The secrets are the fields C(key), C(pass), C(pwd), C(connection_uri) and C(connection_string), fields whose name contains C(password),
         C(passwd), C(passphrase), C(secret), C(token), C(api_key) or C(private_key), also in camel case, and those in O(secret_fields). A property
-        of a secret, such as C(token_id) or C(password_updated_at), is not secret.
-      - The password in an address, and values such as C(password=…) in a text, are secret as well. Otherwise V(********) takes the place of secrets.
+        of a secret, such as C(token_id) or C(password_updated_at), is not secret. In addresses and in texts such as C(password=…), only the
+        password is secret.
       - Secrets in O(body), O(query) and O(find) are always left out of the options that Ansible shows with C(-vvv), and out of messages if they have
-        at least 6 characters. Other fields that have the same value as a secret are shown.
+        at least 6 characters.
     type: bool
     default: false
 notes:
+  - O(path), O(body), O(find.list) and the fields in O(find.match) come from the API reference of the service. A sandbox serves its own as an
+    OpenAPI document, for requests with an API key, at the path C(/openapi.json) of its server.
   - The target does not log the task's options, because O(body) may contain secrets.
 seealso:
+  - module: clouddb.control.branch
+  - module: clouddb.control.database
+  - module: clouddb.control.database_user
+  - module: clouddb.control.project
   - module: clouddb.control.operation_wait
-  - module: clouddb.control.project_info
 """
 
 EXAMPLES = r"""
@@ -180,7 +182,7 @@ EXAMPLES = r"""
 RETURN = r"""
 json:
   description:
-    - Decoded response, without its secrets unless O(expose_secrets=true). With O(all_pages=true) it contains the complete list.
+    - Decoded response. With O(all_pages=true) it contains the complete list.
     - V(null) if no request was sent, if the response was lost, and in check mode for methods other than GET.
   returned: success, and when the wait failed
   type: raw
@@ -188,11 +190,6 @@ json:
     branch:
       id: br-small-term-683261
       name: preview
-    operations:
-      - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
-        project_id: wispy-lake-12345678
-        action: create_branch
-        status: running
 status:
   description: HTTP status of the response. V(null) if RV(json) is not that of a response.
   returned: success, and when the wait failed
@@ -202,7 +199,7 @@ object:
   description:
     - The resource that O(find) found, or that the response is about, such as its C(branch), as it is when the task ends. With O(wait=false), as
       the response shows it.
-    - After a creation, it also has the fields that only the response shows. V(null) if there is no resource, and after it was deleted.
+    - After a creation, it also has the fields that only the response shows. V(null) if there is no resource.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -210,21 +207,11 @@ object:
     name: preview
 operations:
   description:
-    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource. It has all fields
-      that the service sent. Empty if there are none.
-    - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
+    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource, with all fields
+      that the service sent. See RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict
-  sample:
-    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
-      project_id: wispy-lake-12345678
-      branch_id: br-small-term-683261
-      action: create_branch
-      status: finished
-      failures_count: 0
-      created_at: "2026-11-21T09:15:07.123456Z"
-      updated_at: "2026-11-21T09:15:08.654321Z"
 request:
   description: The request that was sent, or in check mode would be sent, without secrets. V(null) for GET requests, and if nothing has to change.
   returned: success, and when the wait failed
@@ -233,11 +220,9 @@ request:
     method: POST
     path: /projects/wispy-lake-12345678/branches
     query: {}
-    body:
-      branch:
-        name: preview
+    body: {branch: {name: preview}}
 elapsed:
-  description: Time that the task has waited for operations and for the resource, in seconds.
+  description: Duration of the task, in seconds.
   returned: success, and when the wait failed
   type: float
   sample: 1.914
@@ -251,21 +236,21 @@ failed_ids:
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 pending_ids:
   description: Ids of the unfinished operations.
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 failure:
   description:
-    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the resource was not as asked after O(timeout),
-      V(locked) if the project was locked until O(lock_timeout), V(unknown_outcome) if the response was lost and nothing shows whether the request
-      was carried out, V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource. V(no_match) also if O(find)
-      does not match the resource that was created.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure.
+    - C(kind) is V(wait_failed) if an operation failed or the resource was not as asked after O(timeout).
+    - C(kind) is V(locked) if the project was locked until O(lock_timeout).
+    - C(kind) is V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out.
+    - C(kind) is V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource. V(no_match) also if O(find) does not
+      match the resource that was created.
+    - C(option) names the option if C(kind) is V(invalid_option). C(status), C(message), C(code) and C(request_id) are from the service's response.
+      C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:
@@ -292,7 +277,7 @@ from ..module_utils._timestamps import duration
 
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    """The task's result, without the secrets that were not asked for."""
+    """Returns the result of the task, without the secrets that were not asked for."""
     given = [params.get(name) for name in ("query", "body", "find")]
     client.hide(*secret_texts(given, params["secret_fields"]))
     try:

@@ -12,8 +12,8 @@ version_added: 1.2.0
 description:
   - Creates a branch with a compute, changes it, or deletes it with its data.
   - Waits until the branch is ready and its compute has started.
-  - A branch of the same name that is being deleted is waited for, then the new one is created. If the creation of a branch has failed, the task
-    fails with the error of that operation. Delete the branch first.
+  - If a branch of this name is being deleted, the task waits until it is gone. If the creation of a branch has failed, each run fails with the error
+    of that operation until you delete the branch.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -26,14 +26,13 @@ options:
   name:
     description:
       - Name of the branch.
-      - With O(state=absent), it can be a pattern such as V(pr-*). All branches that match are deleted, except for the default branch and protected
-        branches, and those that other branches were created from.
+      - With O(state=absent), it can be a pattern such as V(pr-*). The default branch, protected branches, and those that other branches were
+        created from are not deleted.
     type: str
     required: true
   parent:
     description:
-      - Id or name of the branch that a new branch is created from. If not set, the project's default branch.
-      - It cannot be changed. The task fails if the branch has another parent.
+      - Id or name of the branch that a new branch is created from. If not set, the project's default branch. It cannot be changed.
     type: str
   expires_at:
     description:
@@ -45,11 +44,11 @@ options:
     type: bool
   older_than:
     description:
-      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d). V(0) means any age.
+      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d).
     type: raw
   max_deletions:
     description:
-      - Maximum number of branches that a pattern in O(name) deletes, the oldest first. There is a warning if more match.
+      - Maximum number of branches that a pattern in O(name) deletes. If more match, a warning says so.
     type: int
     default: 10
 seealso:
@@ -112,21 +111,13 @@ branches:
       name: pr-42
 operations:
   description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. Empty if there are none.
+    - Last known state of each operation that was waited for, with all fields that the service sent. See
+      RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict
-  sample:
-    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
-      project_id: wispy-lake-12345678
-      branch_id: br-small-term-683261
-      action: create_branch
-      status: finished
-      failures_count: 0
-      created_at: "2026-11-21T09:15:07.123456Z"
-      updated_at: "2026-11-21T09:15:08.654321Z"
 elapsed:
-  description: Time that the task has waited, in seconds.
+  description: Duration of the task, in seconds.
   returned: success, and when the wait failed
   type: float
   sample: 1.914
@@ -135,18 +126,15 @@ failed_ids:
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 pending_ids:
   description: Ids of the unfinished operations.
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 failure:
   description:
-    - Machine-readable cause of the failure, as with M(clouddb.control.api_request). C(kind) is also V(not_found) if there is no such project or branch.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure, as RV(clouddb.control.api_request#module:failure), with C(kind), C(option), C(status), C(message), C(code),
+      C(request_id), C(method), C(path) and C(attempts). C(kind) is also V(not_found) if there is no such project or branch.
   returned: failure
   type: dict
   sample:

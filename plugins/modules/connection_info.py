@@ -10,14 +10,13 @@ module: connection_info
 short_description: Get the connection string of a database
 version_added: 1.2.0
 description:
-  - Returns host, port, database, user, password and connection string of a database.
-  - The password and the connection string are kept out of the result unless O(expose_secrets=true). With O(dest), the connection string is
-    written to a file.
+  - Returns what an application needs to connect to a database, or writes its connection string to a file.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.resource.project
   - clouddb.control.resource.branch
   - ansible.builtin.files
 attributes:
@@ -43,7 +42,7 @@ options:
     type: str
   expose_secrets:
     description:
-      - Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then.
+      - Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then. Otherwise V(********) takes their place.
     type: bool
     default: false
   dest:
@@ -51,20 +50,8 @@ options:
       - Path of the file on the target to write the connection string to. The directory must exist.
       - The file is replaced atomically, and only if its content differs. Its mode is V(0600) unless O(mode) is set.
     type: path
-  mode:
-    description:
-      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). V(0600) if not set.
-  owner:
-    description:
-      - Name of the user that owns O(dest). If not set, an existing file keeps its owner.
-  group:
-    description:
-      - Name of the group that owns O(dest). If not set, an existing file keeps its group.
-  unsafe_writes:
-    description:
-      - Allows writing in place when O(dest) can't be replaced atomically, for example a file that is mounted into a container.
 notes:
-  - The contract of the service names databases without their paths. The module follows the service's published API document.
+  - The module follows the service's published API document.
 seealso:
   - module: clouddb.control.branch
   - module: clouddb.control.database
@@ -94,7 +81,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 host:
-  description: Host to connect to. V(null) in check mode if the database does not exist yet, as is the port. O(expose_secrets) then has no effect.
+  description: Host to connect to. V(null) in check mode if the database does not exist yet, as is RV(port).
   returned: success
   type: str
   sample: ep-cool-darkness-123456.eu-central-1.aws.db.example.com
@@ -114,19 +101,19 @@ user:
   type: str
   sample: orders_app
 password:
-  description: Password of the user, if O(expose_secrets=true).
+  description: Password of the user.
   returned: success
   type: str
   sample: "********"
 uri:
-  description: Connection string with the password, if O(expose_secrets=true).
+  description: Connection string with the password.
   returned: success
   type: str
   sample: "********"
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(kind) is V(not_found) if there is no such project, branch, database or user, and V(secret_file) if O(dest) can't be read or written.
+    - Machine-readable cause of the failure. C(kind) is V(not_found) if there is no such project, branch, database or user, and V(secret_file) if
+      O(dest) can't be read or written.
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
@@ -163,20 +150,17 @@ def run(
     if dest:
         dest.check()
     uri = _connection_uri(params, client.with_secrets(), check_mode)
-    if uri is None:
-        # Texts, because templates of later tasks use them.
-        values = {"host": None, "port": None, "password": MASK, "uri": MASK}
-        return {"changed": dest is not None, **values, "database": params["database"], "user": params["user"]}
-    changed = _write(dest, uri, check_mode) if dest else False
-    parts = urlsplit(uri)
-    secrets = {"password": unquote(parts.password or ""), "uri": uri}
+    parts = urlsplit(uri or "")
+    # What does not exist yet has texts for secrets, too, because templates of later tasks use them.
+    is_exposed = uri is not None and params["expose_secrets"]
     return {
-        "changed": changed,
+        "changed": dest is not None and (uri is None or _write(dest, uri, check_mode)),
         "host": parts.hostname,
-        "port": parts.port or 5432,
-        "database": unquote(parts.path.removeprefix("/")),
-        "user": unquote(parts.username or ""),
-        **(secrets if params["expose_secrets"] else dict.fromkeys(secrets, MASK)),
+        "port": uri and (parts.port or 5432),
+        "database": params["database"],
+        "user": unquote(parts.username or "") or params["user"],
+        "password": unquote(parts.password or "") if is_exposed else MASK,
+        "uri": uri if is_exposed else MASK,
     }
 
 

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.resource
+  - clouddb.control.resource.project
   - clouddb.control.resource.branch
   - clouddb.control.wait
 options:
@@ -61,21 +62,13 @@ database_user:
     protected: false
 operations:
   description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. Empty if there are none.
+    - Last known state of each operation that was waited for, with all fields that the service sent. See
+      RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict
-  sample:
-    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
-      project_id: wispy-lake-12345678
-      branch_id: br-small-term-683261
-      action: apply_config
-      status: finished
-      failures_count: 0
-      created_at: "2026-11-21T09:15:07.123456Z"
-      updated_at: "2026-11-21T09:15:08.654321Z"
 elapsed:
-  description: Time that the task has waited, in seconds.
+  description: Duration of the task, in seconds.
   returned: success, and when the wait failed
   type: float
   sample: 1.914
@@ -84,18 +77,15 @@ failed_ids:
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 pending_ids:
   description: Ids of the unfinished operations.
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 failure:
   description:
-    - Machine-readable cause of the failure, as with M(clouddb.control.api_request). C(kind) is also V(not_found) if there is no such project or branch.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure, as RV(clouddb.control.api_request#module:failure), with C(kind), C(option), C(status), C(message), C(code),
+      C(request_id), C(method), C(path) and C(attempts). C(kind) is also V(not_found) if there is no such project or branch.
   returned: failure
   type: dict
   sample:

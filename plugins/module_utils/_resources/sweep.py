@@ -35,7 +35,7 @@ def is_pattern(name: str) -> bool:
 
 
 def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
-    """Delete the matching branches, the oldest up to C(max_deletions). Returns the result of the module branch.
+    """Delete the matching branches, up to C(max_deletions). Returns the result of the module branch.
 
     Raises what the engine of api_request raises, with the branches that were deleted before, and ResourceNotFound.
     """
