@@ -199,15 +199,14 @@ class Engine:
             return self._result(seen.resource, operations)
         memory.sent = memory.changed = True
         shown = shown_resource(response.json, plan)
-        if shown and (plan.method == "POST" or shown.get("id") == (seen.resource or shown).get("id")):
-            memory.known = shown
+        memory.known = shown or memory.known
         self._begin_waiting(SETTLING_SECONDS)
         if plan.wait:
             return self._poll(operations, is_own=True) if operations else None
         if plan.method == "DELETE":
             return self._result(None, operations)
-        # A response that does not show the resource is followed by an observation.
-        is_shown = shown and memory.known is shown and (plan.find is None or plan.find.match.keys() <= shown.keys())
+        # A response that does not show the resource, or not enough of it, is followed by an observation.
+        is_shown = shown and (plan.find is None or plan.find.match.keys() <= shown.keys())
         return self._result(shown, operations) if is_shown else None
 
     def _after_error(self, error: RequestFailed) -> Result | None:
@@ -386,8 +385,6 @@ class Engine:
             return unknown_outcome(self._error, "So far, it was not. It is safe to run the task again.")
         if self._error and seen.state != GOING:
             return self._error
-        if self._plan.method == "DELETE" and seen.state == PRESENT:
-            memory.changed = False
         return overdue(self._plan, seen, memory.known, self._timeout, self._fields(seen.resource))
 
     def _unobserved(self, error: RequestFailed) -> Exception:
