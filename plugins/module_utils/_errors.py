@@ -133,7 +133,7 @@ class Unauthorized(StatusError):
 
 
 class NotFound(StatusError):
-    """404: there is no such object, or the key may not access it."""
+    """404: there is no such resource, or the key may not access it."""
 
     kind = "not_found"
 

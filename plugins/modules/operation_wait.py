@@ -60,8 +60,8 @@ options:
     elements: str
   lookback:
     description:
-      - Maximum age of the operations to wait for when O(operation_id) is not set, by the service's clock. In seconds, or an age such as
-        V(24h) or V(7d).
+      - How far back to look for unfinished operations when O(operation_id) is not set, by the service's clock. In seconds, or an age such
+        as V(24h) or V(7d).
       - V(0) includes the whole history of the project.
     type: raw
     default: 86400

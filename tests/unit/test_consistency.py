@@ -192,6 +192,15 @@ def test_action_group_has_every_module() -> None:
 
 
 @each_module
+def test_modules_with_progress_have_its_action_plugin(name: str) -> None:
+    redirected = read_yaml("meta/runtime.yml")["plugin_routing"]["action"]
+    action = redirected.get(name, {}).get("redirect", f"clouddb.control.{name}").rpartition(".")[2]
+    path = ROOT / "plugins" / "action" / f"{action}.py"
+    shows_progress = path.exists() and "ProgressAction" in path.read_text(encoding="utf-8")
+    assert shows_progress == ("progress" in module_arguments(name)["argument_spec"])
+
+
+@each_module
 def test_module_is_recognized_by_mitogen_and_names_the_python_it_needs(name: str) -> None:
     """mitogen takes a module with only relative imports for a script. The client's package checks the version of Python."""
     source = inspect.getsource(module(name))

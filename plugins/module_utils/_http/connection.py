@@ -166,8 +166,8 @@ def _checked_api_key(api_key: str) -> str:
     if not is_sendable(api_key):
         raise InvalidOption(
             "api_key",
-            "the value contains white space or characters other than visible ASCII. Check that it is a complete key, "
-            "not encrypted and without quotes.",
+            "the value is not a bare key. Typical causes are a second line in its file, quotes, the prefix Bearer, and "
+            "a value that is still encrypted with Ansible Vault.",
         )
     return api_key
 
