@@ -208,7 +208,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.client impor
 
 from ..module_utils._errors import InvalidOption
 from ..module_utils._module import ControlModule, connection_argument_spec, run_module
-from ..module_utils._operations.account import of_account
 from ..module_utils._operations.api import (
     OPTIONAL_FIELDS,
     PAGE_SIZE,
@@ -219,6 +218,7 @@ from ..module_utils._operations.api import (
     find_operations,
     list_operations,
     newest_first,
+    of_account,
     summary,
     total,
 )

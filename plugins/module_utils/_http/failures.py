@@ -41,10 +41,9 @@ with suppress(ImportError):  # which session.py reports
 # The end of every base_url (api.md, Versioning).
 API_PATH = "/api/v2"
 REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
-# OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's.
-INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64})
-# Those for certificates that break a rule: keys or digests that are too weak, and those that Python 3.13 and later check strictly.
-BREAKS_RULE = frozenset({*range(66, 69), *range(85, 95)})
+# OpenSSL's codes for certificates that no CA bundle would make valid: not yet valid, expired, another host's, another address's, weak
+# keys or digests, and what Python 3.13 and later check strictly.
+INVALID_WITH_ANY_BUNDLE = frozenset({9, 10, 62, 64, *range(66, 69), *range(85, 95)})
 # What OpenSSL reports, the latter from 3.2 to 3.5, when the other side speaks another protocol.
 NO_TLS = ("wrong version number", "record layer failure")
 PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY"
@@ -144,9 +143,10 @@ class _Failure(NamedTuple):
             )
         )
 
-    def has_verify_code(self, codes: frozenset[int]) -> bool:
-        """Whether OpenSSL refused the certificate for one of these reasons."""
-        return any(getattr(each, "verify_code", None) in codes for each in self.chain)
+    def is_invalid(self) -> bool:
+        """Whether the certificate is not trusted, whatever the CA bundle."""
+        codes = {getattr(each, "verify_code", None) for each in self.chain}
+        return bool(codes & INVALID_WITH_ANY_BUNDLE) or self.is_other_certificate()
 
     def speaks_no_tls(self) -> bool:
         """Whether the other side of a new TLS connection speaks another protocol, such as HTTP."""
@@ -203,16 +203,9 @@ _CASES: tuple[tuple[Callable[[_Failure], bool], bool, str], ...] = (
         "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}",
     ),
     (
-        lambda failure: failure.has_verify_code(BREAKS_RULE),
+        _Failure.is_invalid,
         False,
-        "The certificate of {base_url} is not trusted: {reason}. No CA bundle changes that. The certificate, or that "
-        "of its authority, must be reissued.",
-    ),
-    (
-        # The reason says what to do.
-        lambda failure: failure.has_verify_code(INVALID_WITH_ANY_BUNDLE) or failure.is_other_certificate(),
-        False,
-        "The certificate of {base_url} is not trusted: {reason}.",
+        "The certificate of {base_url} is not trusted: {reason}. No CA bundle changes that. Check base_url, or replace the certificate.",
     ),
     (
         _Failure.is_untrusted,

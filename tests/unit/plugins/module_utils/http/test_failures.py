@@ -80,7 +80,7 @@ SENT = f"POST /api_keys got no complete response from {URL}"
 NOT_SENT = "POST /api_keys was not sent: "
 UNTRUSTED = f"The certificate of {URL} is not trusted: "
 BUNDLE = " Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
-REISSUE = " No CA bundle changes that. The certificate, or that of its authority, must be reissued."
+REPLACE = " No CA bundle changes that. Check base_url, or replace the certificate."
 CHECK_ADDRESS = "Check base_url, and HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment."
 INCREASE = "within api_timeout (30 s). Increase api_timeout, or check base_url and the network."
 SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
@@ -142,11 +142,13 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
             False,
         ),
         (certificate_error(20, "no"), f"{UNTRUSTED}no.{BUNDLE}", False),
-        *((certificate_error(code, "no"), f"{UNTRUSTED}no.", False) for code in (9, 10, 62, 64)),
-        *((certificate_error(code, "no"), f"{UNTRUSTED}no.{REISSUE}", False) for code in (66, 68, 85, 94)),
+        *(
+            (certificate_error(code, "no"), f"{UNTRUSTED}no.{REPLACE}", False)
+            for code in (9, 10, 62, 64, 66, 68, 85, 94)
+        ),
         (
             requests_exceptions.SSLError(urllib3_exceptions.SSLError(CertificateError("hostname mismatch"))),
-            f"{UNTRUSTED}hostname mismatch.",
+            f"{UNTRUSTED}hostname mismatch.{REPLACE}",
             False,
         ),
         *(

@@ -13,11 +13,12 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._operations.account import of_account, of_projects
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
     Selection,
     count_operations,
     list_operations,
+    of_account,
+    of_projects,
     total,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
