@@ -5,25 +5,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import LAST_POLL_SECONDS, Limits, Wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import OperationRef, WaitState
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    SimulatedOperation,
-    SimulatedOperations,
+from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
+    Service,
+    ServiceClient,
 )
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import SimulatedOperation
 
 PROJECTS = ("project-a", "project-b")
 LATENCY = 0.1
@@ -57,30 +55,29 @@ def plans(draw: st.DrawFn, number: int) -> Plan:
     return Plan(draw(st.sampled_from(PROJECTS)), operation, vanishes_at)
 
 
-class SimulatedClient:
-    """What a wait uses of a Client. Each request takes LATENCY seconds."""
+def service_with(operations: Iterable[Plan], failing: set[int]) -> tuple[Service, ServiceClient]:
+    """A service with these operations, of which the requests of these numbers fail, and its client. Requests take LATENCY seconds."""
+    by_id = {plan.operation.id: plan for plan in operations}
+    clock = FakeClock()
+    service = Service(clock, lambda name, elapsed: by_id[name].operation.at(elapsed)[1], projects=0, seconds=LATENCY)
+    service.fields = lambda name: {"updated_at": service._timestamp(by_id[name].operation.at(clock.elapsed)[0])}
+    for project in PROJECTS:
+        service.add_project(project)
+    for plan in operations:
+        service.add_operation(plan.project, plan.operation)
 
-    def __init__(self, account: SimulatedOperations, operations: list[Plan], failing: set[int]):
-        self.clock = account.clock.clock
-        self.started: list[float] = []
-        self._account = account
-        self._operations = operations
-        self._failing = failing
-        self._requests = itertools.count()
-
-    def with_deadline(self, deadline: Deadline) -> SimulatedClient:
-        return self
-
-    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
-        clock = self._account.clock
-        self.started.append(clock.elapsed)
-        clock.elapsed += LATENCY
-        if next(self._requests) in self._failing:
+    def refuse(path: str) -> None:
+        if len(service.requests) - 1 in failing:
+            clock.elapsed += LATENCY
             raise ServiceUnreachable("It failed.", "GET", "/", 1, "request", sent=True, transient=True)
-        for plan in self._operations:
-            if not plan.outlives(clock.elapsed) and plan.operation in self._account.operations[plan.project]:
-                self._account.operations[plan.project].remove(plan.operation)
-        return self._account.get(segments, query)
+        for plan in by_id.values():
+            if not plan.outlives(clock.elapsed + LATENCY):
+                service.delete(plan.operation.id)
+
+    service.refuse = refuse
+    client = ServiceClient(clock)
+    client.service = service
+    return service, client
 
 
 @given(
@@ -92,17 +89,12 @@ class SimulatedClient:
 def test_result_agrees_with_the_operations(
     operations: tuple[Plan, ...], failing: set[int], failed_grace: float, timeout: float
 ) -> None:
-    account = SimulatedOperations()
-    for project in PROJECTS:
-        account.add_project(project)
-    for plan in operations:
-        account.add_operation(plan.project, plan.operation)
-    client = SimulatedClient(account, list(operations), failing)
+    account, client = service_with(operations, failing)
     refs = [OperationRef(plan.project, plan.operation.id) for plan in operations]
     state = WaitState(client.clock, timeout, refs)
     failure: WaitFailed | None = None
     try:
-        result = Wait(cast(Client, client), Limits(INTERVAL, failed_grace, 1), state).run()
+        result = Wait(client, Limits(INTERVAL, failed_grace, 1), state).run()
     except WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed
@@ -110,7 +102,7 @@ def test_result_agrees_with_the_operations(
 
     # The deadline holds: the last poll begins before it. Each poll takes two requests per operation at most.
     longest_poll = 2 * len(operations) * LATENCY
-    assert client.started[-1] <= timeout + longest_poll
+    assert account.started[-1] <= timeout + longest_poll
     assert end <= timeout + longest_poll + LAST_POLL_SECONDS
 
     # No state is invented, and each operation has one.
@@ -163,12 +155,7 @@ def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -
         for plan in operations
         if plan.operation.statuses[-1][1] not in SUCCEEDED | {"error", "cancelled"}
     ]
-    account = SimulatedOperations()
-    for project in PROJECTS:
-        account.add_project(project)
-    for plan in lasting:
-        account.add_operation(plan.project, plan.operation)
-    client = SimulatedClient(account, lasting, set())
+    account, client = service_with(lasting, set())
     refs = [OperationRef(plan.project, plan.operation.id) for plan in lasting]
-    Wait(cast(Client, client), Limits(INTERVAL, 200, 1), WaitState(client.clock, 300, refs)).run()
+    Wait(client, Limits(INTERVAL, 200, 1), WaitState(client.clock, 300, refs)).run()
     assert not lasting or 150 <= account.clock.elapsed <= 150 + INTERVAL + 4 * len(lasting) * LATENCY

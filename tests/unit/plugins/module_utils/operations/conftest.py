@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.operations.simulated_service import (
-    API_TIMEOUT,
     Service,
+    ServiceClient,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
@@ -26,23 +23,16 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def client(clock: FakeClock) -> Client:
-    return Client(Connection("https://control.example.com/api/v2", "bearer-key", api_timeout=API_TIMEOUT), clock.clock)
+def client(clock: FakeClock) -> ServiceClient:
+    return ServiceClient(clock)
 
 
 @pytest.fixture
-def service_of(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Service]:
-    """Create a service that every client is connected to."""
+def service_of(clock: FakeClock, client: ServiceClient) -> Callable[..., Service]:
+    """Create a service that the client is connected to."""
 
     def make(status: Callable[[str, float], str], **details: Any) -> Service:
-        service = Service(clock, status, **details)
-
-        def with_deadline(client: Client, deadline: Deadline, retries: bool = False) -> Client:
-            service.remaining = deadline.remaining
-            return client
-
-        monkeypatch.setattr(Client, "get", lambda client, *segments, query=None: service.get(*segments, query=query))
-        monkeypatch.setattr(Client, "with_deadline", with_deadline)
-        return service
+        client.service = Service(clock, status, **details)
+        return client.service
 
     return make

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import Limits, Wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
@@ -20,14 +22,18 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_s
     WaitState,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    SimulatedOperation,
+    SimulatedOperations,
+)
 
 API_TIMEOUT = 30.0
 TIMEOUT = 60.0
 LIMITS = Limits(interval=5.0, failed_grace=0.0, workers=4)
 
 
-class Service:
-    """Responds to GET from a table of statuses, newest operation first; each response takes C(seconds) by the clock."""
+class Service(SimulatedOperations):
+    """Projects whose operations, the newest first, have the statuses of a table; each response takes C(seconds) by the clock."""
 
     def __init__(
         self,
@@ -37,50 +43,71 @@ class Service:
         operations: int = 1,
         seconds: float = 0.0,
     ):
+        super().__init__()
+        self.clock = clock
         self.refs = [
             OperationRef(f"project-{project}", f"p{project}-op{number}")
             for project in range(projects)
             for number in range(operations)
         ]
+        for project in range(projects):
+            self.add_project(f"project-{project}")
+        for ref in reversed(self.refs):
+            self.add_operation(ref.project_id, SimulatedOperation(ref.id, "start_compute", [(0.0, "scheduling")]))
         self.requests: list[str] = []
+        self.started: list[float] = []
         self.cursors: list[str | None] = []
-        self.deleted: set[str] = set()
         self.refuse: Callable[[str], None] = lambda path: None
         self.fields: Callable[[str], dict[str, Any]] = lambda name: {}
         self.remaining: Callable[[], float] = lambda: 1e9
-        self._clock = clock
         self._status = status
         self._seconds = seconds
         self._lock = Lock()
 
-    def get(self, *segments: str | int, query: dict[str, Any] | None = None) -> Response:
+    def respond(self, segments: Sequence[str | int], query: Mapping[str, Any]) -> Response:
         path = "/" + "/".join(map(str, segments))
         with self._lock:
             self.requests.append(path)
-            self.cursors.append((query or {}).get("cursor"))
+            self.started.append(self.clock.elapsed)
+            self.cursors.append(query.get("cursor"))
         self.refuse(path)
         limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
+        self.clock.elapsed += min(self._seconds, limit)
         if self._seconds > limit:
-            self._clock.elapsed += limit
             raise ServiceUnreachable("no response within api_timeout", "GET", path, 1, "", sent=True, transient=True)
-        self._clock.elapsed += self._seconds
-        operations = [
-            self._operation(ref) for ref in self.refs if ref.project_id == segments[1] and ref.id not in self.deleted
-        ]
-        if segments[-1] != "operations":
-            operation = next((operation for operation in operations if operation["id"] == segments[-1]), None)
-            if operation is None:
-                raise NotFound(f"the service responded 404 Not Found to GET {path}", "GET", path, 1, "", 404, {})
-            return Response({"operation": operation}, "GET", path, 1, "")
-        begin = int((query or {}).get("cursor") or 0)
-        end = begin + int((query or {})["limit"])
-        pagination = {"pagination": {"cursor": str(end)}} if end < len(operations) else {}
-        return Response({"operations": operations[begin:end], **pagination}, "GET", path, 1, "")
+        return self.get(segments, query)
 
-    def _operation(self, ref: OperationRef) -> dict[str, Any]:
-        status = self._status(ref.id, self._clock.elapsed)
-        fields = {"action": "start_compute", "status": status, "created_at": "2026-11-21T08:00:00Z"}
-        return {**ref._asdict(), **fields, **self.fields(ref.id)}
+    def delete(self, name: str) -> None:
+        for operations in self.operations.values():
+            operations[:] = [operation for operation in operations if operation.id != name]
+
+    def _page(self, path: str, field: str, items: Sequence[Any], query: Mapping[str, Any], *arguments: Any) -> Response:
+        page = super()._page(path, field, items, query, *arguments)
+        if int(page.json["pagination"]["cursor"]) >= len(items):
+            del page.json["pagination"]
+        return page
+
+    def _operation(self, project_id: str, operation: SimulatedOperation) -> dict[str, Any]:
+        status = self._status(operation.id, self.clock.elapsed)
+        fields = {"action": operation.action, "status": status, "created_at": "2026-11-21T08:00:00Z"}
+        return {"project_id": project_id, "id": operation.id, **fields, **self.fields(operation.id)}
+
+
+class ServiceClient(Client):
+    """A client whose requests C(service) responds to."""
+
+    service: Service
+
+    def __init__(self, clock: FakeClock) -> None:
+        connection = Connection("https://control.example.com/api/v2", "bearer-key", api_timeout=API_TIMEOUT)
+        super().__init__(connection, clock.clock)
+
+    def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
+        return self.service.respond(segments, query or {})
+
+    def with_deadline(self, deadline: Deadline, retries: bool = False) -> Client:
+        self.service.remaining = deadline.remaining
+        return self
 
 
 def running(name: str, elapsed: float) -> str:

@@ -156,12 +156,10 @@ def test_after_a_429_the_rest_of_the_poll_is_not_sent(
 def test_an_operation_that_is_deleted_during_the_wait_aborts_it(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
-    def status(name: str, elapsed: float) -> str:
-        if elapsed > 10:
-            service.deleted.add("p0-op1")
-        return "failed" if name == "p1-op2" and elapsed > 5 else "running"
-
-    service = service_of(status, projects=2, operations=3)
+    service = service_of(
+        lambda name, elapsed: "failed" if name == "p1-op2" and elapsed > 5 else "running", projects=2, operations=3
+    )
+    service.refuse = lambda path: service.delete("p0-op1") if clock.elapsed > 10 else None
     with pytest.raises(WaitFailed) as error:
         wait_for(client, service.refs, LIMITS._replace(failed_grace=30.0)).run()
     assert 10 < clock.elapsed < 17
