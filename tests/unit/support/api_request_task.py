@@ -22,21 +22,15 @@ PREVIEW = {
 }
 
 DEFAULTS: dict[str, Any] = {
-    name: option.get("default")
-    for name, option in {
-        "query": {},
-        "body": {},
-        "status_code": {},
-        "find": {},
-        "all_pages": {"default": False},
-        "wait": {"default": True},
-        "timeout": {"default": 300.0},
-        "interval": {"default": 5.0},
-        "failed_grace": {"default": 0.0},
-        "lock_timeout": {"default": 300.0},
-        "secret_fields": {"default": []},
-        "expose_secrets": {"default": False},
-    }.items()
+    **dict.fromkeys(("query", "body", "status_code", "find")),
+    "all_pages": False,
+    "wait": True,
+    "timeout": 300.0,
+    "interval": 5.0,
+    "failed_grace": 0.0,
+    "lock_timeout": 300.0,
+    "secret_fields": [],
+    "expose_secrets": False,
 }
 
 

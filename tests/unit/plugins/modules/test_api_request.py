@@ -74,14 +74,6 @@ def test_looks_up_the_object_after_a_lost_response(sandbox: Sandbox, client: Cli
     assert branches(sandbox) == ["main", "preview"]
 
 
-def test_lost_request_is_reported_as_not_carried_out(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("reset", method="POST")
-    result = failing(client, "POST", **PREVIEW)
-    assert result["failure"]["kind"] == "unknown_outcome"
-    assert sum(line.startswith("POST") for line in sandbox.sent()) == 1
-    assert branches(sandbox) == ["main"]
-
-
 def test_a_lost_response_without_find_is_an_unknown_outcome(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("lost_answer", method="POST")
     result = failing(client, "POST", path=BRANCHES, body=PREVIEW["body"])
@@ -168,17 +160,6 @@ def test_an_object_that_is_still_there_was_not_deleted(
     result = failing(client, "DELETE", path=f"projects/{SHOP}/branchs/{{id}}", find=find)
     assert result["failure"]["kind"] == kind
     assert branches(sandbox) == ["main", "preview"]
-
-
-def test_an_object_that_another_client_deletes_is_gone(sandbox: Sandbox, client: Client) -> None:
-    task(client, "POST", **PREVIEW)
-    pages = [{"branches": [{"id": "br-other-1", "name": "other"}]}, {"branches": []}]
-    for page in pages:
-        sandbox.fault("status", status=200, method="GET", path=f"/{BRANCHES}", body=page)
-    sandbox.fault("status", status=404, method="DELETE")
-    find = {"list": "branches", "match": {"name": "other"}}
-    result = task(client, "DELETE", path=f"{BRANCHES}/{{id}}", find=find)
-    assert (result["changed"], result["object"]) == (False, None)
 
 
 def test_secrets_are_in_the_result_only_on_request(sandbox: Sandbox, client: Client) -> None:
@@ -292,14 +273,6 @@ def test_an_object_that_may_be_missing_from_the_list_is_not_created(sandbox: San
     assert {line.split()[0] for line in sandbox.sent()} == {"GET"}
 
 
-def test_all_pages_of_a_list_with_another_array(sandbox: Sandbox, client: Client) -> None:
-    sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
-    result = task(client, path="projects", all_pages=True)
-    json = result["json"]
-    assert ([project["id"] for project in json["projects"]], json["unavailable_project_ids"]) == ([BLOG], [SHOP])
-    assert len(result["warnings"]) == 1
-
-
 BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "list": "projects"}}
 
 
@@ -371,3 +344,82 @@ def test_the_query_is_sent(sandbox: Sandbox, client: Client) -> None:
     task(client, "POST", path="projects", body={"project": {"name": "new"}}, query={"notify": True})
     [sent] = [entry for entry in sandbox.requests() if entry["method"] == "POST"]
     assert sent["query"] == "notify=true"
+
+
+# Reading
+
+
+def queries(sandbox: Sandbox) -> list[str]:
+    return [entry["query"] for entry in sandbox.requests() if entry["user_agent"].startswith("clouddb.control/")]
+
+
+def test_an_object_is_returned_with_its_status(sandbox: Sandbox, client: Client) -> None:
+    result = task(client, path=f"projects/{SHOP}")
+    project = sandbox.api("GET", f"/projects/{SHOP}")
+    assert (result["changed"], result["status"], result["json"]) == (False, 200, project)
+    assert result["object"] == project["project"]
+
+
+@pytest.mark.parametrize("all_pages", [False, True])
+def test_a_query_selects(sandbox: Sandbox, client: Client, all_pages: bool) -> None:
+    sandbox.fault("page_limit", items=1, times=None)
+    result = task(client, path="projects", query={"search": "o"}, all_pages=all_pages)
+    names = [project["name"] for project in result["json"]["projects"]]
+    assert (names, result["status"]) == (["blog", "shop"] if all_pages else ["blog"], 200)
+    assert result["warnings"] == []
+    assert all(query.startswith("search=o") for query in queries(sandbox))
+    assert "cursor" not in queries(sandbox)[0]
+
+
+def test_queries_of_the_request_and_of_find_are_combined(sandbox: Sandbox, client: Client) -> None:
+    find = {"list": "projects", "match": {"name": "shop"}, "query": {"search": "sho"}}
+    result = task(client, path="projects", query={"limit": 50}, find=find)
+    assert [project["name"] for project in result["json"]["projects"]] == ["shop"]
+    assert (result["object"]["id"], result["status"]) == (SHOP, 200)
+    assert queries(sandbox)[0] == "limit=50&search=sho"
+
+
+def test_a_response_that_is_a_list(sandbox: Sandbox, client: Client) -> None:
+    keys = sandbox.api("GET", "/api_keys")
+    for options in ({"all_pages": True}, {"find": {"match": {"name": keys[0]["name"]}}}, {}):
+        found = task(client, path="api_keys", **options)["json"]
+        assert [key["id"] for key in found] == [key["id"] for key in keys]
+
+
+def test_the_only_array_of_a_response_is_its_list(sandbox: Sandbox, client: Client) -> None:
+    pages = [{"items": [{"id": "b-1"}], "pagination": {"cursor": "2"}}, {"items": []}]
+    for page in pages:
+        sandbox.fault("status", status=200, method="GET", path=f"/projects/{SHOP}/branches", body=page)
+    assert task(client, path=f"projects/{SHOP}/branches", all_pages=True)["json"] == {"items": [{"id": "b-1"}]}
+    assert len(queries(sandbox)) == 2
+
+
+def test_an_object_that_another_page_has_is_not_missing(sandbox: Sandbox, client: Client) -> None:
+    pages = [
+        {"projects": [{"id": BLOG}], "unavailable_project_ids": [SHOP], "pagination": {"cursor": "2"}},
+        {"projects": [{"id": SHOP}], "unavailable_project_ids": [BLOG], "pagination": {"cursor": "3"}},
+        {"projects": []},
+    ]
+
+    def respond_with_pages() -> None:
+        for page in pages:
+            sandbox.fault("status", status=200, method="GET", path="/projects", body=page)
+
+    respond_with_pages()
+    result = task(client, path="projects", all_pages=True)
+    assert result["json"] == {"projects": [{"id": BLOG}, {"id": SHOP}], "unavailable_project_ids": []}
+    assert result["warnings"] == []
+    respond_with_pages()
+    result = task(client, "DELETE", path="projects/{id}", find={"list": "projects", "match": {"id": "gone"}})
+    assert (result["changed"], result["object"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [({"name": "shop"}, "unexpected_response"), ({"operations": [], "branches": []}, "invalid_option")],
+)
+def test_all_pages_of_something_else(sandbox: Sandbox, client: Client, body: dict[str, Any], kind: str) -> None:
+    sandbox.fault("status", status=200, method="GET", body=body)
+    assert failing(client, path="projects", all_pages=True)["failure"]["kind"] == kind
+    sandbox.fault("status", status=200, method="GET", body={**body, "projects": [{"id": SHOP}]})
+    assert task(client, path="projects", all_pages=True)["json"] == {**body, "projects": [{"id": SHOP}]}
