@@ -132,8 +132,7 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
             raise
         result = result_of(warnings=[f"{error} So there is nothing to delete."])
     except ClouddbError as error:
-        if "object" in error.result:
-            error.result = {**_named(kind, error.result), **unfinished_of(error)}
+        error.result = _named(kind, error.result)
         raise
     return _named(kind, result)
 
@@ -165,11 +164,6 @@ def _require_fixed(kind: Kind, target: Target, found: Mapping[str, Any]) -> None
 
 
 def _named(kind: Kind, result: Result) -> Result:
-    """The result of the module for one of the engine."""
-    kept = {name for name in result if name.startswith("_")} | {"changed", "operations", "elapsed", "diff", "warnings"}
-    return {kind.result: result["object"], **{name: result[name] for name in kept}}
-
-
-def unfinished_of(error: ClouddbError) -> Result:
-    """The ids of operations in the error of a wait."""
-    return {name: error.result[name] for name in ("failed_ids", "pending_ids") if name in error.result}
+    """The result of the module for one of the engine, also for that of an error."""
+    left_out = ("json", "status", "polls", "request")
+    return {kind.result if name == "object" else name: result[name] for name in result if name not in left_out}

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings a resource to the state that a task asks for: observe, decide, send once, observe until it is so.
 
-Keeps P2, P3 and P4. What happened to the request decides nothing by itself: after a lost response, or a refusal because
+Keeps P2, P3 and P4. What happened to the request does not decide alone: after a lost response, or a refusal because
 somebody else was faster, and while a list lags, the resource is observed again.
 """
 
@@ -363,9 +363,9 @@ class Engine:
         if not memory.changed:
             memory.before = resource
         elif memory.status is None:
-            evidence = ", as its list shows" if plan.find else ""
-            lost = f"The response to {plan.name} was lost. The service has carried out the request{evidence}."
-            memory.warnings.append(lost)
+            memory.warnings.append(
+                f"The response to {plan.name} was lost, but the service has carried out the request."
+            )
         elif plan.changes and memory.before and resource:
             before = memory.before
             names = fields_of(plan.body, before)

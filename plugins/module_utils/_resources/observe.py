@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -158,10 +157,9 @@ def is_about(operation: Operation, resource: Mapping[str, Any], project_id: str)
 def is_own(kind: str, operation: Operation, resource: Mapping[str, Any]) -> bool:
     """Whether the operation creates or deletes (C(kind)) the resource itself, and not only a part of it."""
     action = str(operation.get("action"))
-    fields = ["endpoint_id"] if re.search("compute|endpoint", action) else ["branch_id", "endpoint_id"]
-    if action in PROJECT_ACTIONS or not any(map(operation.get, fields)):
-        fields.append("project_id")
-    return action.startswith(f"{kind}_") and resource.get("id") in map(operation.get, fields)
+    fields = ["project_id"] if action in PROJECT_ACTIONS else ["endpoint_id", "branch_id", "project_id"]
+    acted_on = next(filter(None, map(operation.get, fields)), None)
+    return action.startswith(f"{kind}_") and acted_on == resource.get("id")
 
 
 def judge(

@@ -18,7 +18,7 @@ from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import BRANCH, Target, plan_for, unfinished_of
+from .declared import BRANCH, Target, plan_for
 from .engine import Engine
 from .lookup import GOING, list_resources, name_of, own_state
 from .outcome import Result
@@ -74,7 +74,10 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
             try:
                 operations += Engine(client, plan, limits, seconds, seconds).run()["operations"]
             except ClouddbError as error:
-                error.result = {**result(), **unfinished_of(error)}
+                ids: Result = {
+                    name: error.result[name] for name in ("failed_ids", "pending_ids") if name in error.result
+                }
+                error.result = {**result(), **ids}
                 raise
         deleted.append(branch)
     return result()

@@ -32,7 +32,7 @@ def branches(sandbox: Sandbox) -> list[str]:
     return [branch["name"] for branch in sandbox.api("GET", f"/{BRANCHES}")["branches"]]
 
 
-def test_creates_an_object_and_waits_until_it_can_be_used(sandbox: Sandbox, client: Client) -> None:
+def test_creates_a_resource_and_waits_until_it_can_be_used(sandbox: Sandbox, client: Client) -> None:
     result = task(client, "POST", **PREVIEW)
     assert (result["changed"], result["status"], result["object"]["name"]) == (True, 201, "preview")
     assert [(operation["action"], operation["status"]) for operation in result["operations"]] == [
@@ -64,7 +64,7 @@ def test_does_not_wait_if_wait_is_false(sandbox: Sandbox, client: Client, clock:
 
 
 @pytest.mark.parametrize("fault", ["lost_answer", "malformed"])
-def test_looks_up_the_object_after_a_lost_response(sandbox: Sandbox, client: Client, fault: str) -> None:
+def test_looks_up_the_resource_after_a_lost_response(sandbox: Sandbox, client: Client, fault: str) -> None:
     sandbox.fault(fault, method="POST")
     result = task(client, "POST", **PREVIEW)
     assert (result["changed"], result["json"], result["object"]["name"]) == (True, None, "preview")
@@ -104,7 +104,7 @@ def test_a_change_whose_response_was_lost_is_not_repeated(sandbox: Sandbox, clie
     assert sum(line.startswith("PATCH") for line in sandbox.sent()) == 1
 
 
-def test_a_change_needs_an_object(sandbox: Sandbox, client: Client) -> None:
+def test_a_change_needs_a_resource(sandbox: Sandbox, client: Client) -> None:
     result = failing(client, "PATCH", **preview(name="review"))
     assert result["failure"]["kind"] == "no_match"
     checked = task(client, "PATCH", check_mode=True, **preview(name="review"))
@@ -149,7 +149,7 @@ def test_a_deleted_branch_is_gone_when_its_operations_are_over(
 
 
 @pytest.mark.parametrize(("fault", "kind"), [(None, "not_found"), ("reset", "unknown_outcome")])
-def test_an_object_that_is_still_there_was_not_deleted(
+def test_a_resource_that_is_still_there_was_not_deleted(
     sandbox: Sandbox, client: Client, fault: str | None, kind: str
 ) -> None:
     """The path is wrong, or a gateway decodes the slash in a name."""
@@ -263,7 +263,7 @@ def test_check_mode_sends_only_gets(sandbox: Sandbox, client: Client) -> None:
     assert branches(sandbox) == ["main"]
 
 
-def test_an_object_that_may_be_missing_from_the_list_is_not_created(sandbox: Sandbox, client: Client) -> None:
+def test_a_resource_that_may_be_missing_from_the_list_is_not_created(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
     create = {"path": "projects", "body": {"project": {"name": "shop"}}}
     for method, options in (("GET", {"path": "projects"}), ("POST", create), ("DELETE", {"path": "projects/{id}"})):
@@ -277,14 +277,14 @@ BRANCHES_OF = {"path": "projects/{id}/branches", "find": {"path": "projects", "l
 
 
 @pytest.mark.parametrize("all_pages", [False, True])
-def test_reads_the_path_of_the_object_that_was_found(sandbox: Sandbox, client: Client, all_pages: bool) -> None:
+def test_reads_the_path_of_the_resource_that_was_found(sandbox: Sandbox, client: Client, all_pages: bool) -> None:
     find = {**BRANCHES_OF["find"], "match": {"name": "shop"}}
     result = task(client, "GET", path=BRANCHES_OF["path"], find=find, all_pages=all_pages)
     assert [branch["name"] for branch in result["json"]["branches"]] == ["main"]
     assert (result["changed"], result["object"]["id"]) == (False, SHOP)
 
 
-def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Client) -> None:
+def test_a_path_with_a_placeholder_needs_a_resource(sandbox: Sandbox, client: Client) -> None:
     options = {"path": BRANCHES_OF["path"], "find": {**BRANCHES_OF["find"], "match": {"name": "shpo"}}}
     assert failing(client, **options)["failure"]["kind"] == "no_match"
     checked = task(client, check_mode=True, **options)
@@ -301,7 +301,7 @@ def test_a_path_with_a_placeholder_needs_an_object(sandbox: Sandbox, client: Cli
         {"path": BRANCHES, "find": {"list": "branches", "match": {"name": "main"}, "query": {"branch_id": None}}},
     ],
 )
-def test_an_object_that_check_mode_did_not_create_is_not_read(
+def test_a_resource_that_check_mode_did_not_create_is_not_read(
     sandbox: Sandbox, client: Client, options: dict[str, Any]
 ) -> None:
     result = task(client, check_mode=True, **options)
@@ -353,7 +353,7 @@ def queries(sandbox: Sandbox) -> list[str]:
     return [entry["query"] for entry in sandbox.requests() if entry["user_agent"].startswith("clouddb.control/")]
 
 
-def test_an_object_is_returned_with_its_status(sandbox: Sandbox, client: Client) -> None:
+def test_a_resource_is_returned_with_its_status(sandbox: Sandbox, client: Client) -> None:
     result = task(client, path=f"projects/{SHOP}")
     project = sandbox.api("GET", f"/projects/{SHOP}")
     assert (result["changed"], result["status"], result["json"]) == (False, 200, project)
@@ -394,7 +394,7 @@ def test_the_only_array_of_a_response_is_its_list(sandbox: Sandbox, client: Clie
     assert len(queries(sandbox)) == 2
 
 
-def test_an_object_that_another_page_has_is_not_missing(sandbox: Sandbox, client: Client) -> None:
+def test_a_resource_that_another_page_has_is_not_missing(sandbox: Sandbox, client: Client) -> None:
     pages = [
         {"projects": [{"id": BLOG}], "unavailable_project_ids": [SHOP], "pagination": {"cursor": "2"}},
         {"projects": [{"id": SHOP}], "unavailable_project_ids": [BLOG], "pagination": {"cursor": "3"}},

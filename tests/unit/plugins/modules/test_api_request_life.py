@@ -323,7 +323,7 @@ def test_without_find_a_deletion_is_over_when_the_branch_is_gone(
     assert (ids(sandbox), clock.elapsed >= 11) == ([], True)
 
 
-def test_without_find_the_object_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
+def test_without_find_the_resource_is_as_it_is_after_the_wait(sandbox: Sandbox, client: Client) -> None:
     result = task(client, "POST", path=BRANCHES, body=PREVIEW["body"])
     assert (result["changed"], result["object"]["current_state"]) == (True, "ready")
 

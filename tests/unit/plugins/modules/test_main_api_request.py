@@ -34,23 +34,6 @@ def run(sandbox: Sandbox, check_mode: bool = False, **options: Any) -> Outcome:
     return outcome
 
 
-def test_creates_once_and_reports_the_difference(sandbox: Sandbox) -> None:
-    options = {
-        "method": "POST",
-        "find": {"list": "branches", "match": {"name": "preview"}},
-        "body": {"branch": {"name": "preview"}},
-        "wait": False,
-    }
-    checked, first, second = (
-        run(sandbox, check_mode=True, **options).success,
-        run(sandbox, **options).success,
-        run(sandbox, **options).success,
-    )
-    assert [result["changed"] for result in (checked, first, second)] == [True, True, False]
-    assert (checked["diff"]["after"]["name"], first["diff"]["after"]["name"]) == ("preview", "preview")
-    assert set(checked) - {"invocation"} == set(first) - {"invocation"}
-
-
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_secrets_of_the_body_are_not_printed(sandbox: Sandbox, check_mode: bool) -> None:
     outcome = run(
