@@ -19,12 +19,12 @@ options:
     description:
       - Base address of the control API with its version segment, for example V(https://control.example.com/api/v2).
         A trailing slash is fine.
-      - If not set, the environment variable E(CLOUDDB_BASE_URL) is used, as it is set on the machine that sends the requests. One of them is required.
+      - If not set, the environment variable E(CLOUDDB_BASE_URL) of the machine that sends the requests is used. One of them is required.
     type: str
   api_key:
     description:
-      - API key of the account, sent as the bearer token. Surrounding white space, as in a key that was read from a file, is dropped.
-      - If not set, the environment variable E(CLOUDDB_API_KEY) is used, as it is set on the machine that sends the requests. One of them is required.
+      - API key of the account, sent as the bearer token. Surrounding white space is dropped.
+      - If not set, the environment variable E(CLOUDDB_API_KEY) of the machine that sends the requests is used. One of them is required.
     type: str
   validate_certs:
     description:
@@ -39,8 +39,7 @@ options:
     type: path
   allow_http:
     description:
-      - Allow plain C(http) to other hosts, which exposes the key to every network in between.
-      - Otherwise plain C(http) is accepted for loopback addresses only.
+      - Whether plain C(http) is accepted for other hosts than loopback addresses. It exposes the key to every network in between.
     type: bool
     default: false
   api_timeout:

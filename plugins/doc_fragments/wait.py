@@ -14,7 +14,7 @@ options:
   timeout:
     description:
       - Time after which the task fails if operations are still unfinished. In seconds, or with a unit such as V(90s) or V(5m). V(0) polls once.
-      - O(api_timeout) applies to each poll as well. O(api_retries) has no effect on polls, because the next poll is the retry.
+      - O(api_retries) has no effect on polls, because the next poll is the retry.
     type: raw
     default: 300
   interval:
@@ -25,7 +25,6 @@ options:
   failed_grace:
     description:
       - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
-      - The operation is polled when this time is over, even if O(interval) is longer.
     type: raw
     default: 0
   progress:

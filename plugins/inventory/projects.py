@@ -28,11 +28,10 @@ options:
     description:
       - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
       - If the name is that of another project, of a group or one that Ansible reserves, regardless of case, the id is appended, for example
-        V(shop-wispy-lake-12345678). Among several sources of this plugin, it is appended to the name of the later project. A project that
-        several sources with the same O(hostnames) contain is one host.
+        V(shop-wispy-lake-12345678). A project that several sources of this plugin contain is one host.
       - Names are shortened to 100 characters. Underscores replace all characters other than ASCII letters, digits, dots, dashes and
-        underscores, and whatever would lead Ansible to the file of another host in C(host_vars).
-      - Whoever can name a project can give it the name of a host of another inventory source. Use V(id) if such a host could be mistaken.
+        underscores.
+      - A project can have the name of a host of another inventory source. Use V(id) if that host could be mistaken.
     type: list
     elements: str
     default: [name, id]
@@ -57,8 +56,8 @@ options:
     type: int
   operations:
     description:
-      - Adds the host variable C(clouddb_operations) (with the default prefix). It lists operations of the project that were created within the
-        last 24 hours and are unfinished or failed.
+      - Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created
+        within the last 24 hours and are unfinished or failed.
     type: bool
     default: false
   workers:
@@ -67,12 +66,12 @@ options:
     type: int
     default: 4
 notes:
-  - In plays that run modules of this collection on the projects with the connection C(local), set the variable C(ansible_python_interpreter) to
-    C({{ ansible_playbook_python }}), which has C(requests). Without it, Ansible may choose another Python.
+  - A play on the projects needs the connection C(local), and the variable C(ansible_python_interpreter) as C({{ ansible_playbook_python }}). Without
+    it, Ansible may choose a Python without C(requests).
   - The value of a C(key) in O(keyed_groups) can be a number or a boolean. Null makes no group, unless C(default_value) is set.
   - If the inventory cannot be read, Ansible only warns and runs the play without hosts. Set C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED=true)
     to make this an error.
-  - Values from the service and from O(compose) are marked as untrusted. Ansible never renders them as templates.
+  - Values from the service and from O(compose) are never rendered as templates.
   - All values can be vaulted with C(!vault). O(base_url), O(api_key) and the values in O(filters) and O(query) can also be templates.
   - The cache does not contain the API key. The names of its entries depend on the key through a slow hash (PBKDF2).
 seealso:
@@ -102,9 +101,8 @@ groups:
   broken: clouddb_operations | selectattr('status', 'in', ['failed', 'error', 'cancelled']) | list | length > 0
   locked: clouddb_locked
 
-# Connect to the proxy host of the project from tasks that run on the controller.
+# Set variables for other collections.
 compose:
-  ansible_connection: "'local'"
   login_host: clouddb_proxy_host
 
 # Cache the projects for an hour.

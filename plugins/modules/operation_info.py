@@ -21,8 +21,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - If O(project), O(project_id), O(branch_id), O(endpoint_id) or an O(operation_id) is V(null), or there is no such O(project), an earlier
-        task would create it. It has no operations yet.
+      - If an id or O(project) is V(null), or there is no such O(project), an earlier task would create it. It has no operations yet.
 options:
   project:
     description:
@@ -38,7 +37,7 @@ options:
     description:
       - Additional query parameters for the list of projects that the service supports, such as C(org_id).
       - Values are strings, numbers, or lists of them.
-      - Cannot be combined with O(project_id), because no projects are listed then.
+      - Cannot be combined with O(project_id), with which no projects are listed.
     type: dict
     version_added: 1.2.0
   operation_id:
@@ -49,13 +48,13 @@ options:
     elements: str
   status:
     description:
-      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed). An empty list is an error.
+      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
       - A warning names statuses that are unknown to this collection, and the known ones.
     type: list
     elements: str
   action:
     description:
-      - Actions of the operations to return, such as V(create_branch) or V(start_compute). An empty list is an error.
+      - Actions of the operations to return, such as V(create_branch) or V(start_compute).
       - A warning names actions that are unknown to this collection, and the known ones.
     type: list
     elements: str
@@ -98,8 +97,7 @@ options:
     elements: str
   summary_only:
     description:
-      - Whether to return only RV(summary), without RV(operations). The operations are counted while their pages are fetched, so that memory
-        does not grow with their number.
+      - Whether to return only RV(summary). Memory then does not grow with the number of operations.
     type: bool
     default: false
 seealso:
@@ -129,12 +127,6 @@ EXAMPLES = r"""
     summary_only: true
   register: account
 
-- name: List the unfinished operations of the account
-  clouddb.control.operation_info:
-    status: [scheduling, running, cancelling]
-    fields: [id, project_id, action]
-  register: unfinished
-
 - name: Get one operation
   clouddb.control.operation_info:
     project_id: wispy-lake-12345678
@@ -145,7 +137,7 @@ RETURN = r"""
 operations:
   description:
     - Operations, newest first, with all fields that the service sent, or those in O(fields).
-    - C(error) of a failed operation is the service's error text, if it sent one.
+    - A failed operation has the service's error text in C(error), if it sent one.
   returned: success, unless O(summary_only=true)
   type: list
   elements: dict

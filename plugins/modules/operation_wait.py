@@ -14,10 +14,9 @@ description:
   - Takes the operations of a response, or operations of a project by their ids, or all unfinished operations of a project.
   - The statuses V(finished) and V(skipped) count as succeeded; V(failed), V(error) and V(cancelled) count as failed. Any other status is
     treated as unfinished.
-  - Polls are frequent at first; then the interval between them grows to O(interval). Operations of the same project share a request.
-  - Transient errors of the network or of the service, including rate limits, are retried until O(timeout). Errors that retrying cannot fix,
-    such as 401, 403 or 404, abort the wait.
-  - While the module waits, the controller shows a line for each status change, and a line a minute when nothing changes.
+  - Polls are frequent at first. The interval between them grows to O(interval). Operations of the same project share a request.
+  - Transient errors, including rate limits, are retried until O(timeout). Permanent errors, such as 401, 403 or 404, end the wait.
+  - During the wait, the controller shows a line for each status change, and a line a minute when nothing changes.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -28,10 +27,8 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - In check mode the module polls once and does not wait. It then fails for failed operations, but not for unfinished ones.
-      - The requests of this poll are retried up to O(api_retries) times, but not after O(timeout).
-      - An id or O(project) that is V(null), and an O(project) that does not exist, are those of what an earlier task would create. There is
-        nothing to wait for.
+      - In check mode the module polls once. It then fails for failed operations, but not for unfinished ones.
+      - If an id or O(project) is V(null), or there is no such O(project), an earlier task would create it. There is nothing to wait for.
 options:
   operations:
     description:

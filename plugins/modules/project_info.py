@@ -21,7 +21,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - A O(project_id) that is V(null) is that of a project that an earlier task would create. No project is returned, even if O(required=true).
+      - If O(project_id) is V(null), an earlier task would create the project. No project is returned, even if O(required=true).
 options:
   project_id:
     description:
@@ -46,8 +46,7 @@ options:
     type: dict
   required:
     description:
-      - Whether the task fails if no project matches. The message names what was asked for, and projects with similar names.
-      - If V(false), the list is empty then.
+      - Whether the task fails if no project matches. Otherwise, the list is empty.
     type: bool
     default: false
   fields:
@@ -67,18 +66,6 @@ EXAMPLES = r"""
 - name: List all projects
   clouddb.control.project_info:
   register: account
-
-- name: Show the region of each project
-  ansible.builtin.debug:
-    msg: "{{ item.name }} is in {{ item.region_id }}"
-  loop: "{{ account.projects }}"
-  loop_control:
-    label: "{{ item.id }}"
-
-- name: Find projects by name
-  clouddb.control.project_info:
-    name: shop
-  register: shop
 
 - name: Get the id of a project that has to exist
   clouddb.control.project_info:
@@ -121,9 +108,7 @@ unavailable_project_ids:
   sample: []
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(kind) is V(not_found) if no project matches although O(required=true). What was asked for is then in C(project_id), C(name), C(region_id)
-      and C(query).
+    - Machine-readable description of the error. C(kind) is always set. If no project matches although O(required=true), it is V(not_found).
     - C(option) names the option if C(kind) is V(invalid_option).
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
