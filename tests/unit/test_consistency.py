@@ -169,7 +169,9 @@ def test_doc_fragment_matches_the_connection_options(part: str) -> None:
         # Ansible's message about a required option would not name the environment variable.
         assert not documented[name].get("required") and not option.get("required")
         assert ("One of them is required." in described) == bool(env_of(option))
-        assert re.findall(r"If not set, the environment variable E\((\w+)\) of the machine", described) == env_of(option)
+        assert re.findall(r"If not set, the environment variable E\((\w+)\) of the machine", described) == env_of(
+            option
+        )
         # Modules read the environment as their argument spec says, other plugins as their documentation says.
         assert [variable["name"] for variable in documented[name].get("env", [])] == (
             env_of(option) if part == "PLUGIN" else []

@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Mapping
 from functools import cache
 from http.client import HTTPResponse
-from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
@@ -141,13 +140,6 @@ class AttemptAdapter(HTTPAdapter):
         return _use_attempt_pools(super().proxy_manager_for(proxy, **kwargs))
 
 
-class NoRedirectSession(Session):
-    """A session for one origin: it neither follows redirects nor parses their addresses."""
-
-    def get_redirect_target(self, resp: Any) -> None:
-        return None
-
-
 class ServiceSession(NamedTuple):
     """A session, and the settings that requests takes with each request only."""
 
@@ -158,8 +150,8 @@ class ServiceSession(NamedTuple):
 
 
 def open_session(connection: Connection) -> ServiceSession:
-    """A session that authenticates with the connection's key, and keeps no cookie."""
-    session = NoRedirectSession()
+    """A session that authenticates with the connection's key."""
+    session = Session()
     session.auth = _bearer(connection.api_key)
     session.headers.update(
         {
@@ -168,7 +160,6 @@ def open_session(connection: Connection) -> ServiceSession:
             "User-Agent": f"clouddb.control/{COLLECTION_VERSION}",
         }
     )
-    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     for scheme in ("https://", "http://"):
         session.mount(scheme, AttemptAdapter(pool_maxsize=MAX_CONNECTIONS))
     if not connection.validate_certs:
@@ -203,6 +194,7 @@ def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple
         params=request.query,
         json=request.body,
         headers={"X-Request-ID": request.request_id},
+        allow_redirects=False,
         proxies=service.proxies,
         # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
         verify=service.verify,

@@ -23,10 +23,8 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.attempt impo
 )
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
     time_out_when,
-    time_out_when_hanging,
 )
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Serve
-from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply
 
 MAX_WAIT = 30.0  # seconds; enough for a busy machine
 
@@ -86,28 +84,6 @@ def test_an_abandoned_attempt_sends_nothing_once_its_lookup_ends(serve: Serve, l
     lookup.release()
     wait_until(lambda: not attempts_running())
     assert served.requests == []
-
-
-INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\n"
-# What a response begins with, before more of it comes byte by byte, without end.
-DRIPPING = {
-    "status line": b"",
-    "headers": OK,
-    "body": OK + b"Content-Length: 1000000\r\n\r\n",
-    "chunk": OK + b"Transfer-Encoding: chunked\r\n\r\n1;",
-    "interim responses": INTERIM * 1000 + OK,
-}
-
-
-@pytest.mark.parametrize("start", DRIPPING.values(), ids=DRIPPING)
-def test_responses_without_end_are_abandoned(serve: Serve, monkeypatch: pytest.MonkeyPatch, start: bytes) -> None:
-    endless = Reply(start + b"x" * 10_000, slow_from=len(start))
-    served = serve(endless, api_timeout=60, api_retries=0)
-    time_out_when_hanging(monkeypatch, served.service)
-    with pytest.raises(ServiceUnreachable) as error:
-        served.client.post("api_keys", body={})
-    assert "within api_timeout" in str(error.value) and error.value.may_have_acted
 
 
 def test_an_attempt_interrupted_by_a_signal_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

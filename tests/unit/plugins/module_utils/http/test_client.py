@@ -62,21 +62,14 @@ def test_query_values_are_encoded(serve: Serve, value: str) -> None:
 
 
 @each_method
-@pytest.mark.parametrize("status, location", [(302, None), (307, None), (308, None), (302, "http://[half")])
-def test_redirects_are_not_followed(serve: Serve, method: str, status: int, location: str | None) -> None:
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_redirects_are_not_followed(serve: Serve, method: str, status: int) -> None:
     elsewhere = serve()
-    served = serve(reply({}, status, Location=location or f"{elsewhere.service.base_url}/projects"))
+    served = serve(reply({}, status, Location=f"{elsewhere.service.base_url}/projects"))
     with pytest.raises(StatusError) as error:
         METHODS[method](served.client)
     assert elsewhere.requests == []
     assert (len(served.requests), error.value.transient, error.value.may_have_acted) == (1, False, True)
-
-
-def test_cookies_are_refused(serve: Serve) -> None:
-    served = serve(reply({}, Set_Cookie="session=1; Path=/"), reply({}))
-    served.client.get("projects")
-    served.client.get("projects")
-    assert "Cookie" not in served.requests[1].headers
 
 
 def test_with_api_key_sends_the_other_key(serve: Serve) -> None:
@@ -86,9 +79,6 @@ def test_with_api_key_sends_the_other_key(serve: Serve) -> None:
     served.client.get("projects")
     assert [request.headers["Authorization"] for request in served.requests] == ["Bearer another", f"Bearer {API_KEY}"]
     assert other.clock is served.client.clock
-
-
-# Certificates; security/test_tls.py has those of an authority
 
 
 # Errors
