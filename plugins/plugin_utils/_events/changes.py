@@ -9,7 +9,7 @@ reads pages until it meets one of them. Changes are therefore reported and remem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ...module_utils._errors import NotFound
 from ...module_utils._http.client import Client
 from ...module_utils._operations.api import Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
-from ...module_utils._timestamps import BEGINNING, parse_timestamp
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
 from ...module_utils._untrusted import is_id
 
 PAGE_SIZE = 50
@@ -25,15 +25,14 @@ PAGE_SIZE = 50
 MAX_REMEMBERED = 2 * PAGE_SIZE
 # How far back the first poll searches for unfinished operations.
 LOOKBACK = timedelta(days=1)
-# Up to this many unfinished operations are fetched one by one, rather than by reading more pages.
-MAX_SINGLE_FETCHES = 2
+# What rules may show of a project before it is listed again, and what shows whether it has changed since.
+SAVED_FIELDS = ("name", "updated_at")
 
 
 class SeenOperation(NamedTuple):
     """What is remembered of an operation."""
 
     status: str
-    action: str
     created_at: str
 
 
@@ -55,50 +54,56 @@ class PollResult(NamedTuple):
     unread_before: datetime | None
 
 
-class SeenOperations:
-    """What is remembered of one project's operations.
+class FollowedProject:
+    """A project as the service last listed it, and what is remembered of its operations.
 
     Until the first poll is complete, operations created since C(new_since) are new. Afterwards C(new_since) is None, and every
     operation that is not remembered is new, except those created no later than C(forgotten_until), which were not read by the
     first poll or are forgotten.
     """
 
-    def __init__(self, new_since: datetime | None):
+    def __init__(self, project: dict[str, Any], new_since: datetime | None):
+        self.project = project
+        # How many complete lists in a row lack it.
+        self.missing_lists = 0
         self.new_since = new_since
         self.forgotten_until: datetime | None = None
         self.remembered: dict[str, SeenOperation] = {}
+        self._is_updated = False
 
-    def unfinished(self, actions: Collection[str]) -> list[str]:
-        """The ids of the unfinished operations, with one of these actions if there are any."""
-        return [
-            operation_id
-            for operation_id, seen in self.remembered.items()
-            if seen.status not in SUCCEEDED | FAILED and (not actions or seen.action in actions)
-        ]
+    def update(self, project: dict[str, Any] | None) -> bool:
+        """Update it from a complete list; None if the list lacks it. Returns whether its operations are likely to have changed."""
+        if project is None:
+            self.missing_lists += 1
+            return True
+        before, was_updated = self.project.get("updated_at"), self._is_updated
+        self.project, self.missing_lists = project, 0
+        self._is_updated = before not in (None, project.get("updated_at"))
+        # A field that changes from list to list says nothing.
+        return self._is_updated and not was_updated
 
-    def remember_past(self, result: PollResult) -> None:
-        """In the first poll, remember the operations that are not new, of which nothing is reported."""
-        if self.new_since:
-            for operation in result.operations:
-                if operation["id"] not in self.remembered and self._is_past(operation):
-                    self.remember(operation)
+    def unfinished(self) -> list[str]:
+        """The ids of the unfinished operations."""
+        return [each for each, seen in self.remembered.items() if seen.status not in SUCCEEDED | FAILED]
 
     def changes(self, result: PollResult) -> list[Change]:
-        """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported."""
+        """The changes that a poll has found, oldest first. Call remember() for each in this order, after it was reported.
+
+        In the first poll, operations that are not new are remembered here, and nothing is reported of them.
+        """
         changes = []
         for operation in result.operations:
             seen = self.remembered.get(operation["id"])
-            if seen is None:
-                if not self._is_past(operation):
-                    changes.append(Change(operation, None))
-            elif seen.status != operation["status"]:
-                changes.append(Change(operation, seen.status))
+            if seen is None and self._is_past(operation):
+                if self.new_since:
+                    self.remember(operation)
+            elif seen is None or seen.status != operation["status"]:
+                changes.append(Change(operation, seen and seen.status))
         return changes
 
     def remember(self, operation: Mapping[str, Any]) -> None:
         """Remember the operation's status."""
-        seen = SeenOperation(operation["status"], str(operation.get("action")), operation["created_at"])
-        self.remembered[operation["id"]] = seen
+        self.remembered[operation["id"]] = SeenOperation(operation["status"], operation["created_at"])
 
     def revert(self, change: Change) -> None:
         """Undo remember() for the latest change, so that the next poll finds it again."""
@@ -134,59 +139,50 @@ class SeenOperations:
 
     def as_json(self) -> dict[str, Any]:
         return {
+            "project": {field: self.project[field] for field in SAVED_FIELDS if field in self.project},
             "new_since": self.new_since and self.new_since.isoformat(),
             "forgotten_until": self.forgotten_until and self.forgotten_until.isoformat(),
             "operations": [[operation_id, *seen] for operation_id, seen in self.remembered.items()],
         }
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> SeenOperations:
+    def from_json(cls, project_id: str, saved: Mapping[str, Any]) -> FollowedProject:
         """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
-        seen = cls(saved["new_since"] and saved_beginning(saved["new_since"]))
-        seen.forgotten_until = saved["forgotten_until"] and parse_timestamp(saved["forgotten_until"])
-        for operation_id, status, action, created_at in saved["operations"]:
+        if not is_id(project_id):
+            raise ValueError
+        new_since, forgotten_until = (
+            saved[field] and parse_timestamp(saved[field]) for field in ("new_since", "forgotten_until")
+        )
+        followed = cls({**saved["project"], "id": project_id}, new_since)
+        followed.forgotten_until = forgotten_until
+        for operation_id, status, created_at in saved["operations"]:
             parse_timestamp(created_at)
-            if not is_id(operation_id) or not isinstance(status, str) or not isinstance(action, str):
-                raise ValueError
-            seen.remembered[operation_id] = SeenOperation(status, action, created_at)
-        return seen
+            followed.remembered[operation_id] = SeenOperation(status, created_at)
+        return followed
 
 
-def saved_beginning(saved: str) -> datetime:
-    """A saved time since when operations are new, from which LOOKBACK can be subtracted. Raises what from_json() raises."""
-    beginning = parse_timestamp(saved)
-    if beginning - BEGINNING < LOOKBACK:
-        raise ValueError
-    return beginning
-
-
-def read_operations(client: Client, project_id: str, seen: SeenOperations, actions: Collection[str]) -> PollResult:
+def read_operations(client: Client, followed: FollowedProject) -> PollResult:
     """Read the operation list as far as it may hold something new, and the unfinished operations beyond; changes nothing.
 
     Raises NotFound when there is no such project, and what Client raises.
     """
-    missing = set(seen.unfinished(actions))
+    project_id = followed.project["id"]
     found: dict[str, Operation] = {}
     unread_before: datetime | None = None
     for page in operation_pages(client, project_id, PAGE_SIZE):
         for operation in page.items:
-            try:
-                parse_timestamp(page.response.require(operation, created_at=str)["created_at"])
-            except ValueError as error:
-                raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at") from error
-        listed = {operation["id"]: operation for operation in page.items}
-        found.update(listed)
-        needs_next_page = len(missing) > MAX_SINGLE_FETCHES and not missing.isdisjoint(listed)
-        missing.difference_update(listed)
-        if any(seen.is_reached(operation) for operation in page.items) and not (missing and needs_next_page):
+            if timestamp_of(operation, "created_at") is None:
+                raise page.response.unexpected(f"the operation {operation['id']} has no readable created_at")
+            found[operation["id"]] = operation
+        if any(map(followed.is_reached, page.items)):
             unread_before = parse_timestamp(page.items[-1]["created_at"])
             break
     missing_ids = []
-    for operation_id in sorted(missing):
+    for operation_id in sorted({*followed.unfinished()} - {*found}):
         try:
             fetched = get_operation(client, project_id, operation_id)
             # The time that is known to be readable.
-            found[operation_id] = {**fetched, "created_at": seen.remembered[operation_id].created_at}
+            found[operation_id] = {**fetched, "created_at": followed.remembered[operation_id].created_at}
         except NotFound:
             missing_ids.append(operation_id)
     return PollResult(list(reversed(found.values())), missing_ids, unread_before)

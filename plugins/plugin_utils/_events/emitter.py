@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from ...module_utils._timestamps import parse_timestamp
-from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, without_templates
+from ...module_utils._timestamps import timestamp_of
+from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, walk, without_templates
 from .changes import Change
 
 # Maximum time for the rules to receive or confirm an event, in seconds.
@@ -94,20 +94,14 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
         "seconds": _seconds(operation),
     }
     event_id = uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity))
-    return {"clouddb": _displayable(content), "meta": {"uuid": str(event_id)}}
+    return {"clouddb": walk(content, _displayable), "meta": {"uuid": str(event_id)}}
 
 
-def _displayable(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_templates(displayable(value, MAX_MESSAGE_LENGTH))
-    if isinstance(value, dict):
-        return {_displayable(field): _displayable(item) for field, item in value.items()}
-    return [_displayable(item) for item in value] if isinstance(value, list) else value
+def _displayable(text: str) -> str:
+    return without_templates(displayable(text, MAX_MESSAGE_LENGTH))
 
 
 def _seconds(operation: Mapping[str, Any]) -> float | None:
     """From the operation's creation to its latest update, if the service sends both."""
-    try:
-        return (parse_timestamp(operation["updated_at"]) - parse_timestamp(operation["created_at"])).total_seconds()
-    except (KeyError, ValueError, AttributeError):
-        return None
+    created_at, updated_at = timestamp_of(operation, "created_at"), timestamp_of(operation, "updated_at")
+    return (updated_at - created_at).total_seconds() if created_at and updated_at else None

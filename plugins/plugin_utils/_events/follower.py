@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Follows the operations of an account: polls its projects, emits an event for each change, saves what was reported.
 
-Keeps P2 and P3: each change is one event, over restarts and errors.
+Keeps P1, P2, P3 and P11: each change is one event, over restarts and errors, and an outage is logged when it begins and ends.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ import logging
 import math
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Callable, Union
+from datetime import datetime, timedelta
+from typing import Any, Callable, NamedTuple, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._operations.api import Operation
 from ...module_utils._parallel import Worker
-from ...module_utils._timestamps import parse_timestamp
-from .changes import Change, PollResult, SeenOperations, read_operations
+from ...module_utils._projects import Projects, list_projects
+from ...module_utils._timestamps import timestamp_of
+from .changes import Change, FollowedProject, PollResult, read_operations
 from .checkpoint import Checkpoint, State
 from .emitter import EventEmitter, EventQueue, event_of
-from .error_log import ErrorLog
-from .listing import CompleteList, Listing
 from .options import SourceOptions
 from .rate_limit import RateLimitedClient
 from .schedule import GROWTH, TOLERANCE, Schedule
@@ -36,30 +34,28 @@ from .schedule import GROWTH, TOLERANCE, Schedule
 PROJECT_LIST = ""
 # Polls that run at the same time. When as many in a row have failed, the service is down.
 MAX_PARALLEL = 4
-# How much the clocks of the service's machines may differ.
-CLOCK_TOLERANCE = timedelta(seconds=60)
-# A project is deleted if this number of complete lists in a row lack it. They may also lack a new project by mistake.
+# The pause after a list of projects is at least as many times as long as the list took, so that projects get most requests.
+PAUSE_AFTER_LIST = 3
+# For how long lists may lack a new project, and the clocks of the service's machines may differ.
+LIST_LAG = timedelta(minutes=5)
+# A project is deleted if this number of complete lists in a row lack it. One may lack it by mistake.
 MISSING_LISTS_OF_DELETED = 2
 # What was seen of this number of deleted projects is kept, in case one of them comes back.
 MAX_DELETED = 100
 
-# None: there is no such project, or the project list is not complete yet.
-Result = Union[CompleteList, PollResult, RequestFailed, None]
-
 logger = logging.getLogger("clouddb.control.operations")
 
 
-@dataclass
-class FollowedProject:
-    """A project as the service lists it, or what the state holds of it, and what was seen of its operations."""
+class CompleteList(NamedTuple):
+    """All projects; C(began_at) is when the list began, by the service's clock, and C(seconds) how long it took."""
 
-    project: dict[str, Any]
-    seen: SeenOperations
-    # In how many complete lists in a row it was missing: by now, and when its latest poll began.
-    missing_lists: int = 0
-    missing_lists_before_poll: int = 0
-    # Whether the latest list had another updated_at than the one before.
-    is_updated: bool = False
+    found: Projects
+    began_at: datetime
+    seconds: float
+
+
+# None: there is no such project.
+Result = Union[CompleteList, PollResult, RequestFailed, None]
 
 
 class Follower:
@@ -77,21 +73,21 @@ class Follower:
         self._clock = clock
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
-        self._listing = Listing(self._client, options)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
-        self._error_log = ErrorLog(clock)
         self._emitter = EventEmitter(queue, feedback)
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
-        self._deleted: dict[str, SeenOperations] = {}
+        self._deleted: dict[str, FollowedProject] = {}
         self._running: dict[asyncio.Future[Result], str] = {}
         # The failures in a row, and when the next poll may begin.
         self._failures = 0
-        self._resume = self._started = clock.monotonic()
+        self._resume = clock.monotonic()
+        # What can't be polled at present.
+        self._failing: set[str] = set()
         # Whether the service has responded to a request, and whether the first list of projects is complete.
         self._is_connected = False
         self._is_listed = False
-        self._latest: tuple[SeenOperations, Change] | None = None
+        self._latest: tuple[FollowedProject, Change] | None = None
 
     async def run(self) -> None:
         """Emit events until cancelled. Raises ClouddbError when it can't go on."""
@@ -102,7 +98,7 @@ class Follower:
                 is_idle = not self._running and pause > 0
                 await self._save(is_idle)
                 await self._sleep(pause if is_idle else 0.0)
-                while (name := self._start()) is not None:
+                while self._seconds_to_next_poll() <= TOLERANCE and (name := self._schedule.start()) is not None:
                     self._running[asyncio.ensure_future(in_thread(self._poll, name))] = name
                 if self._running:
                     await self._process_ended()
@@ -125,46 +121,34 @@ class Follower:
         """The seconds until another poll is due and may run; infinite if one has to end before."""
         if len(self._running) >= (1 if self._is_down() else MAX_PARALLEL):
             return math.inf
-        due = max(self._resume, min(self._schedule.due(), self._listing.due))
-        return max(0.0, due - self._clock.monotonic())
-
-    def _start(self) -> str | None:
-        """Start a poll, if any is due and may run: its name."""
-        if self._seconds_to_next_poll() > TOLERANCE:
-            return None
-        # Projects can be overdue for long, and the list takes few requests, unless it fails again and again.
-        if self._listing.due <= (self._schedule.due() if self._failures else self._clock.monotonic() + TOLERANCE):
-            self._listing.start()
-            return PROJECT_LIST
-        name = self._schedule.start()
-        if name is not None:
-            followed = self._projects[name]
-            followed.missing_lists_before_poll = followed.missing_lists
-        return name
-
-    # Load
+        return max(0.0, max(self._resume, self._schedule.due()) - self._clock.monotonic())
 
     def _load(self) -> None:
-        state = self._checkpoint.load()
-        self._lists_began_at, self._deleted = state.lists_began_at, dict(state.deleted)
-        for project_id, seen in state.projects.items():
-            if self._options.wants_project(project_id):
-                project = {**state.listed.get(project_id, {}), "id": project_id}
-                self._projects[project_id] = FollowedProject(project, seen)
+        first = State(self._clock.utcnow() - self._options.backfill, {})
+        state = self._checkpoint.load(first)
+        self._is_first_start = state is first
+        self._new_since = state.new_since
+        self._projects = {name: each for name, each in state.projects.items() if self._options.wants_project(name)}
+        self._schedule.add_busy(PROJECT_LIST)
         self._follow(list(self._projects))
 
     # Poll
 
     def _poll(self, name: str) -> Result:
-        """Send the requests of one poll, in a thread of its own; changes nothing but the unfinished list of projects."""
+        """Send the requests of one poll, in a thread of its own; changes nothing."""
         try:
-            if name == PROJECT_LIST:
-                return self._listing.fetch()
-            return read_operations(self._client, name, self._projects[name].seen, self._options.actions)
+            return self._list() if name == PROJECT_LIST else read_operations(self._client, self._projects[name])
         except NotFound as error:
             return error if name == PROJECT_LIST else None
         except RequestFailed as error:
             return error
+
+    def _list(self) -> CompleteList:
+        started = self._clock.monotonic()
+        found = list_projects(self._client, query=self._options.query, page_size=self._options.page_size)
+        seconds = self._clock.monotonic() - started
+        # The service's clock may be unknown before.
+        return CompleteList(found, self._client.service_now() - timedelta(seconds=seconds), seconds)
 
     async def _process(self, name: str, result: Result) -> None:
         """Act on the result of a poll. Raises an error that retrying can't fix."""
@@ -173,28 +157,42 @@ class Follower:
                 name == PROJECT_LIST and not (self._is_connected or result.transient)
             ):
                 raise result
-            self._error_log.failed(name, result)
-            self._back_off()
-            if name == PROJECT_LIST:
-                self._listing.page_failed()
-            else:
-                self._schedule.failed(name)
+            self._failed(name, result)
             return
-        if not self._is_connected and (result or name == PROJECT_LIST):
+        if result is not None:
             self._connected()
-        self._error_log.succeeded(name)
-        self._failures = 0
-        if name == PROJECT_LIST:
-            is_complete = isinstance(result, CompleteList)
-            if isinstance(result, CompleteList):
-                self._update_projects(result)
-            self._listing.page_ended(is_complete, is_alone=not self._projects)
+        self._succeeded(name)
+        if isinstance(result, CompleteList):
+            self._update_projects(result)
+            self._schedule.wait(name, max(self._options.max_interval, PAUSE_AFTER_LIST * result.seconds))
+            return
+        followed = self._projects[name]
+        since_change = None if result is None else await self._report(followed, result)
+        if self._is_over(name, result):
+            self._forget(name)
         else:
-            since_change = await self._report(self._projects[name], result) if isinstance(result, PollResult) else None
-            if self._is_over(name, result):
-                self._forget(name)
-            else:
-                self._schedule.polled(name, since_change, bool(self._unfinished(name)))
+            self._schedule.polled(name, since_change, bool(followed.unfinished()))
+
+    def _connected(self) -> None:
+        """The service has responded. At a first start, operations are new since then by its clock, which is known now."""
+        if not self._is_connected and self._is_first_start:
+            self._new_since += self._client.service_now() - self._clock.utcnow()
+            self._checkpoint.mark_changed()
+        self._is_connected = True
+
+    def _failed(self, name: str, error: RequestFailed) -> None:
+        if not self._failing:
+            self._failing_since = self._clock.monotonic()
+            logger.warning("Polling failed. It is retried until it succeeds. %s", error)
+        self._failing.add(name)
+        self._schedule.failed(name)
+        self._back_off()
+
+    def _succeeded(self, name: str) -> None:
+        if self._failing == {name}:
+            logger.warning("Polling succeeds again, after %.0f s.", self._clock.monotonic() - self._failing_since)
+        self._failing.discard(name)
+        self._failures = 0
 
     def _is_down(self) -> bool:
         return self._failures >= MAX_PARALLEL
@@ -210,74 +208,55 @@ class Follower:
             self._resume = self._clock.monotonic() + min(seconds, self._options.max_interval)
         self._failures += 1
 
-    def _connected(self) -> None:
-        """The service has responded for the first time, so that its clock is known. At a first start, operations are new since then."""
-        self._is_connected = True
-        if not self._lists_began_at:
-            running = timedelta(seconds=self._clock.monotonic() - self._started)
-            beginning = self._client.service_now() - running - self._options.backfill
-            self._lists_began_at = [beginning + CLOCK_TOLERANCE]
-            self._checkpoint.mark_changed()
+    # Projects
 
-    def _unfinished(self, project_id: str) -> list[str]:
-        return self._projects[project_id].seen.unfinished(self._options.actions)
-
-    def _is_over(self, project_id: str, result: Result) -> bool:
-        """Whether a project is deleted and has nothing more to report.
+    def _is_over(self, project_id: str, result: PollResult | None) -> bool:
+        """Whether a project is deleted and has nothing more to report, by a poll that began after the lists that lack it.
 
         A single list or response may lack a project that exists. If it were forgotten, its latest events would be repeated.
         """
-        is_deleted = self._projects[project_id].missing_lists_before_poll >= MISSING_LISTS_OF_DELETED
-        return is_deleted and (result is None or not self._unfinished(project_id))
+        followed = self._projects[project_id]
+        is_deleted = followed.missing_lists >= MISSING_LISTS_OF_DELETED and not self._schedule.polls_again(project_id)
+        return is_deleted and (result is None or not followed.unfinished())
 
     def _forget(self, project_id: str) -> None:
         """Poll a deleted project no more. If it comes back after all, its earlier events are not repeated."""
         self._schedule.remove(project_id)
-        self._deleted[project_id] = self._projects.pop(project_id).seen
+        self._deleted[project_id] = self._projects.pop(project_id)
         if len(self._deleted) > MAX_DELETED:
             del self._deleted[next(iter(self._deleted))]
         self._checkpoint.mark_changed()
 
-    def _add(self, project: dict[str, Any]) -> None:
-        """Follow this project from now on, unless it is followed already."""
-        if project["id"] not in self._projects:
-            seen = self._deleted.pop(project["id"], None) or SeenOperations(self._lists_began_at[0] - CLOCK_TOLERANCE)
-            self._projects[project["id"]] = FollowedProject(project, seen)
-
-    def _update_projects(self, found: CompleteList) -> None:
+    def _update_projects(self, complete: CompleteList) -> None:
         """Follow new projects, and poll soon those that are likely to have changed or are missing."""
-        listed = {
-            project_id: project
-            for project_id, project in found.projects.items()
-            if self._options.wants_project(project_id)
-        }
-        for project in listed.values():
-            self._add(project)
-        # Of a project that the service could not list, only the id is known.
-        for project_id in filter(self._options.wants_project, found.unavailable_ids):
-            self._add({"id": project_id})
-        new = [project_id for project_id in self._projects if project_id not in self._schedule]
+        listed = {project["id"]: project for project in complete.found.projects}
+        # Of a project that the service could not list, only the id is known, or what it listed earlier.
+        for project_id in complete.found.unavailable_ids:
+            known = self._projects.get(project_id)
+            listed[project_id] = known.project if known else {"id": project_id}
         for project_id, followed in self._projects.items():
-            project = listed.get(project_id, followed.project)
-            before = followed.project.get("updated_at")
-            # A field that changes from list to list says nothing.
-            was_updated, followed.is_updated = followed.is_updated, before not in (None, project.get("updated_at"))
-            is_missing = project_id not in listed and project_id not in found.unavailable_ids
-            followed.missing_lists = followed.missing_lists + 1 if is_missing else 0
-            followed.project = project
-            if (is_missing or (followed.is_updated and not was_updated)) and project_id in self._schedule:
+            if followed.update(listed.get(project_id)):
                 self._schedule.poll_soon(project_id)
+        new = [name for name in listed if name not in self._projects and self._options.wants_project(name)]
+        for project_id in new:
+            self._projects[project_id] = (
+                self._deleted.pop(project_id)
+                if project_id in self._deleted
+                else FollowedProject(listed[project_id], self._new_since)
+            )
+            self._projects[project_id].update(listed[project_id])
         self._follow(new)
+        self._new_since = max(self._new_since, complete.began_at - LIST_LAG)
         if not self._is_listed:
             self._is_listed = True
             self._warn_of_unknown_values()
-        self._lists_began_at = [*self._lists_began_at, found.began_at][-MISSING_LISTS_OF_DELETED - 1 :]
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
 
         def order(project_id: str) -> tuple[bool, str]:
-            return bool(self._unfinished(project_id)), str(self._projects[project_id].project.get("updated_at"))
+            followed = self._projects[project_id]
+            return bool(followed.unfinished()), str(followed.project.get("updated_at"))
 
         self._schedule.add(sorted(project_ids, key=order, reverse=True))
         if project_ids:
@@ -295,28 +274,23 @@ class Follower:
     async def _report(self, followed: FollowedProject, result: PollResult) -> float | None:
         """Emit an event for each wanted change, and remember it. Returns the seconds since the latest change, if there was any."""
         seconds_since: list[float] = []
-        seen = followed.seen
-        seen.remember_past(result)
-        for change in seen.changes(result):
+        for change in followed.changes(result):
             if self._options.wants_action(change.operation.get("action")):
                 seconds_since.append(self._seconds_since(change.operation))
                 if self._options.wants_status(change.operation["status"]):
                     await self._emitter.emit(event_of(change, followed.project))
-                    self._latest = seen, change
-            seen.remember(change.operation)
+                    self._latest = followed, change
+            followed.remember(change.operation)
             self._checkpoint.mark_changed()
             await self._save(is_idle=False)
-        if seen.complete(result):
+        if followed.complete(result):
             self._checkpoint.mark_changed()
         return min(seconds_since, default=None)
 
     def _seconds_since(self, operation: Operation) -> float:
         """How long ago the operation was updated, by the service's clock; 0 if that is unknown."""
-        try:
-            updated_at = parse_timestamp(operation["updated_at"])
-        except (KeyError, ValueError, AttributeError):
-            return 0.0
-        return max(0.0, (self._client.service_now() - updated_at).total_seconds())
+        now = self._client.service_now()
+        return max(0.0, (now - (timestamp_of(operation, "updated_at") or now)).total_seconds())
 
     # Save
 
@@ -329,17 +303,12 @@ class Follower:
     def _save_finally(self) -> None:
         """Save the state; the latest event counts as not emitted if it was not delivered."""
         if self._latest and not self._emitter.is_delivered():
-            seen, change = self._latest
-            seen.revert(change)
+            followed, change = self._latest
+            followed.revert(change)
         self._checkpoint.save_now(self._state())
 
     def _state(self) -> State:
-        return State(
-            self._lists_began_at,
-            {project_id: followed.seen for project_id, followed in self._projects.items()},
-            {project_id: followed.project for project_id, followed in self._projects.items()},
-            self._deleted,
-        )
+        return State(self._new_since, {**self._deleted, **self._projects})
 
 
 async def in_thread(function: Callable[[str], Result], name: str) -> Result:

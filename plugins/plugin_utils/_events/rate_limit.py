@@ -15,6 +15,11 @@ from ...module_utils._http.client import Client
 from ...module_utils._http.connection import Connection
 from ...module_utils._http.response import Response
 
+# A list of projects can have hundreds of pages, so one that fails does not end it.
+ATTEMPTS_OF_PAGE = 3
+# In seconds.
+PAUSE_BEFORE_RETRY = 1.0
+
 
 class RateLimitedClient(Client):
     """Spaces its GET requests evenly, so that there are no more than C(requests_per_minute), and honors C(Retry-After)."""
@@ -27,16 +32,21 @@ class RateLimitedClient(Client):
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """As Client.get(), after a pause if need be."""
-        with self._lock:
-            pause = self._next_request - self.clock.monotonic()
-            if pause > 0:
-                self.clock.sleep(pause)
-            self._next_request = max(self._next_request, self.clock.monotonic()) + self._spacing
-        try:
-            return super().get(*segments, query=query)
-        except RequestFailed as error:
-            if error.retry_after:
-                # It applies to the other polls that are under way, too.
-                with self._lock:
-                    self._next_request = max(self._next_request, self.clock.monotonic() + error.retry_after)
-            raise
+        attempts = ATTEMPTS_OF_PAGE if segments == ("projects",) else 1
+        while True:
+            with self._lock:
+                pause = self._next_request - self.clock.monotonic()
+                if pause > 0:
+                    self.clock.sleep(pause)
+                self._next_request = max(self._next_request, self.clock.monotonic()) + self._spacing
+            attempts -= 1
+            try:
+                return super().get(*segments, query=query)
+            except RequestFailed as error:
+                if error.retry_after:
+                    # It applies to the other polls that are under way, too.
+                    with self._lock:
+                        self._next_request = max(self._next_request, self.clock.monotonic() + error.retry_after)
+                if not attempts or not error.transient:
+                    raise
+            self.clock.sleep(PAUSE_BEFORE_RETRY)
