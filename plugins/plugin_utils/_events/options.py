@@ -24,13 +24,12 @@ from ...module_utils._timestamps import MAX_AGE, duration
 # If it is not given, and interval is not larger.
 MAX_INTERVAL = 30.0
 
-TRUE = frozenset({"true", "yes", "on", "1"})
-FALSE = frozenset({"false", "no", "off", "0"})
+BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a string")
+        raise TypeError
     return value
 
 
@@ -40,34 +39,19 @@ def _path(value: Any) -> str:
 
 
 def _strings(value: Any) -> list[str]:
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError("must be a list of strings")
-    return items
+    return list(map(_string, [value] if isinstance(value, str) else value))
 
 
-def _dictionary(value: Any) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("must be a dictionary")
-    return value
-
-
-def _boolean(value: Any) -> bool:
-    text = str(value).lower()
-    if text not in TRUE | FALSE:
-        raise ValueError("must be true or false")
-    return text in TRUE
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        raise ValueError(f"must be a number, not '{value}'") from None
-
-
-def _raw(value: Any) -> Any:
-    return value
+# Each type, as Ansible calls it: what a value must be, and its conversion, which raises an error for anything else.
+TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bool": ("true or false", lambda value: BOOLEANS[str(value).lower()]),
+    "dict": ("a dictionary", lambda value: {**value}),
+    "float": ("a number", lambda value: float(str(value))),
+    "list": ("a list of strings", _strings),
+    "path": ("a string", _path),
+    "raw": ("any value", lambda value: value),
+    "str": ("a string", _string),
+}
 
 
 class Argument(NamedTuple):
@@ -78,15 +62,6 @@ class Argument(NamedTuple):
     variable: str | None = None
 
 
-CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "bool": _boolean,
-    "dict": _dictionary,
-    "float": _float,
-    "list": _strings,
-    "path": _path,
-    "raw": _raw,
-    "str": _string,
-}
 ARGUMENTS = {
     **{
         name: Argument(option["type"], option.get("default"), option.get("env"))
@@ -177,10 +152,11 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
         raise InvalidOption(name, "is empty. Specify at least one value, or omit it to select all.")
     if argument.type == "int":
         return integer_of(name, value, 0)
+    wanted, convert = TYPES[argument.type]
     try:
-        return CONVERTERS[argument.type](value)
-    except (ValueError, OverflowError) as error:
-        raise InvalidOption(name, str(error)) from None
+        return convert(value)
+    except (KeyError, OverflowError, TypeError, ValueError):
+        raise InvalidOption(name, f"must be {wanted}") from None
 
 
 def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
