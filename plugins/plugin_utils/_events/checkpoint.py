@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
