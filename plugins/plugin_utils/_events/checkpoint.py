@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
@@ -43,6 +43,8 @@ class Checkpoint:
 
     def __init__(self, path: str | None, base_url: str, clock: Clock):
         self._path = resolve_folder(path) if path else None
+        # Of temporary files. Other programs do not use this name, so what begins with it can be removed.
+        self._prefix = f".clouddb-events.{os.path.basename(path or '')}."
         self._base_url = base_url
         self._clock = clock
         self._is_saved = True
@@ -54,7 +56,7 @@ class Checkpoint:
         """The state that an earlier run has saved, or else C(first). Raises InvalidOption, even if only writing fails."""
         state = first
         if self._path:
-            remove_temporary_files(os.path.dirname(self._path), self._prefix())
+            remove_temporary_files(os.path.dirname(self._path), self._prefix)
             try:
                 with open_regular_file(self._path) as file:
                     state = self._decoded(file.readall())
@@ -63,7 +65,7 @@ class Checkpoint:
             except OSError as error:
                 problem = f"{self._path} can't be read: {error.strerror}. Set state_file to the path of a regular file."
                 raise InvalidOption("state_file", problem) from error
-        if failure := self._write(self._encoded(state)):
+        if failure := self._write(self._as_json(state)):
             problem = f"{self._path} can't be written: {failure.strerror}. Check its directory, or name another file."
             raise InvalidOption("state_file", problem) from failure
         return state
@@ -86,7 +88,7 @@ class Checkpoint:
         """Save the state in a thread; when cancelled, wait for the thread, so that it overwrites no later state."""
         self._is_saved = True
         started = self._clock.monotonic()
-        saving = asyncio.get_running_loop().run_in_executor(None, self._write, self._encoded(state))
+        saving = asyncio.get_running_loop().run_in_executor(None, self._write, self._as_json(state))
         try:
             await asyncio.shield(saving)
         finally:
@@ -95,22 +97,18 @@ class Checkpoint:
 
     def save_now(self, state: State) -> None:
         """Save the state in this thread, for the last time."""
-        if error := self._write(self._encoded(state)):
+        if error := self._write(self._as_json(state)):
             self._log(logging.ERROR, error)
 
-    def _write(self, content: bytes) -> OSError | None:
+    def _write(self, content: dict[str, Any]) -> OSError | None:
         """Replace the file, readable by its owner only; returns the error."""
         if self._path:
             try:
-                with temporary_file(self._path, self._prefix()) as temporary:
-                    temporary.replace_target(content)
+                with temporary_file(self._path, self._prefix) as temporary:
+                    temporary.replace_target(json.dumps(content).encode())
             except OSError as error:
                 return error
         return None
-
-    def _prefix(self) -> str:
-        """Of temporary files. Other programs do not use this name, so what begins with it can be removed."""
-        return f".clouddb-events.{os.path.basename(self._path or '')}."
 
     def _note(self, error: OSError | None) -> None:
         """Record the outcome of an attempt, and log it if it differs from the previous one."""
@@ -133,20 +131,15 @@ class Checkpoint:
             error.strerror,
         )
 
-    def _encoded(self, state: State) -> bytes:
-        """The state as it is saved. Nothing is encoded without a file."""
-        if self._path is None:
-            return b""
-        return json.dumps(
-            {
-                "base_url": self._base_url,
-                "new_since": state.new_since.isoformat(),
-                "projects": {project_id: followed.as_json() for project_id, followed in state.projects.items()},
-            }
-        ).encode()
+    def _as_json(self, state: State) -> dict[str, Any]:
+        return {
+            "base_url": self._base_url,
+            "new_since": state.new_since.isoformat(),
+            "projects": {project_id: followed.as_json() for project_id, followed in state.projects.items()},
+        }
 
     def _decoded(self, content: bytes) -> State:
-        """The inverse of _encoded(). Raises InvalidOption."""
+        """The inverse of _as_json(). Raises InvalidOption."""
         try:
             saved = json.loads(content)
             base_url, new_since = saved["base_url"], parse_timestamp(saved["new_since"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,11 +16,9 @@ from ...module_utils._timestamps import timestamp_of
 from ...module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, walk, without_templates
 from .changes import Change
 
-# Maximum time for the rules to receive or confirm an event, in seconds.
+# Maximum time for the rules to receive an event, in seconds.
 RULES_TIMEOUT = 60.0
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
-
-logger = logging.getLogger("clouddb.control.operations")
 
 
 class EventQueue(Protocol):
@@ -31,46 +28,22 @@ class EventQueue(Protocol):
         """Put one event into the queue."""
 
 
-class EventEmitter:
-    """Puts events into a queue; C(feedback) returns each event that the rules confirm, if the rulebook enables it."""
-
-    def __init__(self, queue: EventQueue, feedback: asyncio.Queue[Any] | None):
-        self._queue = queue
-        self._feedback = feedback
-
-    async def emit(self, event: dict[str, Any]) -> None:
-        """Put the event into the queue, and wait until the rules confirm it, where there is feedback."""
-        event_id = event["meta"]["uuid"]
-        await self._queue.put(event)
-        if self._feedback is None:
-            return
-        try:
-            await asyncio.wait_for(_confirmation(self._feedback, event_id), RULES_TIMEOUT)
-        except asyncio.TimeoutError:
-            logger.warning(
-                "The rules have not confirmed an event within %g s. The event source continues without.", RULES_TIMEOUT
-            )
-
-    def is_delivered(self) -> bool:
-        """Whether the queue no longer holds any emitted event. Without a way to find out, it is assumed."""
-        # ansible-rulebook gives a queue with filters around the one that holds events, a single one.
-        empty = getattr(getattr(self._queue, "queue", self._queue), "empty", None)
-        return self._feedback is not None or empty is None or empty()
-
-    async def wait_until_delivered(self) -> None:
-        """Wait until is_delivered(), at most RULES_TIMEOUT."""
-
-        async def poll() -> None:
-            while not self.is_delivered():
-                await asyncio.sleep(0.02)
-
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(poll(), RULES_TIMEOUT)
+def is_delivered(queue: EventQueue) -> bool:
+    """Whether the queue no longer holds any event. Without a way to find out, it is assumed."""
+    # ansible-rulebook gives a queue with filters around the one that holds events, a single one.
+    empty = getattr(getattr(queue, "queue", queue), "empty", None)
+    return empty is None or bool(empty())
 
 
-async def _confirmation(feedback: asyncio.Queue[Any], event_id: str) -> None:
-    while (await feedback.get())["meta"]["uuid"] != event_id:
-        pass
+async def wait_until_delivered(queue: EventQueue) -> None:
+    """Wait until is_delivered(), at most RULES_TIMEOUT."""
+
+    async def poll() -> None:
+        while not is_delivered(queue):
+            await asyncio.sleep(0.02)
+
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(poll(), RULES_TIMEOUT)
 
 
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Awaitable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Callable, NamedTuple, Union
+from typing import Callable, NamedTuple, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
 from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
@@ -25,7 +25,7 @@ from ...module_utils._projects import Projects, list_projects
 from ...module_utils._timestamps import timestamp_of
 from .changes import Change, FollowedProject, PollResult, read_operations
 from .checkpoint import Checkpoint, State
-from .emitter import EventEmitter, EventQueue, event_of
+from .emitter import EventQueue, event_of, is_delivered, wait_until_delivered
 from .options import SourceOptions
 from .rate_limit import RateLimitedClient
 from .schedule import GROWTH, TOLERANCE, Schedule
@@ -65,7 +65,6 @@ class Follower:
         self,
         options: SourceOptions,
         queue: EventQueue,
-        feedback: asyncio.Queue[Any] | None = None,
         clock: Clock = SYSTEM_CLOCK,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
@@ -74,7 +73,7 @@ class Follower:
         self._sleep = sleep
         self._client = RateLimitedClient(options.connection, clock, options.requests_per_minute)
         self._schedule = Schedule(options.interval, options.max_interval, clock)
-        self._emitter = EventEmitter(queue, feedback)
+        self._queue = queue
         self._checkpoint = Checkpoint(options.state_file, options.connection.base_url, clock)
         self._projects: dict[str, FollowedProject] = {}
         self._deleted: dict[str, FollowedProject] = {}
@@ -278,7 +277,7 @@ class Follower:
             if self._options.wants_action(change.operation.get("action")):
                 seconds_since.append(self._seconds_since(change.operation))
                 if self._options.wants_status(change.operation["status"]):
-                    await self._emitter.emit(event_of(change, followed.project))
+                    await self._queue.put(event_of(change, followed.project))
                     self._latest = followed, change
             followed.remember(change.operation)
             self._checkpoint.mark_changed()
@@ -297,12 +296,12 @@ class Follower:
     async def _save(self, is_idle: bool) -> None:
         """Save the state if it is due, after every event that it counts as reported was delivered."""
         if self._checkpoint.is_due(is_idle):
-            await self._emitter.wait_until_delivered()
+            await wait_until_delivered(self._queue)
             await self._checkpoint.save(self._state())
 
     def _save_finally(self) -> None:
         """Save the state; the latest event counts as not emitted if it was not delivered."""
-        if self._latest and not self._emitter.is_delivered():
+        if self._latest and not is_delivered(self._queue):
             followed, change = self._latest
             followed.revert(change)
         self._checkpoint.save_now(self._state())

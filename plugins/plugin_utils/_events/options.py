@@ -21,9 +21,6 @@ from ...module_utils._options import identifier, integer, integer_of, not_blank
 from ...module_utils._projects import checked_query
 from ...module_utils._timestamps import MAX_AGE, duration
 
-# If it is not given, and interval is not larger.
-MAX_INTERVAL = 30.0
-
 BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -73,12 +70,11 @@ ARGUMENTS = {
     "actions": Argument("list"),
     "statuses": Argument("list"),
     "interval": Argument("raw", 5.0),
-    "max_interval": Argument("raw"),
+    "max_interval": Argument("raw", 30.0),
     "backfill": Argument("raw", 0),
     "state_file": Argument("path"),
     "requests_per_minute": Argument("int", 600),
     "page_size": Argument("int"),
-    "feedback": Argument("bool", False),
 }
 
 
@@ -96,7 +92,6 @@ class SourceOptions(NamedTuple):
     state_file: str | None
     requests_per_minute: int
     page_size: int | None
-    feedback: bool
 
     def wants_project(self, project_id: str) -> bool:
         return not self.project_ids or project_id in self.project_ids
@@ -121,7 +116,7 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
     for name in sorted(set(args) - set(ARGUMENTS)):
         raise InvalidOption(name, f"there is no such argument. The arguments are {', '.join(ARGUMENTS)}.")
     params = {name: _value(name, args.get(name), environment) for name in ARGUMENTS}
-    interval, max_interval = _intervals(params)
+    interval = duration(params, "interval", zero=False)
     return SourceOptions(
         # A request that fails is not retried: the next poll is the next attempt.
         connection=connection_from({**params, "api_retries": 0}),
@@ -130,12 +125,11 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
         actions=tuple(not_blank(params, "actions") or ()),
         statuses=tuple(not_blank(params, "statuses") or ()),
         interval=interval,
-        max_interval=max_interval,
+        max_interval=max(interval, duration(params, "max_interval", zero=False)),
         backfill=timedelta(seconds=duration(params, "backfill", largest=MAX_AGE)),
         state_file=not_blank(params, "state_file"),
         requests_per_minute=integer(params, "requests_per_minute", 1),
         page_size=integer(params, "page_size", 1),
-        feedback=params["feedback"],
     )
 
 
@@ -157,16 +151,3 @@ def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
         return convert(value)
     except (KeyError, OverflowError, TypeError, ValueError):
         raise InvalidOption(name, f"must be {wanted}") from None
-
-
-def _intervals(params: Mapping[str, Any]) -> tuple[float, float]:
-    """The options C(interval) and C(max_interval)."""
-    interval = duration(params, "interval", zero=False)
-    if params["max_interval"] is None:
-        return interval, max(interval, MAX_INTERVAL)
-    max_interval = duration(params, "max_interval", zero=False)
-    if max_interval < interval:
-        raise InvalidOption(
-            "max_interval", f"must not be less than interval, which is {interval:g}. Increase it, or omit it."
-        )
-    return interval, max_interval

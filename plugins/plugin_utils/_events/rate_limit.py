@@ -15,7 +15,7 @@ from ...module_utils._http.client import Client
 from ...module_utils._http.connection import Connection
 from ...module_utils._http.response import Response
 
-# A list of projects can have hundreds of pages, so one that fails does not end it.
+# For pages after the first one. A list of projects can have hundreds of them, so it does not begin anew because one fails.
 ATTEMPTS_OF_PAGE = 3
 # In seconds.
 PAUSE_BEFORE_RETRY = 1.0
@@ -32,7 +32,7 @@ class RateLimitedClient(Client):
 
     def get(self, *segments: str | int, query: Mapping[str, Any] | None = None) -> Response:
         """As Client.get(), after a pause if need be."""
-        attempts = ATTEMPTS_OF_PAGE if segments == ("projects",) else 1
+        attempts = ATTEMPTS_OF_PAGE if query and "cursor" in query else 1
         while True:
             with self._lock:
                 pause = self._next_request - self.clock.monotonic()

@@ -48,25 +48,19 @@ def test_main_checks_its_arguments() -> None:
     with pytest.raises(
         InvalidOption, match="^base_url, api_key: no value is given.* CLOUDDB_BASE_URL and CLOUDDB_API_KEY"
     ):
-        asyncio.run(operations.main(asyncio.Queue(), {"eda_feedback_queue": asyncio.Queue()}))
+        asyncio.run(operations.main(asyncio.Queue(), {}))
 
 
 def test_main_follows_operations_until_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     follower = Mock(return_value=Mock(run=AsyncMock(side_effect=asyncio.CancelledError)))
     monkeypatch.setattr(operations, "Follower", follower)
-    queue, feedback = asyncio.Queue[dict[str, Any]](), asyncio.Queue[dict[str, Any]]()
+    queue = asyncio.Queue[dict[str, Any]]()
     args = {"base_url": "https://control.example.com/api/v2", "api_key": "the-secret", "interval": 7}
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(operations.main(queue, {**args, "feedback": True, "eda_feedback_queue": feedback}))
+        asyncio.run(operations.main(queue, args))
     [(options, *queues)] = [call.args for call in follower.call_args_list]
     assert (options.connection.api_key, options.interval) == ("the-secret", 7)
-    assert queues == [queue, feedback]
-
-
-def test_main_refuses_feedback_that_ansible_rulebook_does_not_give() -> None:
-    args = {"base_url": "https://control.example.com/api/v2", "api_key": "the-secret", "feedback": True}
-    with pytest.raises(InvalidOption, match="^feedback: ansible-rulebook confirms no events"):
-        asyncio.run(operations.main(asyncio.Queue(), args))
+    assert queues == [queue]
 
 
 def test_main_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

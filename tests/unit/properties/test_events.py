@@ -244,7 +244,7 @@ class Events(RuleBasedStateMachine):
         self.start_operation(number, timeline)
         lacking = list(self.account.projects)[0 if lacks_first else -1]
         saved = json.loads(self.state_file.read_text(encoding="utf-8"))
-        lists = lists if lacking in {*saved["projects"], *saved["deleted"]} else min(lists, 2)
+        lists = lists if lacking in saved["projects"] else min(lists, 2)
         self.run(150.0, Faults(incomplete_lists=range(2, 2 + 2 * lists, 2), lacks_first=lacks_first), crashes=False)
 
     @precondition(lambda self: self.account.projects)

@@ -15,16 +15,11 @@ description:
     change of an operation's status.
   - An event has C(clouddb.operation), with all fields that the service sends, C(clouddb.previous_status), which is null for a new operation,
     C(clouddb.project), the project as the service lists it, and C(clouddb.seconds), the time from the operation's creation to its latest update.
-    Secrets in them are masked with V(********). An event that is emitted again after a crash has the same C(meta.uuid).
-  - Texts in an event are displayable and contain no templates, even when they are joined. Control characters are escapes such as C(\n), and
-    there is a space after every C({) and C($).
-  - When a status changes several times between two polls of a project, one event with the latest status is emitted.
-  - The first poll emits no events for existing operations, unless O(backfill) is set. Unfinished operations that were created within the last day
-    are followed from then on.
-  - A project is polled every O(interval) seconds for five minutes after a change of its operations. Afterwards, it is polled every
-    O(max_interval) seconds. In an account with more than about 300 projects, these projects are polled in turn, less often than that.
-  - During an outage of the service the event source keeps polling, however long it lasts. It fails when an argument is invalid or the service refuses
-    the API key.
+    Secrets in them are masked with V(********).
+  - Texts in an event contain no templates. A space follows every C({) and C($), and control characters are replaced by escapes such as C(\n).
+  - When a status changes several times between two polls, one event with the latest status is emitted.
+  - The first poll emits no events for existing operations, unless O(backfill) is set. It follows the unfinished ones of the last day.
+  - During an outage of the service, the event source keeps polling. It fails when an argument is invalid or the service refuses the API key.
 author:
   - clouddb.control contributors (@clouddb)
 options:
@@ -75,29 +70,32 @@ options:
   actions:
     description:
       - Actions, such as V(create_branch). Only operations with one of them cause events. If not set, all do. An empty list is an error.
-      - A warning in the log names actions that are unknown to this collection, and similar ones.
+      - A warning in the log names actions that are unknown to this collection.
     type: list
     elements: str
   statuses:
     description:
       - Statuses, such as V(failed). Only changes to one of them cause events. If not set, all do. An empty list is an error.
-      - A warning in the log names statuses that are unknown to this collection, and similar ones.
+      - A warning in the log names statuses that are unknown to this collection.
     type: list
     elements: str
   interval:
     description:
-      - Interval between polls of a project after a change, in seconds or such as V(5s). With thousands of projects, up to twice as long.
+      - Interval between polls of a project during the five minutes after a change, in seconds or such as V(5s). With thousands of projects, up to
+        twice as long.
     type: raw
     default: 5
   max_interval:
     description:
-      - Interval between polls of a project without changes, if O(requests_per_minute) allows it, and maximum interval between requests during an
-        outage, in seconds or such as V(1m).
-      - If not set, it is 30, or O(interval) if that is larger.
+      - Interval between polls of any other project, in seconds or such as V(1m). Longer if O(requests_per_minute) does not allow it, as in an
+        account with more than about 300 projects.
+      - It is also the maximum interval between requests during an outage. A value below O(interval) has no effect.
     type: raw
+    default: 30
   backfill:
     description:
-      - Age in seconds, or such as V(30m), V(1h) or V(7d). At its first start the event source also emits events for existing operations that are not older.
+      - Age in seconds, or such as V(30m), V(1h) or V(7d). At its first start, the event source also emits events for existing operations that are
+        not older.
       - Ignored for projects whose state is in O(state_file).
     type: raw
     default: 0
@@ -105,10 +103,9 @@ options:
     description:
       - Path of a file that stores which changes were reported, so that a restart neither misses nor repeats one. Each source needs a file of
         its own, in an existing directory.
-      - The file is replaced atomically. It holds the ids and names of projects, and the ids, actions and statuses of operations, but no key.
-      - After a crash, events of the last seconds can be emitted a second time, with the same C(meta.uuid).
-      - A file that can't be read or written at the start, or is not a regular file, is an error. Later on, saving is retried until it succeeds.
-        If the event source ends before that, events since the last saved state are emitted again, with the same C(meta.uuid).
+      - The file holds the ids and names of projects, and the ids and statuses of operations, but no key.
+      - After a crash, events since the last saved state are emitted again, with the same C(meta.uuid).
+      - A file that can't be read or written at the start is an error. Later on, saving is retried until it succeeds.
     type: path
   requests_per_minute:
     description:
@@ -119,12 +116,6 @@ options:
     description:
       - Number of projects to request per page. If not set, the service decides.
     type: int
-  feedback:
-    description:
-      - Whether ansible-rulebook confirms each event once its rules have processed it. An unconfirmed event does not count as reported.
-        ansible-rulebook offers this only when it has a persistence of its own. Without one, V(true) is an error.
-    type: bool
-    default: false
 requirements:
   - requests
 """
@@ -155,7 +146,7 @@ sys.path += {
     str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
 } - set(sys.path)
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import REQUESTS_IMPORT_ERROR
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
@@ -168,11 +159,4 @@ async def main(queue: EventQueue, args: dict[str, Any]) -> None:
         raise ClouddbError(
             f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook."
         )
-    # ansible-rulebook adds this argument where a source has feedback: true.
-    feedback = args.get("eda_feedback_queue")
-    options = source_options({name: value for name, value in args.items() if name != "eda_feedback_queue"}, os.environ)
-    if options.feedback and feedback is None:
-        raise InvalidOption(
-            "feedback", "ansible-rulebook confirms no events. Enable its persistence, or omit feedback."
-        )
-    await Follower(options, queue, feedback).run()
+    await Follower(source_options(args, os.environ), queue).run()

@@ -37,9 +37,7 @@ class EventSource:
     async def put(self, event: dict[str, Any], /) -> None:
         self.events.append(event)
 
-    def follower(
-        self, seconds: float, steps: Steps, queue: EventQueue | None = None, feedback: Any = None, **args: Any
-    ) -> Follower:
+    def follower(self, seconds: float, steps: Steps, queue: EventQueue | None = None, **args: Any) -> Follower:
         """A follower that is cancelled after C(seconds); the steps are run at their seconds."""
         left = dict(sorted(steps.items()))
         start = self.clock.elapsed
@@ -57,7 +55,7 @@ class EventSource:
 
         connection = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key}
         options = source_options({**connection, **args}, {})
-        return Follower(options, queue or self, feedback, clock=self.clock.clock, sleep=sleep)
+        return Follower(options, queue or self, clock=self.clock.clock, sleep=sleep)
 
     def run(self, seconds: float, steps: Steps | None = None, **args: Any) -> list[str]:
         """Run a follower for C(seconds); the events that it emits, each as C(action previous_status > status)."""

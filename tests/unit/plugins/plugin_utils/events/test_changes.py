@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import (
     Change,
+    FollowedProject,
     PollResult,
-    SeenOperations,
     read_operations,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -29,20 +28,23 @@ def operation(number: int, status: str = "finished", **fields: Any) -> dict[str,
     return {"id": f"o{number}", "status": status, "action": "apply_config", "created_at": created_at, **fields}
 
 
-def seen_operations(*operations: dict[str, Any]) -> SeenOperations:
+def project_of(new_since: datetime | None) -> FollowedProject:
+    return FollowedProject({"id": "p"}, new_since)
+
+
+def seen_operations(*operations: dict[str, Any]) -> FollowedProject:
     """As they are after a first poll that has read these operations."""
-    seen = SeenOperations(None)
+    seen = project_of(None)
     for each in operations:
         seen.remember(each)
     return seen
 
 
 def report(
-    seen: SeenOperations, *operations: dict[str, Any], unread_before: Any = None
+    seen: FollowedProject, *operations: dict[str, Any], unread_before: Any = None
 ) -> list[tuple[str, str | None, str]]:
     """Report all changes of a poll that has read these; id, previous status and status of each."""
     result = PollResult(list(operations), [], unread_before)
-    seen.remember_past(result)
     changes = seen.changes(result)
     for change in changes:
         seen.remember(change.operation)
@@ -51,19 +53,19 @@ def report(
 
 
 def test_first_poll_reports_only_new_operations() -> None:
-    seen = SeenOperations(EPOCH)
+    seen = project_of(EPOCH)
     assert report(seen, operation(-2, "running"), operation(-1), operation(0)) == [("o0", None, "finished")]
     assert report(seen, operation(-2, "failed"), operation(-1), operation(0)) == [("o-2", "running", "failed")]
 
 
 def test_unknown_operation_is_new_after_the_first_poll() -> None:
-    seen = SeenOperations(EPOCH)
+    seen = project_of(EPOCH)
     report(seen, operation(-3))
     assert report(seen, operation(-3), operation(-2)) == [("o-2", None, "finished")]
 
 
 def test_operations_not_read_by_the_first_poll_are_not_reported() -> None:
-    seen = SeenOperations(EPOCH)
+    seen = project_of(EPOCH)
     report(seen, operation(-5), unread_before=EPOCH - timedelta(minutes=5))
     assert report(seen, operation(-7), operation(-6)) == []
 
@@ -75,30 +77,16 @@ def test_forgotten_operations_are_not_reported_again() -> None:
     assert len(seen.remembered) == 101
     assert seen.forgotten_until == EPOCH + timedelta(minutes=50)
     assert report(seen, operation(0, "running"), *many) == []
-    assert seen.unfinished(()) == ["o0"]
+    assert seen.unfinished() == ["o0"]
 
 
-def test_unfinished_operations_are_filtered_by_action() -> None:
-    seen = seen_operations(
-        operation(1),
-        operation(2, "failed"),
-        operation(3, "unheard_of"),
-        operation(4, "running", action="create_branch"),
-    )
-    assert seen.unfinished(()) == ["o3", "o4"]
-    assert seen.unfinished(("create_branch",)) == ["o4"]
-
-
-def test_json_round_trip() -> None:
-    seen = SeenOperations(EPOCH)
-    report(seen, operation(1, "running"), unread_before=EPOCH)
-    for each in (seen, SeenOperations(EPOCH)):
-        assert vars(SeenOperations.from_json(json.loads(json.dumps(each.as_json())))) == vars(each)
+def test_operation_with_an_unknown_status_is_unfinished() -> None:
+    assert seen_operations(operation(1), operation(2, "failed"), operation(3, "unheard_of")).unfinished() == ["o3"]
 
 
 def test_poll_stops_at_a_seen_operation(serve: Serve) -> None:
     served = serve(page("operations", [operation(3), operation(2), operation(1)], "c"))
-    result = read_operations(served.client, "p", seen_operations(operation(2), operation(1)), ())
+    result = read_operations(served.client, seen_operations(operation(2), operation(1)))
     assert [each["id"] for each in result.operations] == ["o1", "o2", "o3"]
     assert result.unread_before == EPOCH + timedelta(minutes=1)
     assert served.targets == ["/projects/p/operations?limit=50"]
@@ -108,7 +96,7 @@ def test_poll_reads_more_pages_while_all_operations_are_new(serve: Serve) -> Non
     served = serve(
         page("operations", [operation(4), operation(3)], "c"), page("operations", [operation(2), operation(1)], "d")
     )
-    result = read_operations(served.client, "p", seen_operations(operation(1)), ())
+    result = read_operations(served.client, seen_operations(operation(1)))
     assert [each["id"] for each in result.operations] == ["o1", "o2", "o3", "o4"]
 
 
@@ -117,53 +105,29 @@ def test_few_unlisted_operations_are_fetched_one_by_one(serve: Serve) -> None:
         page("operations", [operation(9)], "c"), reply({"operation": operation(1, "failed")}), reply({}, 404)
     )
     result = read_operations(
-        served.client, "p", seen_operations(operation(1, "running"), operation(2, "running"), operation(9)), ()
+        served.client, seen_operations(operation(1, "running"), operation(2, "running"), operation(9))
     )
     assert [each["id"] for each in result.operations] == ["o1", "o9"]
     assert result.missing_ids == ["o2"]
     assert served.targets[1:] == ["/projects/p/operations/o1", "/projects/p/operations/o2"]
 
 
-def test_many_unfinished_operations_are_read_from_pages(serve: Serve) -> None:
-    unfinished = [operation(number, "running") for number in range(10)]
-    served = serve(page("operations", unfinished[:4:-1], "c"), page("operations", unfinished[4::-1], "d"))
-    result = read_operations(served.client, "p", seen_operations(*unfinished), ())
-    assert len(result.operations) == 10
-    assert len(served.requests) == 2
-
-
-@pytest.mark.parametrize("number, requests", [(2, ["?limit=50", "/o1"]), (3, ["?limit=50", "?limit=50&cursor=c"])])
-def test_up_to_two_unfinished_operations_need_no_second_page(serve: Serve, number: int, requests: list[str]) -> None:
-    unfinished = [operation(each, "running") for each in range(1, number + 1)]
-    later = page("operations", unfinished[:-1]) if number > 2 else reply({"operation": unfinished[0]})
-    served = serve(page("operations", [operation(9), unfinished[-1]], "c"), later)
-    result = read_operations(served.client, "p", seen_operations(*unfinished, operation(9)), ())
-    assert sorted(each["id"] for each in result.operations) == [*(each["id"] for each in unfinished), "o9"]
-    assert [target.replace("/projects/p/operations", "") for target in served.targets] == requests
-
-
 def test_first_poll_reads_operations_of_the_day_before() -> None:
-    seen = SeenOperations(EPOCH)
+    seen = project_of(EPOCH)
     assert (seen.is_reached(operation(-24 * 60)), seen.is_reached(operation(-24 * 60 - 1))) == (False, True)
-
-
-@pytest.mark.parametrize("saved", [["..", "running", "a"], ["o", 5, "a"], ["o", "running", None]])
-def test_saved_operation_of_anything_else_is_refused(saved: list[Any]) -> None:
-    with pytest.raises(ValueError, match="^$"):
-        SeenOperations.from_json({**SeenOperations(None).as_json(), "operations": [[*saved, "2026-11-21T08:00:00Z"]]})
 
 
 def test_missing_project_raises_not_found(serve: Serve) -> None:
     served = serve(reply({}, 404))
     with pytest.raises(NotFound):
-        read_operations(served.client, "p", SeenOperations(EPOCH), ())
+        read_operations(served.client, project_of(EPOCH))
 
 
 @pytest.mark.parametrize("created_at", [None, "yesterday"])
 def test_operation_without_created_at_is_unexpected(serve: Serve, created_at: Any) -> None:
     served = serve(page("operations", [operation(1, created_at=created_at)]))
     with pytest.raises(UnexpectedResponse, match="created_at"):
-        read_operations(served.client, "p", SeenOperations(EPOCH), ())
+        read_operations(served.client, project_of(EPOCH))
 
 
 @pytest.mark.parametrize("before", [[], [operation(1, "running")]])

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import Change
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventEmitter, event_of
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import (
+    event_of,
+    is_delivered,
+    wait_until_delivered,
+)
 
 RUN = "{{ lookup('ansible.builtin.pipe', 'id') }}"
 
@@ -82,7 +85,7 @@ class Queue(asyncio.Queue[Any]):
         self.put_nowait({})
 
 
-def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_delivered_once_it_is_received(monkeypatch: pytest.MonkeyPatch) -> None:
     full = Queue()
     pauses: list[float] = []
 
@@ -93,36 +96,19 @@ def test_an_event_is_delivered_once_it_is_received_or_if_the_rules_confirm_it(mo
     async def main() -> None:
         queues: list[Any] = [full, SimpleNamespace(queue=full)]
         for queue in queues:
-            emitter = EventEmitter(queue, None)
-            assert not emitter.is_delivered()
-            await emitter.wait_until_delivered()
-            assert emitter.is_delivered()
+            assert not is_delivered(queue)
+            await wait_until_delivered(queue)
+            assert is_delivered(queue)
             full.put_nowait({})
 
     monkeypatch.setattr(asyncio, "sleep", receive)
     asyncio.run(main())
     assert pauses == [0.02, 0.02]
-    assert EventEmitter(full, asyncio.Queue()).is_delivered()
     without_empty: Any = SimpleNamespace(put=None)
-    assert EventEmitter(without_empty, None).is_delivered()
+    assert is_delivered(without_empty)
 
 
-def test_an_event_is_confirmed_by_its_uuid(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        feedback: asyncio.Queue[Any] = asyncio.Queue()
-        for uuid in ("other", "a", "later"):
-            feedback.put_nowait({"meta": {"uuid": uuid}})
-        queue = Queue()
-        await EventEmitter(queue, feedback).emit({"meta": {"uuid": "a"}})
-        assert (queue.qsize(), feedback.get_nowait()) == (2, {"meta": {"uuid": "later"}})
-
-    asyncio.run(main())
-    assert caplog.messages == []
-
-
-def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_rules_have_a_minute_to_receive_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     timeouts: list[float] = []
 
     async def wait_for(waiting: Any, timeout: float) -> None:
@@ -130,13 +116,6 @@ def test_the_rules_have_a_minute_to_receive_or_confirm_an_event(
         timeouts.append(timeout)
         raise asyncio.TimeoutError
 
-    async def main() -> None:
-        emitter = EventEmitter(Queue(), asyncio.Queue())
-        await emitter.emit({"meta": {"uuid": "a"}})
-        await emitter.wait_until_delivered()
-
     monkeypatch.setattr(asyncio, "wait_for", wait_for)
-    asyncio.run(main())
-    assert timeouts == [60.0, 60.0]
-    message = "The rules have not confirmed an event within 60 s. The event source continues without."
-    assert caplog.record_tuples == [("clouddb.control.operations", logging.WARNING, message)]
+    asyncio.run(wait_until_delivered(Queue()))
+    assert timeouts == [60.0]

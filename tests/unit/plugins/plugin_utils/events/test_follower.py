@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, NotFound, Unauthorized
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EventSource, summary
 
 SHOP = "wispy-lake-12345678"
@@ -169,7 +169,7 @@ def test_crash_repeats_events_with_the_same_uuid(source: EventSource, monkeypatc
     state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
     source.run(20, **state)
     with monkeypatch.context() as crash:
-        crash.setattr(StateFile, "write", lambda self, state: None)
+        crash.setattr(Checkpoint, "_write", lambda self, content: None)
         source.run(60, {1.0: lambda: branches(source, 3)}, **state)
     events = [event["meta"]["uuid"] for event in source.events]
     source.run(20, **state)
@@ -197,30 +197,6 @@ def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> No
     source.run(20, **state)
     delivered += [event["meta"]["uuid"] for event in source.events]
     assert len(delivered) == len(set(delivered)) == 3
-
-
-def test_event_that_was_not_confirmed_is_emitted_after_a_restart(source: EventSource) -> None:
-    state: dict[str, Any] = {"state_file": str(source.state_file), "actions": ["create_branch"]}
-    source.run(20, **state)
-    branches(source, 3)
-
-    async def main() -> list[str]:
-        queue: asyncio.Queue[Any] = asyncio.Queue(1)
-        feedback: asyncio.Queue[Any] = asyncio.Queue()
-        running = asyncio.create_task(source.follower(40, {}, queue, feedback, **state).run())
-        event = await queue.get()
-        await feedback.put(event)
-        while not queue.full():
-            await asyncio.sleep(0.01)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return [event["meta"]["uuid"]]
-
-    confirmed = asyncio.run(main())
-    source.run(20, **state)
-    uuids = confirmed + [event["meta"]["uuid"] for event in source.events]
-    assert len(uuids) == len(set(uuids)) == 3
 
 
 def test_end_without_the_folder_repeats_events_and_misses_none(

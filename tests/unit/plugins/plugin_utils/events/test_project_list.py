@@ -13,16 +13,9 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     NotFound,
-    RequestFailed,
-    ServiceUnreachable,
     StatusError,
-    UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.listing import Listing
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    CONNECTION,
     EventList,
     SimulatedOperation,
     SimulatedOperations,
@@ -182,66 +175,26 @@ def test_restart_before_the_first_list_loses_nothing(tmp_path: Path, backfill: i
 # Pages that fail
 
 
-# It is sent with each request.
-QUERY = {"org_id": ["org-a"]}
-
-
-class PagedList:
-    """A listing of five projects, one a page, whose requests fail with C(errors), by the number of the request from 0 on."""
-
-    def __init__(self, errors: dict[int, RequestFailed]):
-        self.account = account_with(5)
-        self.errors = errors
-        self.cursors: list[str | None] = []
-        options = source_options({**CONNECTION, "page_size": 1, "query": QUERY}, {})
-        client = RateLimitedClient(options.connection, self.account.clock.clock, 600)
-        client.get = self.get  # type: ignore[method-assign]
-        self.listing = Listing(client, options)
-
-    def get(self, *segments: str | int, query: Any = None) -> Any:
-        assert {name: value for name, value in query.items() if name not in ("cursor", "limit")} == QUERY
-        self.cursors.append(query.get("cursor"))
-        if error := self.errors.get(len(self.cursors) - 1):
-            raise error
-        return self.account.get(segments, query)
-
-    def fetch_all(self) -> list[str]:
-        """The ids of a complete list."""
-        while True:
-            try:
-                if found := self.listing.fetch():
-                    return list(found.projects)
-            except RequestFailed as error:
-                assert error in self.errors.values()
-
-
 def status_error(status: int) -> StatusError:
     return StatusError("It failed.", "GET", "/projects", 1, "request", status, {})
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        *map(status_error, (408, 423, 429, 500, 502, 503)),
-        ServiceUnreachable("It failed.", "GET", "/projects", 1, "request", sent=True, transient=True),
-        UnexpectedResponse("It is HTML.", "GET", "/projects", 1, "request"),
-    ],
-)
-@pytest.mark.parametrize("failing", range(6))
-def test_page_that_fails_is_fetched_again(error: RequestFailed, failing: int) -> None:
-    paged = PagedList({failing: error, failing + 1: error})
-    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    expected: list[str | None] = [None, "1", "2", "3", "4", "5"]
-    assert paged.cursors == expected[:failing] + [expected[failing]] * 2 + expected[failing:]
-    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors[8:] == expected
+@pytest.mark.parametrize("failures, has_events", [(2, True), (3, False)])
+def test_page_after_the_first_is_attempted_three_times(failures: int, has_events: bool) -> None:
+    account = account_with(5)
+    start(account, "p4", 10.0)
+    sent: list[str] = []
 
+    def before_request(path: str) -> None:
+        sent.append(path)
+        if path == "/projects" and 3 <= sent.count(path) < 3 + failures:
+            raise status_error(503)
 
-@pytest.mark.parametrize("status", [400, 403, 404, 410])
-def test_cursor_that_is_rejected_begins_the_list_anew(status: int) -> None:
-    paged = PagedList({3: status_error(status)})
-    assert paged.fetch_all() == [f"p{number}" for number in range(5)]
-    assert paged.cursors == [None, "1", "2", "3", None, "1", "2", "3", "4", "5"]
+    account._before_request = before_request
+    events = EventList(account.clock)
+    follow(account, 3, events, page_size=1)
+    assert (account.paths.count("/projects") == 6) is has_events
+    assert (polls(account, "p4") > 0) is has_events
 
 
 def test_list_that_always_fails_does_not_delay_projects_after_an_outage() -> None:

@@ -15,8 +15,8 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.state_file import StateFile
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
     EventList,
     SimulatedOperation,
@@ -76,15 +76,10 @@ class Account(SimulatedOperations):
         return response
 
 
-@pytest.mark.parametrize(
-    "project_ids, moments", [(["a"], [0, 1, 2, 30, 40, 50, 70, 80]), (["nobody"], [0, 1, 2, 30, 31, 32, 60, 61, 62])]
-)
-def test_list_takes_a_tenth_of_the_requests_unless_no_project_is_polled(
-    project_ids: list[str], moments: list[float]
-) -> None:
-    account = Account("a", "b")
-    account.follow(85, requests_per_minute=60, page_size=1, project_ids=project_ids)
-    assert account.moments(LIST) == pytest.approx(moments, abs=0.001)
+def test_list_pauses_for_three_times_as_long_as_it_takes() -> None:
+    account = Account(*map(str, range(19)))
+    account.follow(170, requests_per_minute=60, page_size=1, project_ids=["nobody"])
+    assert account.moments(LIST)[:45] == pytest.approx([*range(20), *range(76, 96), *range(152, 157)], abs=0.01)
 
 
 def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: pytest.LogCaptureFixture) -> None:
@@ -104,26 +99,15 @@ def test_deleted_project_is_polled_until_two_lists_lack_it() -> None:
     account = Account("a", "b")
     account.hidden = lambda moment: ("b",) if moment >= 100 else ()
     account.follow(300)
-    assert account.seconds("b") == [0, 30, 60, 90, 120, 120, 150, 150]
+    assert account.seconds("b") == [0, 30, 60, 90, 120, 150]
 
 
-def test_operations_of_a_project_that_is_listed_later_are_new_since_a_minute_before_the_third_to_last_list() -> None:
+def test_operations_of_a_project_that_is_listed_later_are_new_since_five_minutes_before_the_previous_list() -> None:
     account = Account("a", "b")
-    account.hidden = lambda moment: ("b",) if moment < 200 else ()
-    for moment in (0, 59, 60, 61, 179):
+    account.hidden = lambda moment: ("b",) if moment < 700 else ()
+    for moment in (0, 389, 391, 699):
         account.start("b", moment, seconds=0.0)
-    assert account.follow(250) == [f"b-{moment} finished" for moment in (60, 61, 179)]
-
-
-@pytest.mark.parametrize("actions, has_fetched", [([], True), (["create_branch"], True), (["start_compute"], False)])
-def test_unfinished_operations_with_other_actions_are_not_followed(actions: list[str], has_fetched: bool) -> None:
-    account = Account("a")
-    account.start("a", -1000, seconds=9999)
-    for number in range(60):
-        account.start("a", -900 + number, seconds=0, action="apply_config")
-    account.follow(60, actions=actions or None)
-    assert any(path.endswith("/a--1000") for _moment, path in account.sent) is has_fetched
-    assert sorted(set(account.seconds("a")))[:4] == ([0, 5, 10, 15] if has_fetched else [0, 30])
+    assert account.follow(750) == [f"b-{moment} finished" for moment in (391, 699)]
 
 
 def test_response_that_takes_long_delays_neither_its_events_nor_other_projects() -> None:
@@ -174,13 +158,11 @@ def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
         account.start("a", 12 + number, seconds=0)
         account.start("b", 12 + number, seconds=0)
     saved: list[float] = []
-    write = StateFile.write
 
-    def note(file: StateFile, content: dict[str, Any]) -> None:
+    def note(checkpoint: Checkpoint, content: Any) -> None:
         saved.append(round(account.clock.elapsed, 1))
-        write(file, content)
 
-    with mock.patch.object(StateFile, "write", note):
+    with mock.patch.object(Checkpoint, "_write", note):
         account.follow(60, state_file=str(tmp_path / "state.json"))
     assert set(map(round, saved)) == {0, 30, 60}
     assert len(saved) <= 8
