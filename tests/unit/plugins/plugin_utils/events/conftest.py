@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fixtures of the modules' tests, and an event source that runs on their clock."""
+"""The fixtures of the modules' tests, and an event source that runs on their clock, against a sandbox or an account in memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 import pytest
 
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
@@ -19,10 +20,88 @@ from ansible_collections.clouddb.control.tests.unit.plugins.conftest import plai
 from ansible_collections.clouddb.control.tests.unit.plugins.modules.conftest import clock, sandbox, seed
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
+    EventList,
+    SimulatedOperation,
+    SimulatedOperations,
+    follow,
+)
 
 __all__ = ["clock", "plain_environment", "sandbox", "seed", "serve", "source"]
 
 Steps = dict[float, Callable[[], Any]]
+
+
+LIST = "/projects"
+# A moment after the end of each test.
+EVER = 1e9
+
+
+class Account(SimulatedOperations):
+    """An account with these projects, from which requests and projects are missing for some time.
+
+    C(sent) are the requests, each with its moment, and C(events) what the event source has emitted, as C(OPERATION STATUS).
+    """
+
+    def __init__(self, *projects: str, has_hints: bool = False) -> None:
+        super().__init__(self._before, has_hints)
+        self.sent: list[tuple[float, str]] = []
+        self.emitted = EventList(self.clock)
+        # The status of the response to a request for this path at this moment, if it is an error.
+        self.error: Callable[[float, str], int | None] = lambda moment, path: None
+        # The projects that the list lacks, and from when until when.
+        self.hidden: dict[str, tuple[float, float]] = {}
+        for project in projects:
+            self.add_project(project)
+
+    def start(self, project: str, moment: float, seconds: float = 5.0) -> None:
+        """Start an operation that takes C(seconds)."""
+        statuses = [(moment, "running"), (moment + seconds, "finished")]
+        self.add_operation(project, SimulatedOperation(f"{project}-{moment:g}", "create_branch", statuses))
+
+    def follow(self, seconds: float, requests_per_minute: int = 60_000, **args: Any) -> list[str]:
+        """Run the event source for C(seconds); all events until now, each as C(OPERATION STATUS)."""
+        follow(self, seconds, self.emitted, requests_per_minute=requests_per_minute, **args)
+        operations = [event["clouddb"]["operation"] for _moment, event in self.emitted]
+        return [f"{operation['id']} {operation['status']}" for operation in operations]
+
+    def moments(self, name: str) -> list[float]:
+        """When the operations of a project were listed, or with LIST the projects."""
+        path = LIST if name == LIST else f"{LIST}/{name}/operations"
+        return [moment for moment, sent in self.sent if sent == path]
+
+    def seconds(self, name: str) -> list[int]:
+        return list(map(round, self.moments(name)))
+
+    def polled(self) -> list[str]:
+        """The projects in the order in which they were polled."""
+        return [path.split("/")[2] for path in self.paths if path.endswith("/operations")]
+
+    def delays(self, project: str) -> list[float]:
+        """The seconds from each change to its event."""
+        changed = {
+            f"{each.id} {status}": moment for each in self.operations[project] for moment, status in each.statuses
+        }
+        events = [(moment, event["clouddb"]["operation"]) for moment, event in self.emitted]
+        return [
+            moment - changed[f"{each['id']} {each['status']}"]
+            for moment, each in events
+            if each["project_id"] == project
+        ]
+
+    def _before(self, path: str) -> None:
+        self.sent.append((self.clock.elapsed, path))
+        status = self.error(self.clock.elapsed, path)
+        if status:
+            error_class = NotFound if status == 404 else StatusError
+            raise error_class("It failed.", "GET", path, 1, "request", status, {})
+
+    def _page(self, path: str, field: str, items: Any, *arguments: Any) -> Any:
+        def is_hidden(item: Any) -> bool:
+            since, until = self.hidden.get(item, (EVER, EVER))
+            return since < self.clock.elapsed < until
+
+        return super()._page(path, field, [item for item in items if path != LIST or not is_hidden(item)], *arguments)
 
 
 class EventSource:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption, NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, Unauthorized
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EventSource, summary
 
@@ -197,30 +197,6 @@ def test_undelivered_event_is_emitted_after_a_restart(source: EventSource) -> No
     source.run(20, **state)
     delivered += [event["meta"]["uuid"] for event in source.events]
     assert len(delivered) == len(set(delivered)) == 3
-
-
-def test_end_without_the_folder_repeats_events_and_misses_none(
-    source: EventSource, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = source.state_file.parent / "state"
-    folder.mkdir()
-    away = folder.with_name("away")
-    state: dict[str, Any] = {"state_file": str(folder / "state.json"), "actions": ["create_branch"]}
-
-    def remove() -> None:
-        folder.rename(away)
-        branches(source, 2)
-
-    assert source.run(60, {20.0: remove}, **state) == ["create_branch None > finished"] * 2
-    assert caplog.messages[-1].startswith("The state can't be saved to ")
-    with pytest.raises(InvalidOption, match="^state_file: .* can't be written: No such file or directory"):
-        source.run(1, **state)
-    branch(source, (0, "finished"), name="while it was down")
-    away.rename(folder)
-    assert source.run(60, **state) == ["create_branch None > finished"] * 3
-    uuids = [event["meta"]["uuid"] for event in source.events]
-    assert sorted(uuids[:2]) == sorted(set(uuids[:2]) & set(uuids[2:]))
-    assert len(set(uuids)) == 3
 
 
 # Errors, intervals and rate limits

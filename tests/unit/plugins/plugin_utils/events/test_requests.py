@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,65 +16,14 @@ from unittest import mock
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
-from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
-    EventList,
-    SimulatedOperation,
-    SimulatedOperations,
-    call,
-    follow,
-)
-
-LIST = "/projects"
-
-
-class Account(SimulatedOperations):
-    """An account with these projects; C(sent) are the requests, each with its moment."""
-
-    def __init__(self, *projects: str) -> None:
-        super().__init__(self._note)
-        self.sent: list[tuple[float, str]] = []
-        # Whether the requests of this second fail, and the projects that the list lacks then.
-        self.fails: Callable[[float, str], bool] = lambda moment, path: False
-        self.error_status = 503
-        self.hidden: Callable[[float], tuple[str, ...]] = lambda moment: ()
-        self.unavailable: list[str] = []
-        for project in projects:
-            self.add_project(project)
-
-    def start(self, project: str, moment: float, seconds: float = 5.0, action: str = "create_branch") -> None:
-        """Start an operation that takes C(seconds)."""
-        statuses = [(moment, "running"), (moment + seconds, "finished")]
-        self.add_operation(project, SimulatedOperation(f"{project}-{moment:g}", action, statuses))
-
-    def follow(self, seconds: float, requests_per_minute: int = 60_000, **args: Any) -> list[str]:
-        """Run the event source for C(seconds); the events, each as C(OPERATION STATUS)."""
-        events = EventList(self.clock)
-        follow(self, seconds, events, requests_per_minute=requests_per_minute, **args)
-        operations = [event["clouddb"]["operation"] for _moment, event in events]
-        return [f"{operation['id']} {operation['status']}" for operation in operations]
-
-    def moments(self, name: str) -> list[float]:
-        """When the operations of a project were listed, or with LIST the projects."""
-        path = LIST if name == LIST else f"{LIST}/{name}/operations"
-        return [moment for moment, sent in self.sent if sent == path]
-
-    def seconds(self, name: str) -> list[int]:
-        return list(map(round, self.moments(name)))
-
-    def _note(self, path: str) -> None:
-        self.sent.append((self.clock.elapsed, path))
-        if self.fails(self.clock.elapsed, path):
-            raise StatusError("It failed.", "GET", path, 1, "request", self.error_status, {})
-
-    def _page(self, path: str, field: str, items: Any, *arguments: Any) -> Any:
-        if path == LIST:
-            items = [item for item in items if item not in self.hidden(self.clock.elapsed)]
-        response = super()._page(path, field, items, *arguments)
-        if path == LIST:
-            response.json["unavailable_project_ids"] = self.unavailable
-        return response
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
+from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EVER, LIST, Account
+from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
+from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import CONNECTION, call
 
 
 def test_list_pauses_for_three_times_as_long_as_it_takes() -> None:
@@ -82,37 +32,30 @@ def test_list_pauses_for_three_times_as_long_as_it_takes() -> None:
     assert account.moments(LIST)[:45] == pytest.approx([*range(20), *range(76, 96), *range(152, 157)], abs=0.01)
 
 
-def test_operations_are_new_since_the_start_if_it_is_during_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("clock_ahead", [timedelta(0), timedelta(hours=1), timedelta(hours=-1)])
+def test_operations_are_new_since_the_start_if_it_is_during_an_outage(
+    caplog: pytest.LogCaptureFixture, clock_ahead: timedelta
+) -> None:
     account = Account("a")
-    account.fails = lambda moment, path: moment < 100
+    account.error = lambda moment, path: 503 if moment < 100 else None
     for moment in (-1, 0, 50):
         account.start("a", moment, seconds=0)
-    assert account.follow(200) == ["a-0 finished", "a-50 finished"]
+    assert account.follow(200, clock_ahead=clock_ahead) == ["a-0 finished", "a-50 finished"]
     assert caplog.messages == [
         "Polling failed. It is retried until it succeeds. It failed.",
         "Polling succeeds again, after 121 s.",
     ]
 
 
-# The change of second 40 is detected in second 100, which counts if its moment is unknown, or in the future.
 def test_deleted_project_is_polled_until_two_lists_lack_it() -> None:
     account = Account("a", "b")
-    account.hidden = lambda moment: ("b",) if moment >= 100 else ()
+    account.hidden["b"] = (100, EVER)
     account.follow(300)
     assert account.seconds("b") == [0, 30, 60, 90, 120, 150]
 
 
-def test_operations_of_a_project_that_is_listed_later_are_new_since_five_minutes_before_the_previous_list() -> None:
-    account = Account("a", "b")
-    account.hidden = lambda moment: ("b",) if moment < 700 else ()
-    for moment in (0, 389, 391, 699):
-        account.start("b", moment, seconds=0.0)
-    assert account.follow(750) == [f"b-{moment} finished" for moment in (391, 699)]
-
-
 def test_response_that_takes_long_delays_neither_its_events_nor_other_projects() -> None:
     account = Account("a", "b")
-    events = EventList(account.clock)
     asyncio_wait = asyncio.wait
 
     async def in_thread(function: Any, name: str) -> Any:
@@ -130,9 +73,9 @@ def test_response_that_takes_long_delays_neither_its_events_nor_other_projects()
         return ended, running
 
     with mock.patch.object(asyncio, "wait", wait):
-        follow(account, 95, events, in_thread=in_thread, requests_per_minute=60_000)
+        account.follow(95, in_thread=in_thread)
     assert account.seconds("b") == [0, 30, 60, 90]
-    assert [round(moment) for moment, _event in events] == [90]
+    assert [round(moment) for moment, _event in account.emitted] == [90]
 
 
 def test_four_polls_run_at_the_same_time() -> None:
@@ -148,8 +91,69 @@ def test_four_polls_run_at_the_same_time() -> None:
             raise asyncio.CancelledError
         return await asyncio.Event().wait()
 
-    follow(account, 60, EventList(account.clock), in_thread=in_thread)
+    account.follow(60, in_thread=in_thread)
     assert started == ["a", "b", "c", "d"]
+
+
+def test_retry_after_applies_to_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    sent: list[float] = []
+    error = StatusError("too many requests", "GET", LIST, 1, "request", 429, {})
+    error.retry_after = 20.0
+
+    def get(self: Client, *segments: str | int, query: Any = None) -> None:
+        sent.append(clock.elapsed)
+        if len(sent) == 3:
+            raise error
+
+    monkeypatch.setattr(Client, "get", get)
+    client = RateLimitedClient(source_options({**CONNECTION}, {}).connection, clock.clock, 600)
+    for _request in range(2):
+        client.get("projects")
+    with pytest.raises(StatusError):
+        client.get("projects")
+    client.get("projects", "p", "operations")
+    assert sent == pytest.approx([0, 0.1, 0.2, 20.2])
+
+
+def test_first_round_begins_with_the_latest_updated_projects() -> None:
+    account = Account(*(f"p{number}" for number in range(1000)))
+    for number, project in enumerate(("p7", "p700", "p70")):
+        account.projects[project]["updated_at"] = f"2026-11-21T08:00:0{number}Z"
+    account.follow(120, requests_per_minute=600)
+    assert account.polled()[:3] == ["p70", "p700", "p7"]
+    assert len(set(account.polled())) == 1000
+
+
+def test_restart_begins_with_unfinished_operations(tmp_path: Path) -> None:
+    account = Account(*(f"p{number}" for number in range(50)))
+    state_file = str(tmp_path / "state.json")
+    account.start("p30", 50, seconds=600)
+    account.follow(200, state_file=state_file)
+    account.paths.clear()
+    account.follow(10, state_file=state_file)
+    assert account.polled()[0] == "p30"
+
+
+@pytest.mark.parametrize(("has_hints", "longest"), [(True, 45), (False, 130)])
+def test_first_operation_of_an_idle_project(has_hints: bool, longest: float) -> None:
+    """With hints, the project list shows which project has changed."""
+    account = Account(*(f"p{number}" for number in range(1000)), has_hints=has_hints)
+    # It is polled just before that, and a round takes 100 s.
+    account.start("p500", 460, seconds=20)
+    account.follow(600, requests_per_minute=600)
+    assert account.delays("p500")[0] <= longest
+
+
+def test_updated_at_that_always_changes_is_no_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy projects would be delayed by all the others."""
+    account = Account(*(f"p{number}" for number in range(1000)))
+    ticks = itertools.count()
+    monkeypatch.setattr(account, "_project", lambda each: {**account.projects[each], "updated_at": str(next(ticks))})
+    for number in range(20):
+        account.start("p0", 10 + 30 * number)
+    account.follow(600, requests_per_minute=600)
+    assert max(account.delays("p0")[20:]) < 10
 
 
 def test_state_is_saved_when_idle_or_once_a_second(tmp_path: Path) -> None:
