@@ -28,10 +28,14 @@ logger = logging.getLogger("clouddb.control.operations")
 
 
 class State(NamedTuple):
-    """The projects by their ids. In projects that are listed later, operations created since C(new_since) are new."""
+    """The projects by their ids. In projects that are listed later, operations created since C(new_since) are new.
+
+    It is a time of the local clock until the service has responded for the first time.
+    """
 
     new_since: datetime
     projects: dict[str, FollowedProject]
+    is_local_time: bool = False
 
 
 class Checkpoint:
@@ -135,6 +139,7 @@ class Checkpoint:
         return {
             "base_url": self._base_url,
             "new_since": state.new_since.isoformat(),
+            "is_local_time": state.is_local_time,
             "projects": {project_id: followed.as_json() for project_id, followed in state.projects.items()},
         }
 
@@ -144,6 +149,7 @@ class Checkpoint:
             saved = json.loads(content)
             base_url, new_since = saved["base_url"], parse_timestamp(saved["new_since"])
             projects = {name: FollowedProject.from_json(name, each) for name, each in saved["projects"].items()}
+            state = State(new_since, projects, saved["is_local_time"])
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             problem = (
                 f"{self._path} does not hold the state of this event source. Name another file, or remove this one to "
@@ -153,4 +159,4 @@ class Checkpoint:
         if base_url != self._base_url:
             problem = f"{self._path} is about another base_url, {base_url}. Name another file."
             raise InvalidOption("state_file", problem)
-        return State(new_since, projects)
+        return state

@@ -123,10 +123,8 @@ class Follower:
         return max(0.0, max(self._resume, self._schedule.due()) - self._clock.monotonic())
 
     def _load(self) -> None:
-        first = State(self._clock.utcnow() - self._options.backfill, {})
-        state = self._checkpoint.load(first)
-        self._is_first_start = state is first
-        self._new_since = state.new_since
+        state = self._checkpoint.load(State(self._clock.utcnow() - self._options.backfill, {}, is_local_time=True))
+        self._new_since, self._is_local_time = state.new_since, state.is_local_time
         self._projects = {name: each for name, each in state.projects.items() if self._options.wants_project(name)}
         self._schedule.add_busy(PROJECT_LIST)
         self._follow(list(self._projects))
@@ -173,11 +171,12 @@ class Follower:
             self._schedule.polled(name, since_change, bool(followed.unfinished()))
 
     def _connected(self) -> None:
-        """The service has responded. At a first start, operations are new since then by its clock, which is known now."""
-        if not self._is_connected and self._is_first_start:
+        """The service has responded, so its clock is known."""
+        self._is_connected = True
+        if self._is_local_time:
+            self._is_local_time = False
             self._new_since += self._client.service_now() - self._clock.utcnow()
             self._checkpoint.mark_changed()
-        self._is_connected = True
 
     def _failed(self, name: str, error: RequestFailed) -> None:
         if not self._failing:
@@ -307,7 +306,7 @@ class Follower:
         self._checkpoint.save_now(self._state())
 
     def _state(self) -> State:
-        return State(self._new_since, {**self._deleted, **self._projects})
+        return State(self._new_since, {**self._deleted, **self._projects}, self._is_local_time)
 
 
 async def in_thread(function: Callable[[str], Result], name: str) -> Result:

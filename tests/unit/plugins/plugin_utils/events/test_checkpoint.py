@@ -54,7 +54,7 @@ def test_state_is_loaded_as_it_was_saved(checkpoint: Checkpoint, tmp_path: Path)
     project.forgotten_until = EPOCH
     asyncio.run(checkpoint.save(State(LATER, {"p": project})))
     loaded = checkpoint.load(FIRST)
-    assert loaded.new_since == LATER
+    assert (loaded.new_since, loaded.is_local_time) == (LATER, False)
     assert {name: vars(each) for name, each in loaded.projects.items()} == {"p": {**vars(project), "project": saved}}
     assert os.listdir(tmp_path) == ["state.json"]
     assert (tmp_path / "state.json").stat().st_mode & 0o777 == 0o600
@@ -71,7 +71,9 @@ PROJECT = FollowedProject({"id": "p"}, EPOCH).as_json()
         "{",
         "[" * 100_000,
         *(
-            json.dumps({"base_url": BASE_URL, "new_since": EPOCH.isoformat(), "projects": {}, **wrong})
+            json.dumps(
+                {"base_url": BASE_URL, "new_since": EPOCH.isoformat(), "is_local_time": False, "projects": {}, **wrong}
+            )
             for wrong in (
                 {"base_url": "https://x.example.com"},
                 {"new_since": None},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -124,8 +125,15 @@ def test_projects_in_the_state_are_followed_before_they_are_listed(account: Acco
 
 
 @pytest.mark.parametrize("backfill", [0, 3600])
-def test_restart_before_the_first_list_loses_nothing(account: Account, tmp_path: Path, backfill: int) -> None:
-    args: dict[str, Any] = {"state_file": str(tmp_path / "state.json"), "page_size": 1, "backfill": backfill}
+@pytest.mark.parametrize("clock_ahead", [timedelta(hours=-2), timedelta(hours=2)])
+def test_restart_before_the_first_list_loses_nothing(
+    account: Account, tmp_path: Path, backfill: int, clock_ahead: timedelta
+) -> None:
+    args: dict[str, Any] = {
+        "state_file": str(tmp_path / "state.json"),
+        "backfill": backfill,
+        "clock_ahead": clock_ahead,
+    }
     account.start("p0", -1000)
     account.start("p2", -1)
     account.start("p1", 5)
