@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""main() of api_request against the sandbox: secrets, invalid options, and the first and the next run of a playbook."""
+"""main() of api_request against the sandbox: secrets, and a misspelt list."""
 
 from __future__ import annotations
 
@@ -98,35 +98,6 @@ def test_secrets_of_responses_are_not_printed(sandbox: Sandbox) -> None:
     exposed = run(sandbox, method="POST", path="api_keys", body={"key_name": "ci"}, expose_secrets=True)
     assert sandbox.accepts(exposed.success["json"]["key"])
     assert exposed.printed.count(exposed.success["json"]["key"]) <= 2, "only in json and object"
-
-
-@pytest.mark.parametrize(
-    "option, options",
-    [
-        ("path", {"path": "projects//branches"}),
-        ("path", {"path": None}),
-        ("path", {"method": "POST", "path": "projects/{id}", "find": {"match": {"a": 1}}, "body": {"a": 1}}),
-        ("path", {"method": "DELETE", "path": "projects/{id}"}),
-        ("find", {"method": "DELETE", "path": "a/{id}/b", "find": {"match": {"a": 1}}}),
-        ("find", {"method": "POST", "find": {"list": "branches"}}),
-        ("find", {"method": "DELETE", "find": {"match": {"settings": {"quota": None}}}}),
-        ("find", {"method": "DELETE", "find": {"list": "branches", "match": {"name": ""}}}),
-        ("find", {"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {"a": 2}}}),
-        ("body", {"method": "POST", "find": {"match": {"name": "x"}}, "body": {"brnch": {"name": "x"}}}),
-        ("body", {"method": "POST", "find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}),
-        ("body", {"method": "POST", "find": {"match": {"a": 1}}}),
-        ("body", {"method": "PATCH", "find": {"match": {"a": 1}}, "body": {}}),
-        ("body", {"method": "GET", "body": {"a": 1}}),
-        ("all_pages", {"method": "POST", "all_pages": True}),
-        ("query", {"query": {"a": {"b": 1}}}),
-        ("find.path", {"find": {"path": "../x", "match": {"a": 1}}}),
-        ("find.query", {"find": {"query": {"a": {"b": 1}}, "match": {"a": 1}}}),
-        ("lock_timeout", {"lock_timeout": -1}),
-    ],
-)
-def test_invalid_options_are_named_and_nothing_is_sent(sandbox: Sandbox, option: str, options: dict[str, Any]) -> None:
-    assert run(sandbox, **options).failure == {"kind": "invalid_option", "option": option}
-    assert sandbox.sent() == []
 
 
 def test_an_unknown_list_is_named_with_the_existing_ones(sandbox: Sandbox) -> None:

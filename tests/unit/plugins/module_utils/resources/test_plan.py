@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._resources.plan import (
+    Plan,
     fill,
     parse_path,
     plan_from,
@@ -19,42 +20,71 @@ from ansible_collections.clouddb.control.plugins.module_utils._resources.plan im
 from ansible_collections.clouddb.control.tests.unit.support.api_request_task import DEFAULTS
 
 
-def params(method: str, **options: Any) -> dict[str, Any]:
-    body = {"branch": {"name": "x"}} if method in ("PATCH", "PUT") else None
+def plan(method: str, check_mode: bool = False, **options: Any) -> Plan:
+    body = {"branch": {"name": "x"}} if method != "GET" else None
     given = {**DEFAULTS, "method": method, "path": "projects/p/branches", "body": body, **options}
-    if given["find"]:
+    if given["find"] is not None:
         given["find"] = {"path": None, "list": None, "match": {"name": "x"}, "query": None, **given["find"]}
-    return given
+    return plan_from(given, check_mode)
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 def test_only_statuses_that_tell_whether_the_service_has_acted(method: str) -> None:
     for status in (200, 299, 404, 423, 503):
-        assert plan_from(params(method, status_code=[status]), False).accept == {status}
+        assert plan(method, status_code=[status]).accept == {status}
     for status in (300, 408, 500, 504):
         with pytest.raises(InvalidOption) as error:
-            plan_from(params(method, status_code=[200, status]), False)
+            plan(method, status_code=[200, status])
         assert error.value.details["option"] == "status_code"
 
 
-def test_a_get_may_accept_every_status() -> None:
-    assert plan_from(params("GET", status_code=[302, 500]), False).accept == {302, 500}
-
-
-def test_without_statuses_every_success_is_accepted() -> None:
-    assert set(plan_from(params("GET"), False).accept) == set(range(200, 300))
+def test_a_get_may_accept_every_status_and_accepts_successes_by_default() -> None:
+    assert plan("GET", status_code=[302, 500]).accept == {302, 500}
+    assert set(plan("GET").accept) == set(range(200, 300))
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"find": {"path": "projects/None/branches"}}, {"find": {"query": {"search": None}}}, {"query": {"search": None}}],
+    ("option", "method", "options"),
+    [
+        ("path", "POST", {"path": "projects/{id}", "find": {"match": {"a": 1}}, "body": {"a": 1}}),
+        ("path", "DELETE", {"path": "projects/{id}"}),
+        ("find", "DELETE", {"path": "a/{id}/b", "find": {}}),
+        ("find", "POST", {"find": {"match": None}}),
+        ("find", "DELETE", {"find": {"match": {"settings": {"quota": None}}}}),
+        ("find", "DELETE", {"find": {"match": {"name": ""}}}),
+        ("find", "POST", {"find": {"match": {"a": 1}}, "body": {"branch": {"a": 2}}}),
+        ("body", "POST", {"find": {}, "body": {"brnch": {"name": "x"}}}),
+        ("body", "POST", {"find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}),
+        ("body", "POST", {"find": {}, "body": None}),
+        ("body", "PATCH", {"find": {}, "body": {}}),
+        ("body", "GET", {"body": {"a": 1}}),
+        ("all_pages", "POST", {"all_pages": True}),
+        ("query", "GET", {"query": {"a": {"b": 1}}}),
+        ("find.path", "GET", {"find": {"path": "../x"}}),
+        ("find.query", "GET", {"find": {"query": {"a": {"b": 1}}}}),
+    ],
 )
-def test_a_value_may_be_missing_in_check_mode_only(options: dict[str, Any]) -> None:
-    plan_from(params("PATCH", **options), True)
+def test_invalid_options_are_named(option: str, method: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption) as error:
-        plan_from(params("PATCH", **options), False)
-    [(option, value)] = options.items()
-    assert error.value.details["option"] == (f"{option}.{next(iter(value))}" if option == "find" else option)
+        plan(method, **{"find": None, **options})
+    assert error.value.details["option"] == option
+
+
+@pytest.mark.parametrize(
+    ("option", "options"),
+    [
+        ("find.path", {"find": {"path": "projects/None/branches"}}),
+        ("find.query", {"find": {"query": {"search": None}}}),
+        ("query", {"query": {"search": None}}),
+        ("path", {"path": "projects//branches"}),
+        ("path", {"path": "projects/p/"}),
+    ],
+)
+def test_a_value_may_be_missing_in_check_mode_only(option: str, options: dict[str, Any]) -> None:
+    plan("PATCH", True, **options)
+    with pytest.raises(InvalidOption) as error:
+        plan("PATCH", **options)
+    assert error.value.details["option"] == option
 
 
 @pytest.mark.parametrize(
@@ -91,11 +121,6 @@ def test_refuses_what_is_not_a_path(text: str) -> None:
     with pytest.raises(InvalidOption) as error:
         parse_path("find.path", text)
     assert error.value.details["option"] == "find.path"
-
-
-@pytest.mark.parametrize("text", ["projects//branches", "projects/None/branches", "projects/p/"])
-def test_accepts_missing_segments_in_check_mode(text: str) -> None:
-    assert len(parse_path("path", text, allow_missing=True)) == 3
 
 
 @pytest.mark.parametrize(
