@@ -121,11 +121,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
     try:
         target = Target(**saved["target"]) if saved else _target(kind, params, client, check_mode and is_present)
         method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
-        result = send(saved["method"] if saved else method, timeout, saved)
+        method = saved["method"] if saved else method
+        result = send(method, timeout, saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(kind, target, found)
-            if not contains(found, _changeable(kind, target)):
+            if method == "POST" and not contains(found, _changeable(kind, target)):
                 result = send("PATCH", max(0.0, timeout - result["elapsed"]))
     except ResourceNotFound as error:
         if is_present:

@@ -39,12 +39,11 @@ class ResourceError(ClouddbError):
 
 
 class Listed(NamedTuple):
-    """The resources of a list, its response with the first page, and a warning about those that the service could not include."""
+    """The resources of a list, and the ids of those that the service could not include, with a sentence about them."""
 
     items: list[Resource]
-    first: Response
     unavailable: list[str]
-    warnings: list[str]
+    problem: str
 
 
 def list_resources(
@@ -58,7 +57,6 @@ def list_resources(
 
     Raises what Client raises.
     """
-    first = first or client.get(*segments, query=query)
     items: list[Resource] = []
     unavailable: set[str] = set()
     for page in pages(client, *segments, field=field, query=query, first=first):
@@ -69,7 +67,7 @@ def list_resources(
     missing = sorted(unavailable - {str(item.get("id")) for item in items})
     ids = displayable(", ".join(missing))
     problem = f"The list {path_of(segments)} is incomplete. The service could not include: {ids}. Try again later."
-    return Listed(items, first, missing, [problem] if missing else [])
+    return Listed(items, missing, problem if missing else "")
 
 
 def require_array(response: Response, field: str | None) -> None:
@@ -107,18 +105,18 @@ def find_resource(
 
 
 def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Resource | None, list[str]]:
-    """The only resource that has the first of the wanted fields that any has, and warnings.
+    """The only resource that has the first of the wanted fields that any has, and warnings about fields that none has.
 
-    One that is being deleted counts only if there is no other. Raises ResourceError if there
-    are several, and if there is none, but the list may lack it.
+    One that is being deleted counts only if there is no other. Raises ResourceError if there are several, and if there is
+    none, but the list may lack it.
     """
     items = [item for item in listed.items if own_state(item) != ABSENT]
     matching = ([item for item in items if contains(item, match)] for match in wanted)
     found = next(filter(None, matching), [])
     if len(found) > 1:
         found = [item for item in found if own_state(item) != GOING] or found
-    if not found and listed.unavailable:
-        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.warnings[0]}")
+    if not found and listed.problem:
+        raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.problem}")
     if len(found) > 1:
         named = ", ".join(map(name_of, found[:MAX_NAMED]))
         more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
@@ -129,12 +127,12 @@ def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> t
         )
         problem = f"{plan.name} is about one resource, but {len(found)} match {plan.selector}"
         raise ResourceError("ambiguous_match", f"{problem}: {named}{more}. {advice}")
-    if found or plan.method == "POST":
-        return found[0] if found else None, listed.warnings
-    fields = plan.find.match if plan.find and listed.items else {}
+    if found:
+        return found[0], []
+    # The body of a POST has these fields as well, so that a misspelt one is an error after the creation.
+    fields = plan.find.match if plan.find and listed.items and plan.method != "POST" else {}
     unknown = [name for name in fields if not any(name in item for item in listed.items)]
-    hints = [f"No resource in the list has the field {name} of find.match. Check its name." for name in unknown]
-    return None, [*listed.warnings, *hints]
+    return None, [f"No resource in the list has the field {name} of find.match. Check its name." for name in unknown]
 
 
 def name_of(resource: Mapping[str, Any]) -> str:

@@ -93,8 +93,8 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
         raise InvalidOption(
             option, f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
         )
-    if listed.unavailable:
-        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.warnings[0]}")
+    if listed.problem:
+        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
     if may_be_missing:
         return NOT_CREATED_ID
     near = similar(text, {str(each.get("name")) for each in listed.items})

@@ -49,9 +49,11 @@ def _read_list(client: Client, plan: Plan) -> Result:
     rest = {name: value for name, value in first.json.items() if name != "pagination"} if field else {}
     if "unavailable_project_ids" in rest:
         rest["unavailable_project_ids"] = listed.unavailable
-    found, warnings = select(listed, [find.match], plan) if find and find.match else (None, listed.warnings)
+    found, warnings = select(listed, [find.match], plan) if find and find.match else (None, [])
     json = {**rest, field: listed.items} if field else listed.items
-    return result_of(found, found, json=json, status=first.status, warnings=warnings)
+    return result_of(
+        found, found, json=json, status=first.status, warnings=[*warnings, *filter(None, [listed.problem])]
+    )
 
 
 def _array_in(response: Response, name: str) -> str | None:

@@ -210,8 +210,9 @@ def test_warnings_name_the_options_of_the_module(sandbox: Sandbox, client: Clien
     missing = task(client, "project", check_mode=True, id="gone-lake-12345678", name="web-shop")["warnings"]
     body = {"project": {**sandbox.api("GET", f"/projects/{SHOP}")["project"], "history_retention_seconds": 1}}
     sandbox.fault("status", status=200, method="PATCH", body=body)
-    ignored = task(client, "project", name="shop", history_retention="7d")["warnings"]
+    ignored = task(client, "project", name=None, id=SHOP, history_retention="7d")["warnings"]
     assert (len(missing), len(ignored), "history_retention" in ignored[0]) == (1, 1, True)
+    assert writes(sandbox) == [f"PATCH /projects/{SHOP}"]
     assert not ONLY_IN_API_REQUEST.search(missing[0] + ignored[0])
 
 
