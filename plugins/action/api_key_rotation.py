@@ -16,7 +16,7 @@ RENAMED = {
 
 
 class ActionModule(GuardedAction):
-    """Runs the module, with a strategy for which the evidence of all hosts belongs to one run."""
+    """Runs the module, with a strategy in which all hosts confirm a step before the next one begins."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result. Names the variables of the role that have another name now."""
@@ -32,9 +32,9 @@ class ActionModule(GuardedAction):
         # The strategy debug is linear as well, and so are those of other collections that are named so.
         if strategy.rpartition(".")[2] == "debug" or strategy.endswith("linear"):
             return None
-        hosts = list(task_vars.get("ansible_play_hosts_all", []))
         message = (
-            f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked "
-            f"for {', '.join(hosts)}. Set strategy: linear in the play."
+            f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked. "
+            "Set strategy: linear in the play."
         )
-        return {"msg": message, "failure": {"kind": "rotation_refused", "consumers": hosts}}
+        hosts = list(task_vars.get("ansible_play_hosts_all", []))
+        return {"msg": message, "failure": {"kind": "rotation_refused", "hosts": hosts}}

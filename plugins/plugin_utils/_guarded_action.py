@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The base of the action plugins that run a module only where its evidence can be trusted. Keeps P6."""
+"""The base of the action plugins that run a module only where its confirmations can be trusted. Keeps P6."""
 
 from __future__ import annotations
 

@@ -42,16 +42,16 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import API_K
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import ScriptedService, scripted_service
 
 SHOP = "wispy-lake-12345678"
-ROTATION = {"name": "deploy-{timestamp}", "run": "run", "evidence": []}
+ROTATION = {"name": "deploy-{timestamp}", "run": "run", "confirmations": []}
 DEPLOYMENT = {
     "run": "run",
-    "consumer": "web1",
-    "plan": {"consumers": ["web1", "web2"], "older_keys": {"lists": [], "keys": {}}},
+    "host": "web1",
+    "plan": {"hosts": ["web1", "web2"], "older_keys": {}},
     "key": "the-secret",
     "key_id": 1,
     "fingerprint": "none",
 }
-FILES = {"dest": "shared.key", "record": "shared.rotation"}
+FILES = {"dest": "web1.key", "record": "web1.rotation"}
 CREATE_BRANCH = {"method": "POST", "path": f"projects/{SHOP}/branches", "body": {"branch": {"name": "preview"}}}
 FIND_BRANCH = {**CREATE_BRANCH, "find": {"list": "branches", "match": {"name": "preview"}}}
 CHANGE_BRANCH = {**FIND_BRANCH, "method": "PATCH", "path": f"projects/{SHOP}/branches/{{id}}"}
@@ -109,7 +109,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_policy, {"action": "revoke", "own_key": "nobody"}, None),
     (api_key, {"name": "other", "dest": "deploy's.key"}, None),
     (api_key, {"name": "other", "dest": "foreign.key"}, None),
-    (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web1"]}, None),
+    (api_key_rotation, {"step": "plan", **ROTATION, "hosts": ["web2"], "inspected": {"web1": FILES}}, None),
     (api_key_rotation, {"step": "plan", **ROTATION, "foreign_key": True}, None),
     (
         api_key_rotation,
@@ -117,17 +117,16 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
             "step": "plan",
             **ROTATION,
             "foreign_key": True,
-            "consumers": ["web1"],
+            "other_hosts": ["web1"],
             "max_age": 0,
             "inspected": {"web1": {}},
         },
         None,
     ),
-    (api_key_rotation, {"step": "plan", **ROTATION, "inspected": {"web1": FILES, "web2": FILES}}, None),
     (api_key_rotation, {"step": "revoke", **ROTATION, "hosts": ["web1"], "unused_key": True}, None),
     (api_key_rotation, {"step": "withdraw", **ROTATION, "key_id": 1, "key": "the-secret"}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
-    (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "consumer": "web2", "record": "web1.rotation"}, None),
+    (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "host": "web2", "record": "web1.rotation"}, None),
     (project_info, {"name": "shpo", "required": True}, None),
     (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
     (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
@@ -177,8 +176,8 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     if options.pop("foreign_key", False):
         assert sandbox.accepts(sandbox.api("POST", "/api_keys", {"key_name": name})["key"])
     if inspected := options.pop("inspected", {}):
-        options["hosts"] = list(inspected)
-        options["evidence"] = [evidence_of(sandbox, consumer, files) for consumer, files in inspected.items()]
+        options["hosts"] = [*options.get("hosts", []), *inspected]
+        options["confirmations"] = [confirmation_of(sandbox, host, files) for host, files in inspected.items()]
     if timeline := options.pop("timeline", None):
         sandbox.plan(*timeline, action="create_branch", error="no space left")
     if state := options.pop("branch", None):
@@ -197,11 +196,11 @@ def messages_of(sandbox: Sandbox, module: ModuleType, options: dict[str, Any], f
     return f"{ended.result.get('msg')} {ended.result.get('warnings')}"
 
 
-def evidence_of(sandbox: Sandbox, consumer: str, files: dict[str, str]) -> dict[str, Any]:
+def confirmation_of(sandbox: Sandbox, host: str, files: dict[str, str]) -> dict[str, Any]:
     service = {"base_url": sandbox.base_url, "api_key": API_KEY}
-    options = {**service, "step": "inspect", "run": "run", "consumer": consumer, **files}
-    evidence: dict[str, Any] = run_main(api_key_deployment, options).result["evidence"]
-    return evidence
+    options = {**service, "step": "inspect", "run": "run", "host": host, **files}
+    confirmation: dict[str, Any] = run_main(api_key_deployment, options).result["confirmation"]
+    return confirmation
 
 
 def refuse_foreign_file(temporary: secret_file.TemporaryFile, uid: int, gid: int) -> None:
@@ -223,7 +222,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         (directory / "foreign.key").write_text("revoked")
         patched.setattr(secret_file, "_give", refuse_foreign_file)
         known = {1: KnownKey(["web1", "web2"], "0" * 64)}
-        record = Record(1, None, COMMITTED, None, None, known, consumer="web1").as_text()
+        record = Record(1, None, COMMITTED, None, None, known, host="web1").as_text()
         (directory / "web1.rotation").write_text(record)
 
         def message_of(module: ModuleType, options: dict[str, Any], fault: dict[str, Any] | None = None) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -21,10 +20,8 @@ from .regular_file import open_regular_file, require_regular_file, resolve_folde
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
-# In bytes. That there is space for a new secret is checked with a file of this size.
-SECRET_SIZE = 4096
-# Of Linux: differs between machines, also between clones, but not between the containers of one machine.
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
+# In bytes. That there is space for a new secret or record is checked with a file of this size.
+SPACE = 16384
 # In seconds. A task holds the lock while it sends its requests.
 LOCK_TIMEOUT = 300.0
 # In seconds, between attempts to get the lock.
@@ -46,7 +43,7 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read. In check mode, the folder may be missing, because an earlier task would create it.
+    not read. In check mode, the directory may be missing, because an earlier task would create it.
     """
 
     path: str
@@ -80,11 +77,11 @@ class SecretFile(NamedTuple):
             raise InvalidOption(self.option, self._too_large())
 
     def may_create_files(self) -> bool:
-        """Whether this user may create files in the folder, which replacing the file requires."""
+        """Whether this user may create files in the directory, which replacing the file requires."""
         return os.access(self._folder(), os.W_OK | os.X_OK) or self._is_folder_planned()
 
     def check_folder(self) -> None:
-        """Raise InvalidOption when this user may not create files in the folder."""
+        """Raise InvalidOption when this user may not create files in the directory."""
         if not self.may_create_files():
             problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
@@ -119,42 +116,26 @@ class SecretFile(NamedTuple):
             raise self._error("read", error) from error
         return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
 
-    def place(self) -> str | None:
-        """A checksum of this machine, the directory and the file's name, None if the machine can't be identified.
-
-        It is the same for all paths and host names that lead to the file.
-        """
-        try:
-            with open(BOOT_ID, encoding="ascii") as file:
-                boot_id = file.read().strip()
-            status = os.stat(self._folder())
-        except (OSError, ValueError):
-            return None
-        place = f"{boot_id} {status.st_dev} {status.st_ino} {os.path.basename(self.path)}"
-        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
     @contextmanager
-    def replacement(self, attributes: FileAttributes | None = None, size: int = 0) -> Iterator[Callable[[str], None]]:
+    def replacement(
+        self, attributes: FileAttributes | None = None, check_space: bool = False
+    ) -> Iterator[Callable[[str], None]]:
         """Check that the file can be written, and yield the function that writes a secret to it.
 
-        The temporary file is created, with the final owner, group and mode (C(attributes), or those of the options) and the
-        extended attributes of the file, and written with C(size) bytes, before the function is yielded, and is removed in
-        every case. Raises InvalidOption when its owner could not read it, and SecretFileError, as does the function.
+        The temporary file is created with the final owner, group and mode (C(attributes), or those of the options) and the
+        extended attributes of the file before the function is yielded, and is always removed. C(check_space) checks that the
+        disk has space. Raises InvalidOption when the file's owner could not read it, and SecretFileError, as does the function.
         """
         with ExitStack() as cleanup:
-            temporary = self._create_temporary(cleanup)
-            # Whoever may read the file could open the temporary one before its mode is restricted, and read the secret later.
-            # So the attributes are combined on a file that never holds a secret.
-            with ExitStack() as cleanup_of_draft:
-                draft = self._create_temporary(cleanup_of_draft)
-                self._prepare(draft, attributes)
-                status = os.stat(draft.path)
-                _require_read_bit(stat.S_IMODE(status.st_mode))
-                with self._write_errors():
-                    _give(temporary, status.st_uid, status.st_gid)
-                    copy_attributes(draft.path, temporary.file.fileno())
+            try:
+                temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
+            except OSError as error:
+                problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
+                raise SecretFileError(problem) from error
+            self._prepare(temporary, attributes)
+            _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
             with self._write_errors():
-                temporary.check_space(size)
+                temporary.check_space(SPACE if check_space else 0)
 
             def write(secret: str) -> None:
                 with self._write_errors():
@@ -172,7 +153,7 @@ class SecretFile(NamedTuple):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder against other tasks of this user that write secrets to it, where its file system has locks.
+        """Lock the directory against other tasks of this user that write secrets to it, where its file system has locks.
 
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
         are removed. The lock's file remains. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
@@ -193,32 +174,24 @@ class SecretFile(NamedTuple):
                 remove_temporary_files(self._folder(), _temporary_prefix())
             yield
 
-    def _create_temporary(self, cleanup: ExitStack) -> TemporaryFile:
-        """Create a temporary file, which C(cleanup) removes. Raises SecretFileError."""
-        try:
-            return cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
-        except OSError as error:
-            problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
-            raise SecretFileError(problem) from error
-
-    def _prepare(self, draft: TemporaryFile, attributes: FileAttributes | None) -> None:
+    def _prepare(self, temporary: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
         with self._write_errors():
             # Where everybody may write, anybody may have created the file to be given its new content.
             is_shared = os.stat(self._folder()).st_mode & stat.S_IWOTH
             is_kept = os.path.lexists(self.path) and not is_shared
             if is_kept:
-                copy_attributes(self.path, draft.file.fileno())
-        if attributes and _restore_attributes(draft, attributes):
+                copy_attributes(self.path, temporary.file.fileno())
+        if attributes and _restore_attributes(temporary, attributes):
             return
         if is_kept:
-            self._keep_owner(draft)
-        self.set_attributes(draft.path)
+            self._keep_owner(temporary)
+        self.set_attributes(temporary.path)
 
-    def _keep_owner(self, draft: TemporaryFile) -> None:
-        own, (uid, gid, _mode) = os.fstat(draft.file.fileno()), self.attributes()
+    def _keep_owner(self, temporary: TemporaryFile) -> None:
+        own, (uid, gid, _mode) = os.fstat(temporary.file.fileno()), self.attributes()
         try:
-            _give(draft, own.st_uid if self.has_owner else uid, own.st_gid if self.has_group else gid)
+            _give(temporary, own.st_uid if self.has_owner else uid, own.st_gid if self.has_group else gid)
         except OSError as error:
             raise SecretFileError(
                 f"{self.option}: {self.path} belongs to uid {uid} and gid {gid}, which this user can't give to the file that "

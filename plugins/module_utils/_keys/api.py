@@ -72,12 +72,10 @@ def keys_named(client: Client, name: str) -> list[Key]:
 def own_key_of(keys: Sequence[Key], own_key: str) -> Key:
     """The key that the option C(own_key) names by its id or name. Raises InvalidOption unless it is exactly one."""
     named = [key for key in keys if own_key in (str(key["id"]), key.get("name"))]
-    if not named:
-        raise InvalidOption("own_key", f"no key has the id or the name '{own_key}'. Set it to the task's own key.")
-    if len(named) > 1:
-        ids = numbered([key["id"] for key in named])
+    if len(named) != 1:
+        found = f"{numbered([key['id'] for key in named])} have" if named else "no key has"
         raise InvalidOption(
-            "own_key", f"{ids} have the id or the name '{own_key}'. Set it to the id of the task's own key."
+            "own_key", f"{found} the id or the name '{own_key}'. Set it to the id of the task's own key."
         )
     return named[0]
 
@@ -126,15 +124,10 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
         return OrphanedKey(f"{problem} {outcome}", [], cause)
     if not new_ids:
         outcome = "The service lists no new key of that name. Run the task again."
-    elif len(new_ids) == 1:
-        outcome = (
-            f"Key {new_ids[0]} is new, and nobody has its secret unless another host created it. "
-            f"Revoke it with state=absent and id={new_ids[0]}, then run the task again."
-        )
     else:
         outcome = (
-            f"{numbered(new_ids)} are new: other hosts created them, or all but one, whose secret nobody has. "
-            "Revoke that one with state=absent and its id, then run the task again."
+            f"{numbered(new_ids)} of that name {'is' if len(new_ids) == 1 else 'are'} new. Unless another host created it, nobody "
+            "has the secret. Revoke such a key with state=absent and id, then run the task again."
         )
     return OrphanedKey(f"{problem} {outcome}", new_ids, cause)
 
@@ -249,10 +242,7 @@ def not_revoked(key_ids: Sequence[int], error: ClouddbError) -> str:
 def retry_advice(error: ClouddbError) -> str:
     """The sentences that say how to repeat a task whose revocation has failed."""
     if isinstance(error, Unauthorized):
-        return (
-            "The service no longer accepts the key that this task authenticates with. "
-            "Set api_key to another key and run the task again."
-        )
+        return "The service no longer accepts the task's own key. Set api_key to another key and run the task again."
     return "Run the task again."
 
 

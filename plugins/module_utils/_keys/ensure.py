@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, RequestFailed, SecretFileError
-from .._files.secret_file import SECRET_SIZE, SecretFile
+from .._files.secret_file import SecretFile
 from .._http.client import Client
 from .._options import NOT_CREATED_KEY_ID
 from .._timestamps import BEGINNING, timestamp_of
@@ -24,7 +24,6 @@ from .api import (
     is_valid_secret,
     list_keys,
     not_revoked,
-    numbered,
     require_accepted,
     retry_advice,
     revoke_created_key,
@@ -106,7 +105,7 @@ def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: st
     if check_mode:
         return _planned(keys)
     # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
-    with dest.replacement(size=SECRET_SIZE) as write:
+    with dest.replacement(check_space=True) as write:
         created = create_key(client, name, keys.ids)
         with _revoked_on_error(client, created):
             kept, warnings = _choose(client, created, keys)
@@ -247,14 +246,9 @@ def revoke_all(client: Client, keys: Sequence[Key], result: Result, new_id: int 
             revocation = revoke_key(client, key)
         except RequestFailed as error:
             remaining = [other["id"] for other in keys[position:]]
-            problem = not_revoked(remaining, error)
-            if revoked:
-                verb = "was" if len(revoked) == 1 else "were"
-                problem = f"{numbered([key['id'] for key in revoked])} {verb} revoked. {problem}"
-            if new_id is None:
-                problem = f"{problem} {retry_advice(error)}"
-            else:
-                problem = f"The new key {new_id} is in use. {problem} Revoke what remains with state=absent and id."
+            problem = f"{not_revoked(remaining, error)} {retry_advice(error)}"
+            if new_id is not None:
+                problem = f"The new key {new_id} is in use. {not_revoked(remaining, error)} Revoke them with state=absent and id."
             result = {**result, "changed": new_id is not None or bool(revoked), "revoked": revoked}
             raise OrphanedKey(problem, remaining, error, result) from error
         if revocation:

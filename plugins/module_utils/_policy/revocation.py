@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
-from .._clock import Deadline
 from .._errors import RequestFailed
 from .._http.client import Client
-from .._http.failures import pause_before_retry
 from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
 from .._keys.ensure import Result
 from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, counted, label, review, title_of
@@ -24,7 +21,6 @@ USES_NOT_LISTED = (
     "No key was revoked as never_used, because the service does not list the use of the task's own key either."
 )
 COMPLIES = "When the keys were listed again, it no longer violated the policy."
-NOT_FOUND = "The service lists the key, but returned 404 to its revocation."
 ANOTHER_REVOKED = "Another task or a user has revoked it in the meantime."
 NOT_REACHED = "The task failed before it could be revoked."
 
@@ -98,42 +94,16 @@ class _Enforcement:
         return max(0, self._limit - len(self._revoked) - len(self._gone))
 
     def _revoke_if_due(self, key: Key) -> None:
-        """Revoke the key unless a new list is a reason to keep it, or the limit is reached.
-
-        After a transient error, which may take minutes to pass, the keys are listed again before the next attempt. An error is
-        raised with C(may_have_acted) if one of the attempts may have revoked the key.
-        """
-        may_be_revoked = False
-        for attempt in count(1):
-            if self._is_settled(key, may_be_revoked):
-                return
-            try:
-                revocation = self._send_revocation(key)
-                break
-            except RequestFailed as error:
-                may_be_revoked = may_be_revoked or error.may_have_acted
-                if not error.transient or attempt > self._client.connection.api_retries:
-                    error.may_have_acted = may_be_revoked
-                    raise
-                pause = pause_before_retry(attempt, None, self._client.clock.utcnow())
-                self._client.clock.sleep(max(pause, error.retry_after or 0.0))
-        if revocation or may_be_revoked:
-            self._revoked[key["id"]] = revocation or as_revoked(key)
-        elif key["id"] in self._listed(may_be_revoked):
-            self._kept[key["id"]] = NOT_FOUND
-        else:
-            self._gone.add(key["id"])
-
-    def _is_settled(self, key: Key, may_be_revoked: bool) -> bool:
-        """List the keys again. Returns whether that is a reason not to revoke the key, and notes it."""
+        """Revoke the key unless a new list is a reason to keep it, or the limit is reached. In check mode, only note it."""
         key_id = key["id"]
-        listed = self._listed(may_be_revoked)
-        if may_be_revoked and key_id not in listed:
-            self._revoked[key_id] = as_revoked(key)
-            return True
+        try:
+            listed = {key["id"]: key for key in list_keys(self._client) if key["id"] not in self._revoked}
+        except RequestFailed as error:
+            error.may_have_acted = False
+            raise
         self._gone.update({other["id"] for other in self._keys} - listed.keys() - self._revoked.keys())
         if key_id in self._gone or not self._remaining():
-            return True
+            return
         found = review(list(listed.values()), self._policy, self._client.service_now())
         if key_id in found.protected:
             self._kept[key_id] = found.protected[key_id]
@@ -141,22 +111,10 @@ class _Enforcement:
             self._kept[key_id] = IN_USE
         elif listed[key_id] not in found.due(self._kinds):
             self._kept[key_id] = COMPLIES
-        return key_id in self._kept
-
-    def _listed(self, may_be_revoked: bool) -> dict[int, Key]:
-        """The current keys by id, without those that this task has revoked, which a list may still show."""
-        try:
-            return {key["id"]: key for key in list_keys(self._client) if key["id"] not in self._revoked}
-        except RequestFailed as error:
-            error.may_have_acted = may_be_revoked
-            raise
-
-    def _send_revocation(self, key: Key) -> Key | None:
-        """Send a single DELETE, not in check mode. Returns the revocation result; None if the service returned 404."""
-        if self._check_mode:
-            return as_revoked(key)
-        deadline = Deadline.after(self._client.clock, self._client.connection.api_timeout)
-        return revoke_key(self._client.with_deadline(deadline), key)
+        elif revocation := as_revoked(key) if self._check_mode else revoke_key(self._client, key):
+            self._revoked[key_id] = revocation
+        else:
+            self._gone.add(key_id)
 
     def _keep_beyond_limit(self, waiting: Sequence[Key]) -> None:
         """Note the keys that are kept only because of the limit, and warn about them."""

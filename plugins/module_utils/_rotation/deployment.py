@@ -1,11 +1,11 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deploys a key to one of its consumers, and rolls it back, so that the consumer has a valid key at any time.
+"""Deploys a key to a host, and rolls it back, so that the host always has a valid key.
 
-Several rotations may run at once. Each step holds the lock of the consumer, and changes the file only if it still holds
-what this run has found or written there. After C(commit), this run never writes another secret, so that older keys may
-be revoked. Until then the record names what a roll-back may restore, so that nobody revokes it. Keeps P2, P5, P6 and P7.
+Several rotations may run at once. Each step holds the lock of the host, and changes the file only if it still holds what
+this run has found or written there. After C(commit), this run never writes another secret, so that older keys may be
+revoked. Until then the record names what a roll-back may restore, so that nobody revokes it. Keeps P2, P5, P6 and P7.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
-from .._files.secret_file import SECRET_SIZE, FileAttributes, SecretFile
+from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
 from .._keys.api import is_valid_secret
-from .evidence import Evidence, Run
+from .confirmation import Confirmation, Run
 from .record import (
     COMMITTED,
     DEPLOYED,
@@ -36,60 +36,42 @@ from .record import (
 
 # A service that spreads a new key over several machines may take some seconds to accept it.
 REJECTIONS_OF_NEW_KEY = 5
-# In bytes. That there is space for the next record is checked with a file of this size.
-RECORD_SIZE = 16384
 
 
 class DeploymentRefused(ClouddbError):
-    """The key is not deployed to this consumer; what the consumer holds is unchanged."""
+    """The key is not deployed to this host; what the host holds is unchanged."""
 
     kind = "deployment_refused"
 
 
 class NewKey(NamedTuple):
-    """A key to deploy, its consumers, and the older keys, by id."""
+    """A key to deploy, the hosts that use it, and the older keys, by id."""
 
     id: int
     secret: str
-    consumers: list[str]
+    hosts: list[str]
     older_keys: dict[int, KnownKey]
-
-    def known_keys(self) -> dict[int, KnownKey]:
-        """All keys that consumers may hold."""
-        return {**self.older_keys, self.id: KnownKey(self.consumers, checksum(self.secret))}
 
     def __repr__(self) -> str:
         return f"NewKey({self.id}, ...)"  # without the secret
 
 
 def planned_from(params: Mapping[str, Any]) -> tuple[list[str], dict[int, KnownKey]]:
-    """The consumers and the older keys that this run was planned for; none if it was not. Raises InvalidOption."""
+    """The hosts and the older keys that this run was planned for; none if it was not. Raises InvalidOption."""
     plan = params["plan"]
     if plan is None:
         return [], {}
     try:
-        return [str(name) for name in plan["consumers"]], keys_from_json(plan["older_keys"])
+        return [str(name) for name in plan["hosts"]], keys_from_json(plan["older_keys"])
     except (TypeError, ValueError, LookupError, AttributeError):
         raise InvalidOption("plan", "must be what clouddb.control.api_key_rotation returned") from None
 
 
-def new_key_from(params: Mapping[str, Any]) -> NewKey | None:
-    """The key that a module's options name, None if they name none. Raises InvalidOption."""
-    return NewKey(params["key_id"], params["key"], *planned_from(params)) if params["key"] else None
-
-
 class Found(NamedTuple):
-    """What the consumer holds: the secret in its file, and its record."""
+    """What the host holds: the secret in its file, and its record."""
 
     secret: str | None
     record: Record | None
-
-    def deployed(self, key: NewKey, consumer: Consumer) -> Record | None:
-        """The record of the key, if this run, and no later one, has written it; a host with the same file has not."""
-        record = self.record
-        if record is None or (record.key_id, record.consumer) != (key.id, consumer.name):
-            return None
-        return record if consumer.file is None or self.secret == key.secret else None
 
     @property
     def fingerprint(self) -> str:
@@ -100,10 +82,10 @@ class Found(NamedTuple):
         return "Found(...)"  # without the secret
 
 
-class Consumer(NamedTuple):
+class Host(NamedTuple):
     """A host that uses the key. Its C(file) holds the secret, its C(record) what was deployed; it may have neither.
 
-    C(run) is that of the role, for its evidence. In check mode nothing is locked or written.
+    C(run) is that of the role, for its confirmation. In check mode nothing is locked or written.
     """
 
     name: str
@@ -114,7 +96,7 @@ class Consumer(NamedTuple):
 
     @contextmanager
     def held(self) -> Iterator[Found]:
-        """Lock the consumer, and yield what it holds. Raises SecretFileError and InvalidOption."""
+        """Lock the host, and yield what it holds. Raises SecretFileError and InvalidOption."""
         for file in filter(None, (self.file, self.record)):
             file.check()
         if self.file and self.record and self.file.path == self.record.path:
@@ -124,16 +106,23 @@ class Consumer(NamedTuple):
             yield self.find()
 
     def find(self) -> Found:
-        """What the consumer holds. Raises SecretFileError."""
+        """What the host holds. Raises SecretFileError."""
         return Found(self.file.read() if self.file else None, read_record(self.record) if self.record else None)
 
+    def record_of(self, key: NewKey, found: Found) -> Record | None:
+        """The record of the key, if this run, and no later one, has written it; another host with the same file has not."""
+        record = found.record
+        if record is None or (record.key_id, record.host) != (key.id, self.name):
+            return None
+        return record if self.file is None or found.secret == key.secret else None
+
     def write_record(self, record: Record) -> None:
-        """Replace the record, if the consumer has one. Raises SecretFileError."""
+        """Replace the record, if the host has one. Raises SecretFileError."""
         if self.record and not self.check_mode:
             write_record(self.record, record)
 
     def write_secret(self, secret: str, attributes: FileAttributes | None = None) -> None:
-        """Replace the secret in the file, if the consumer has one. Raises SecretFileError.
+        """Replace the secret in the file, if the host has one. Raises SecretFileError.
 
         C(attributes) are its owner, group and mode, instead of those that the options say.
         """
@@ -141,29 +130,25 @@ class Consumer(NamedTuple):
             with self.file.replacement(attributes) as write:
                 write(secret)
 
-    def remove_secret(self) -> None:
-        """Remove the file, if the consumer has one. Raises SecretFileError."""
-        if self.file and not self.check_mode:
-            self.file.remove()
+    def confirmation(self, client: Client, deployed: NewKey | None = None) -> Confirmation:
+        """What the host holds now. The host must be held.
 
-    def evidence(self, client: Client, step: str, deployed: NewKey | None = None) -> Evidence:
-        """The evidence of what the consumer holds now. The consumer must be held.
-
-        C(deployed) is the key that this run has deployed; a consumer without a file can't show it otherwise.
+        C(deployed) is the key that this run has deployed; a host without a file can't show it otherwise.
         """
         found = self.find()
         record = found.record or NO_RECORD
-        key_id = record.key_id if record.sha256 == checksum_of(found.secret) else None
+        # Another host with this file, or to which this name leads, can't confirm for this one.
+        is_own = record.sha256 == checksum_of(found.secret) and record.host in (None, self.name)
+        key_id = record.key_id if is_own else None
         state = record.state
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
         secret = found.secret if self.file or deployed is None else deployed.secret
         accepted, checked_at = _check(client, secret)
-        return Evidence(
-            consumer=self.name,
+        return Confirmation(
+            host=self.name,
             run=self.run.id,
             variables=self.run.variables,
-            step=step,
             has_file=self.file is not None,
             has_record=self.record is not None,
             sha256=checksum_of(found.secret),
@@ -188,135 +173,107 @@ def _check(client: Client, secret: str | None) -> tuple[bool | None, str | None]
     return accepted, own_client.service_now().isoformat()
 
 
-def inspect(client: Client, consumer: Consumer) -> Evidence:
-    """What the consumer holds, after a check that its files can be replaced, with owner, group and mode; changes nothing.
+def inspect(client: Client, host: Host) -> tuple[bool, Confirmation]:
+    """Check that the host's files can be replaced, with owner, group and mode, and set those of the secret's file.
 
-    Raises what a Consumer and a Client raise.
+    Returns whether that changed it, and what the host holds. Raises what a Host and a Client raise.
     """
-    with consumer.held():
-        for file, size in ((consumer.file, SECRET_SIZE), (consumer.record, RECORD_SIZE)):
-            if file:
-                with nullcontext() if consumer.check_mode else file.replacement(size=size):
-                    pass
-        places = [place for file in (consumer.file, consumer.record) if file and (place := file.place())]
-        return consumer.evidence(client, "inspect")._replace(places=places)
+    with host.held() as found:
+        for file in filter(None, (host.file, host.record)):
+            with nullcontext() if host.check_mode else file.replacement(check_space=True):
+                pass
+        changed = host.file.set_attributes(host.file.path) if host.file and found.secret is not None else False
+        return changed, host.confirmation(client)
 
 
-def deploy(client: Client, consumer: Consumer, key: NewKey, fingerprint: str) -> dict[str, Any]:
-    """Write the key to the consumer's file. Returns C(previous), the secret that it held before, None if there was none.
+def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[str, Any]:
+    """Write the key to the host's file. Returns C(previous), the secret that it held before, None if there was none.
 
-    C(fingerprint) is that of the evidence by which the rotation was planned. Raises DeploymentRefused when the consumer
-    has changed since, or the service does not accept the key; what the consumer holds is unchanged then.
+    C(fingerprint) is that of the confirmation by which the rotation was planned. Raises DeploymentRefused when the host has
+    changed since, or the service does not accept the key; what the host holds is unchanged then.
     """
-    if consumer.name not in key.consumers:
-        raise DeploymentRefused(f"{consumer.name} is none of the consumers that this run was planned for.")
-    with consumer.held() as found:
-        if found.deployed(key, consumer):
+    if host.name not in key.hosts:
+        raise DeploymentRefused(f"This run was not planned for {host.name}.")
+    with host.held() as found:
+        if host.record_of(key, found):
             # The connection was lost, and Ansible has run the task again.
             return {"changed": False, "previous": None}
         if found.fingerprint != fingerprint:
             raise DeploymentRefused(
-                f"What {consumer.name} holds has changed since this run inspected it, by another rotation, by a host with the "
-                "same file or by hand. Nothing was written there. Run the role again, and only once at a time."
+                f"The file or the record of {host.name} has changed since this run inspected it, by another rotation, by a "
+                "host with the same file or by hand. Nothing was written there. Run the role again, and only once at a time."
             )
-        _require_accepted(client, consumer, key)
-        sha256 = checksum(key.secret) if consumer.file else None
-        previous = _previous(consumer, found)
-        consumer.write_record(
-            Record(key.id, sha256, DEPLOYING, None, previous, key.known_keys(), consumer=consumer.name)
-        )
-        consumer.write_secret(key.secret)
+        _require_accepted(client, host, key)
+        known_keys = {**key.older_keys, key.id: KnownKey(key.hosts, checksum(key.secret))}
+        sha256 = checksum(key.secret) if host.file else None
+        previous = _previous(host, found)
+        host.write_record(Record(key.id, sha256, DEPLOYING, None, previous, known_keys, host=host.name))
+        host.write_secret(key.secret)
         return {"changed": True, "previous": found.secret}
 
 
-def confirm(client: Client, consumer: Consumer, key: NewKey) -> Evidence:
-    """Record that the deployment is complete: the consumer holds the key, and the service accepts it from there.
+def confirm(client: Client, host: Host, key: NewKey) -> Confirmation:
+    """Record that the deployment is complete: the host holds the key, and the service accepts it from there.
 
     To be called after all tasks that deploy the key. Raises DeploymentRefused.
     """
-    with consumer.held() as found:
-        record = found.deployed(key, consumer)
-        if consumer.record and not record:
+    with host.held() as found:
+        record = host.record_of(key, found)
+        if host.record and not record:
             raise DeploymentRefused(
-                f"{consumer.name} does not hold the new key {key.id} any more. Another rotation or somebody else has "
-                "changed it. Run the role again, and only once at a time."
+                f"{host.name} no longer holds the new key {key.id}, because another rotation or somebody else has changed its "
+                "file. Run the role again, and only once at a time."
             )
-        deployed_at = _require_accepted(client, consumer, key)
+        deployed_at = _require_accepted(client, host, key)
         if record:
-            consumer.write_record(record._replace(state=DEPLOYED, deployed_at=deployed_at))
-        return consumer.evidence(client, "confirm", key)
+            host.write_record(record._replace(state=DEPLOYED, deployed_at=deployed_at))
+        return host.confirmation(client, key)
 
 
-def commit(client: Client, consumer: Consumer, key_id: int, key: NewKey | None) -> Evidence:
-    """Exclude that key C(key_id) is rolled back, if the consumer holds it and the service accepts it.
+def commit(client: Client, host: Host, key_id: int, key: NewKey | None) -> Confirmation:
+    """Exclude that key C(key_id) is rolled back, if the host holds it and the service accepts it.
 
-    C(key) is the key if this run has deployed it. The evidence says what the consumer holds, whatever that is.
+    C(key) is the key if this run has deployed it. The confirmation says what the host holds, whatever that is.
     """
-    with consumer.held() as found:
-        evidence = consumer.evidence(client, "commit", key)
-        if not evidence.has_deployed(key_id):
-            return evidence
+    with host.held() as found:
+        confirmation = host.confirmation(client, key)
+        if not confirmation.has_deployed(key_id):
+            return confirmation
         if found.record:
-            consumer.write_record(found.record._replace(state=COMMITTED, previous=None))
-        return evidence._replace(state=COMMITTED, return_sha256=None)
+            host.write_record(found.record._replace(state=COMMITTED, previous=None))
+        return confirmation._replace(state=COMMITTED, return_sha256=None)
 
 
-def verify(client: Client, consumer: Consumer, key_id: int) -> Evidence:
-    """The evidence that the consumer still holds key C(key_id), after older ones were revoked. Raises DeploymentRefused."""
-    with consumer.held():
-        evidence = consumer.evidence(client, "verify")
-    if not evidence.has_deployed(key_id):
-        raise DeploymentRefused(
-            f"{consumer.name} does not hold a valid key any more: its file was changed while older keys were revoked. "
-            "Run the role again, which deploys a new key."
-        )
-    return evidence
-
-
-def restore(
-    client: Client, consumer: Consumer, key: NewKey, previous: str | None, fingerprint: str | None = None
-) -> tuple[bool, Evidence]:
+def restore(client: Client, host: Host, key: NewKey, previous: str | None) -> tuple[bool, Confirmation]:
     """Restore the previous secret, if the file still holds the new one and the service still accepts the previous one.
 
-    C(previous) is what deploy() returned. C(fingerprint) is the one that deploy() got, if it has ended with an error: where
-    it has changed nothing, nothing is written, because that could fail for the same reason. Returns whether it was restored,
-    and evidence of what the consumer holds in the end, whatever that is.
+    C(previous) is what deploy() returned. Returns whether it was restored, and what the host holds in the end.
     """
-    with consumer.held() as found:
-        record = found.deployed(key, consumer)
+    with host.held() as found:
+        record = host.record_of(key, found)
         if record is None:
-            if found.fingerprint != fingerprint:
-                # This also changes the fingerprint, by which this run could deploy the key later.
-                consumer.write_record((found.record or _unknown_record(key))._replace(withdrawn=key.id))
-            return False, consumer.evidence(client, "roll_back")._replace(withdrawn=key.id)
-        if record.state == COMMITTED or not _restore_file(client, consumer, key, record.previous, previous):
-            return False, consumer.evidence(client, "roll_back")
-        consumer.write_record(_record_before(record)._replace(withdrawn=key.id))
-        return True, consumer.evidence(client, "roll_back")
+            # This also changes the fingerprint, by which this run could deploy the key later.
+            before = found.record or Record(key.id, None, DEPLOYING, None, None, {})
+            host.write_record(before._replace(withdrawn=key.id))
+            return False, host.confirmation(client)._replace(withdrawn=key.id)
+        if record.state == COMMITTED or not _restore_file(client, host, record.previous, previous):
+            return False, host.confirmation(client)
+        host.write_record(_record_before(record)._replace(withdrawn=key.id))
+        return True, host.confirmation(client)
 
 
-def _unknown_record(key: NewKey) -> Record:
-    """The record of a consumer that had none."""
-    return Record(key.id, None, DEPLOYING, None, None, {})
-
-
-def _restore_file(
-    client: Client, consumer: Consumer, key: NewKey, before: Previous | None, previous: str | None
-) -> bool:
+def _restore_file(client: Client, host: Host, before: Previous | None, previous: str | None) -> bool:
     """Restore the file; returns whether it was restored."""
-    if consumer.file is None:
+    if host.file is None:
         return True
     if before is None or before.sha256 is None:
-        consumer.remove_secret()
+        if not host.check_mode:
+            host.file.remove()
         return True
     if previous is None or checksum(previous) != before.sha256 or not is_valid_secret(client.with_api_key(previous)):
         return False
-    consumer.write_secret(previous, before.attributes)
-    if is_valid_secret(client.with_api_key(previous)):
-        return True
-    # It was revoked since the check.
-    consumer.write_secret(key.secret)
-    return False
+    host.write_secret(previous, before.attributes)
+    return True
 
 
 def _record_before(record: Record) -> Record:
@@ -329,10 +286,10 @@ def _record_before(record: Record) -> Record:
     )
 
 
-def _previous(consumer: Consumer, found: Found) -> Previous:
+def _previous(host: Host, found: Found) -> Previous:
     """What a roll-back is to restore: the file as it is, and what is known about the key in it."""
     sha256 = checksum_of(found.secret)
-    attributes = consumer.file.attributes() if consumer.file and found.secret is not None else None
+    attributes = host.file.attributes() if host.file and found.secret is not None else None
     record = found.record
     # An interrupted deployment has not written its key if the file still holds what was there before.
     for known in (record, record and record.previous):
@@ -341,12 +298,12 @@ def _previous(consumer: Consumer, found: Found) -> Previous:
     return Previous(sha256, attributes, None, None, None)
 
 
-def _require_accepted(client: Client, consumer: Consumer, key: NewKey) -> str:
+def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
     own_client = client.with_api_key(key.secret)
     if not is_valid_secret(own_client, REJECTIONS_OF_NEW_KEY):
         raise DeploymentRefused(
-            f"The service does not accept the new key {key.id} from {consumer.name}. It may have been revoked by another "
+            f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "
             "rotation. Run the role again, and only once at a time."
         )
     return own_client.service_now().isoformat()

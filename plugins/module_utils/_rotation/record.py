@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a deployment: which key a consumer holds, how far its deployment got, and who else may hold a key.
+"""The record of a deployment: which key a host holds, how far its deployment got, and which hosts use the keys.
 
 It holds checksums of secrets, but no secret. Keeps P5 and P6.
 """
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from .._errors import SecretFileError
 from .._files.secret_file import FileAttributes, SecretFile, resolved
 
-# In bytes. A record has the names of all consumers.
+# In bytes. A record has the names of all hosts.
 MAX_SIZE = 16 * 2**20
-# The key may not be everywhere on the consumer yet. It can be rolled back.
+# The key may not be everywhere on the host yet. It can be rolled back.
 DEPLOYING = "deploying"
-# The consumer has the key, and the service accepted it from there. It can be rolled back.
+# The host has the key, and the service accepted it from there. It can be rolled back.
 DEPLOYED = "deployed"
 # Older keys may be revoked at any time, so the key is never rolled back.
 COMMITTED = "committed"
@@ -40,9 +40,9 @@ class Previous(NamedTuple):
 
 
 class KnownKey(NamedTuple):
-    """The names of the consumers that may hold a key, and the checksum of its secret."""
+    """The names of the hosts that may use a key, and the checksum of its secret."""
 
-    consumers: list[str]
+    hosts: list[str]
     sha256: str
 
 
@@ -50,7 +50,7 @@ class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
     C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
-    must not be deployed any more. C(consumer) is the name of the host that the key was deployed to last, if any.
+    must not be deployed any more. C(host) is the name of the host that the key was deployed to last, if any.
     """
 
     key_id: int | None
@@ -60,17 +60,17 @@ class Record(NamedTuple):
     previous: Previous | None
     keys: dict[int, KnownKey]
     withdrawn: int | None = None
-    consumer: str | None = None
+    host: str | None = None
 
     def as_text(self) -> str:
         """The record as the JSON that its file has."""
         previous = self.previous._asdict() if self.previous else None
         if previous and previous["attributes"]:
             previous["attributes"] = previous["attributes"]._asdict()
-        return json.dumps({**self._asdict(), "previous": previous, **keys_as_json(self.keys)}, indent=2) + "\n"
+        return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
 
 
-# Of a consumer that has none.
+# Of a host that has none.
 NO_RECORD = Record(None, None, None, None, None, {})
 
 
@@ -86,7 +86,7 @@ def record_file(path: str, check_mode: bool = False) -> SecretFile:
 
 
 def read_record(file: SecretFile) -> Record | None:
-    """The record in this file; None when there is none. Raises SecretFileError, also for a file that is no record."""
+    """The record in this file; None when there is none. Raises SecretFileError, even for a file that is no record."""
     text = file.read(private=True)
     if not text:
         return None
@@ -106,44 +106,29 @@ def write_record(file: SecretFile, record: Record) -> None:
 
 
 def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
-    """The keys as a JSON object. Keys of the same consumers share a list of their names."""
-    lists: list[list[str]] = []
-    items: dict[str, Any] = {}
-    for key_id, key in sorted(keys.items()):
-        if key.consumers not in lists:
-            lists.append(key.consumers)
-        items[str(key_id)] = {"list": lists.index(key.consumers), "sha256": key.sha256}
-    return {"keys": items, "lists": lists}
+    """The keys as a JSON object, in which version 1.1.0 calls the hosts C(consumers)."""
+    return {str(key_id): {"consumers": key.hosts, "sha256": key.sha256} for key_id, key in sorted(keys.items())}
 
 
 def keys_from_json(data: Any) -> dict[int, KnownKey]:
     """The inverse of keys_as_json(). Raises ValueError, TypeError, LookupError or AttributeError for anything else."""
-    lists = [[str(name) for name in names] for names in data["lists"]]
-    return {int(key_id): KnownKey(lists[key["list"]], str(key["sha256"])) for key_id, key in data["keys"].items()}
-
-
-def keys_digest(keys: Mapping[int, KnownKey]) -> str | None:
-    """A checksum of the keys and the names of their consumers; None if there are no keys."""
-    return checksum(json.dumps(keys_as_json(keys)))[:32] if keys else None
+    return {
+        int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
+        for key_id, key in data.items()
+    }
 
 
 def _parse(data: Any) -> Record:
-    if "lists" not in data:
-        # By version 1.1.0 or earlier, with a list of consumers for each key.
-        keys = {
-            int(key_id): KnownKey([str(name) for name in key["consumers"]], str(key["sha256"]))
-            for key_id, key in data["keys"].items()
-        }
-        data = {**data, **keys_as_json(keys)}
     record = Record(
         int(data["key_id"]),
         data["sha256"],
         str(data["state"]),
         data["deployed_at"],
         _previous(data["previous"]) if data["previous"] else None,
-        keys_from_json(data),
+        keys_from_json(data["keys"]),
         data["withdrawn"],
-        data.get("consumer"),
+        # Missing in a record of version 1.1.0.
+        data.get("host"),
     )
     if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
         raise ValueError

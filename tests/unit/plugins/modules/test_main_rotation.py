@@ -34,21 +34,20 @@ class Rotation:
 
     def deployment(self, host: str, step: str, **options: Any) -> Outcome:
         path = {"dest": str(self.folder / host), "record": str(self.folder / f".{host}.rotation")}
-        common = {"base_url": self.sandbox.base_url, **self.run, "consumer": host, "step": step, **path}
+        common = {"base_url": self.sandbox.base_url, **self.run, "host": host, "step": step, **path}
         outcome = run_main(api_key_deployment, {**common, **self.key, **options}, check_mode=self.check_mode)
         assert undocumented_fields(api_key_deployment, outcome.result) == []
         self.outcomes.append(outcome)
         return outcome
 
-    def evidence(self, step: str, **options: Any) -> list[dict[str, Any]]:
-        return [self.deployment(host, step, **options).success["evidence"] for host in HOSTS]
+    def confirmations(self, step: str, **options: Any) -> list[dict[str, Any]]:
+        return [self.deployment(host, step, **options).success["confirmation"] for host in HOSTS]
 
-    def rotation(self, step: str, evidence: list[dict[str, Any]], **options: Any) -> Outcome:
+    def rotation(self, step: str, confirmations: list[dict[str, Any]], **options: Any) -> Outcome:
         common = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key, **self.run, "step": step}
-        common["known_keys"] = [self.deployment(host, "read_record").success["known_keys"] for host in HOSTS]
         outcome = run_main(
             api_key_rotation,
-            {**common, "name": "deploy-{timestamp}", "evidence": evidence, "hosts": list(HOSTS), **options},
+            {**common, "name": "deploy-{timestamp}", "confirmations": confirmations, "hosts": list(HOSTS), **options},
             check_mode=self.check_mode,
         )
         assert undocumented_fields(api_key_rotation, outcome.result) == []
@@ -61,16 +60,15 @@ class Rotation:
 
     def complete(self) -> dict[str, Any]:
         """The result of the last step of a complete rotation."""
-        inspected = self.evidence("inspect")
+        inspected = self.confirmations("inspect")
         plan = self.rotation("plan", inspected, max_age="0").success
         assert plan["reason"]
         self.create(plan)
         for host, found in zip(HOSTS, inspected):
             deployed = self.deployment(host, "deploy", fingerprint=found["fingerprint"], plan=plan["plan"])
             assert deployed.success["changed"]
-        self.evidence("confirm")
-        options = {"plan": plan["plan"], **self.key, "known_keys": []}
-        return self.rotation("revoke", self.evidence("commit"), **options).success
+        self.confirmations("confirm")
+        return self.rotation("revoke", self.confirmations("commit"), plan=plan["plan"], **self.key).success
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +97,7 @@ def test_check_mode(sandbox: Sandbox, tmp_path: Path) -> None:
     Rotation(sandbox, tmp_path, "first").complete()
     before = sandbox.api("GET", "/api_keys")
     second = Rotation(sandbox, tmp_path, "second", check_mode=True)
-    inspected = second.evidence("inspect")
+    inspected = second.confirmations("inspect")
     plan = second.rotation("plan", inspected, max_age="0").success
     assert (plan["check_mode"], plan["changed"], plan["revoke"]) == (True, False, True)
     revoked = second.rotation("revoke", inspected).success
@@ -107,20 +105,20 @@ def test_check_mode(sandbox: Sandbox, tmp_path: Path) -> None:
     assert [key["id"] for key in sandbox.api("GET", "/api_keys")] == [key["id"] for key in before]
 
 
-def test_evidence_of_check_mode_is_no_other(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_confirmations_of_check_mode_are_no_others(sandbox: Sandbox, tmp_path: Path) -> None:
     check = Rotation(sandbox, tmp_path, "first", check_mode=True)
     real = Rotation(sandbox, tmp_path, "first")
-    for evidence, rotation in ((check.evidence("inspect"), real), (real.evidence("inspect"), check)):
-        failure = rotation.rotation("plan", evidence, max_age="0").failure
-        assert (failure["kind"], failure["consumers"]) == ("rotation_refused", list(HOSTS))
-    assert real.rotation("plan", real.evidence("inspect")).success["check_mode"] is False
+    for confirmations, rotation in ((check.confirmations("inspect"), real), (real.confirmations("inspect"), check)):
+        failure = rotation.rotation("plan", confirmations, max_age="0").failure
+        assert (failure["kind"], failure["hosts"]) == ("rotation_refused", list(HOSTS))
+    assert real.rotation("plan", real.confirmations("inspect")).success["check_mode"] is False
 
 
 def test_withdrawal_fails_with_the_errors(sandbox: Sandbox, tmp_path: Path) -> None:
     run = Rotation(sandbox, tmp_path, "run")
-    run.create(run.rotation("plan", run.evidence("inspect")).success)
-    evidence = run.evidence("roll_back", tasks_rolled_back=True)
-    outcome = run.rotation("withdraw", evidence, errors={"web1": "the disk is full"}, **run.key)
+    run.create(run.rotation("plan", run.confirmations("inspect")).success)
+    confirmations = run.confirmations("roll_back", tasks_rolled_back=True)
+    outcome = run.rotation("withdraw", confirmations, errors={"web1": "the disk is full"}, **run.key)
     assert outcome.failure["kind"] == "rotation_failed"
     assert not sandbox.accepts(run.key["key"])
     assert run.key["key"] not in outcome.printed
@@ -131,23 +129,21 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
     first.complete()
     second = Rotation(sandbox, tmp_path, "second")
     inspected = second.deployment("web1", "inspect").success
-    plan = second.rotation("plan", second.evidence("inspect"), max_age="0").success
+    plan = second.rotation("plan", second.confirmations("inspect"), max_age="0").success
     second.create(plan)
     for check_mode in (True, False):
         second.check_mode = check_mode
-        fingerprint = inspected["evidence"]["fingerprint"]
+        fingerprint = inspected["confirmation"]["fingerprint"]
         deployed = second.deployment("web1", "deploy", fingerprint=fingerprint, plan=plan["plan"]).success
         assert deployed == {**deployed, "changed": True, "previous": first.key["key"]}
         written = first if check_mode else second
         assert (tmp_path / "web1").read_text(encoding="utf-8") == written.key["key"]
     confirmed = second.deployment("web1", "confirm").success
-    keys = {str(run.key["key_id"]): {"list": 0, "sha256": checksum(run.key["key"])} for run in (first, second)}
-    older = {"keys": {key_id: keys[key_id] for key_id in list(keys)[:1]}, "lists": [list(HOSTS)]}
-    assert plan["plan"] == {"consumers": list(HOSTS), "older_keys": older}
-    assert second.deployment("web1", "read_record").success["known_keys"] == {"keys": keys, "lists": [list(HOSTS)]}
+    older = {str(first.key["key_id"]): {"consumers": list(HOSTS), "sha256": checksum(first.key["key"])}}
+    assert plan["plan"] == {"hosts": list(HOSTS), "older_keys": older}
     rolled_back = second.deployment("web1", "roll_back", previous=deployed["previous"]).success
     assert [result["changed"] for result in (inspected, confirmed, rolled_back)] == [False, False, True]
-    assert rolled_back["evidence"]["withdrawn"] == second.key["key_id"]
+    assert rolled_back["confirmation"]["withdrawn"] == second.key["key_id"]
     assert (tmp_path / "web1").read_text(encoding="utf-8") == first.key["key"]
 
 
@@ -157,15 +153,15 @@ def test_deployment_over_another_key_and_its_rollback(sandbox: Sandbox, tmp_path
         ({"step": "withdraw"}, "withdraw but all of the following are missing: key_id, key"),
         ({"run": " "}, "run: must not be empty"),
         ({"hosts": ["web1", " "]}, "hosts: must not be empty"),
-        ({"consumers": [" "]}, "consumers: must not be empty"),
-        ({"former_consumers": [" "]}, "former_consumers: must not be empty"),
+        ({"other_hosts": [" "]}, "other_hosts: must not be empty"),
+        ({"retired_hosts": [" "]}, "retired_hosts: must not be empty"),
         ({"max_age": "99999999d"}, "max_age: "),
         ({"key_id": "x"}, "key_id"),
     ],
 )
 def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: dict[str, Any], problem: str) -> None:
     given = {"base_url": sandbox.base_url, "api_key": sandbox.api_key, "name": "deploy-{timestamp}", "run": "run"}
-    outcome = run_main(api_key_rotation, {**given, "step": "plan", "evidence": [], **options})
+    outcome = run_main(api_key_rotation, {**given, "step": "plan", "confirmations": [], **options})
     assert outcome.failure["kind"] == "invalid_option"
     assert problem in outcome.result["msg"]
 
@@ -176,7 +172,6 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "deploy"}, "key_id, key, fingerprint, plan"),
         ({"step": "commit"}, "key_id"),
         ({"step": "confirm"}, "confirm but all of the following are missing: key_id, key"),
-        ({"step": "verify"}, "verify but all of the following are missing: key_id"),
         ({"step": "roll_back"}, "roll_back but all of the following are missing: key_id, key"),
         (
             {"step": "deploy", "key": "", "key_id": 1, "fingerprint": "f", "plan": {}},
@@ -187,7 +182,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
         ({"step": "inspect", "mode": "0240"}, "mode: "),
         *(
             ({"step": "inspect", option: " "}, f"{option}: must not be empty")
-            for option in ("consumer", "run", "dest", "record")
+            for option in ("host", "run", "dest", "record")
         ),
         (
             {"step": "deploy", "key": "the-secret", "key_id": 1, "fingerprint": "f", "plan": {"x": 1}},
@@ -196,7 +191,7 @@ def test_invalid_options_of_the_rotation_are_named(sandbox: Sandbox, options: di
     ],
 )
 def test_invalid_options_are_named(sandbox: Sandbox, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
-    common = {"base_url": sandbox.base_url, "run": "run", "consumer": "web1"}
+    common = {"base_url": sandbox.base_url, "run": "run", "host": "web1"}
     given = {**common, "dest": str(tmp_path / "key"), "record": str(tmp_path / "record"), **options}
     # None stands for an omitted option. In check mode, no file shows that an option is invalid.
     present = {name: value for name, value in given.items() if value is not None}

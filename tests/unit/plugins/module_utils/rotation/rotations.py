@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of the consumers web1 and web2 of an account with keys, and the steps of a rotation by it."""
+"""Confirmations of the hosts web1 and web2 of an account with keys, and the steps of a rotation by them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import (
-    Evidence,
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
+    Confirmation,
     RotationRefused,
     run_from,
 )
@@ -19,7 +19,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._rotation.record i
     KnownKey,
     checksum,
     checksum_of,
-    keys_as_json,
 )
 from ansible_collections.clouddb.control.plugins.modules import api_key_rotation
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -37,22 +36,21 @@ def add_key(account: SimulatedAccount, is_used: bool = True) -> int:
     return key_id
 
 
-def known(account: SimulatedAccount, ids: list[int], *consumers: str) -> dict[int, KnownKey]:
+def known(account: SimulatedAccount, ids: list[int], *hosts: str) -> dict[int, KnownKey]:
     """The keys as records have them."""
-    names = list(consumers) or ["web1", "web2"]
+    names = list(hosts) or ["web1", "web2"]
     return {key_id: KnownKey(names, checksum(account.secrets[key_id])) for key_id in ids}
 
 
-def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fields: Any) -> Evidence:
-    """Evidence that the consumer is committed to this key."""
+def confirmation(account: SimulatedAccount, host: str, key_id: int | None, **fields: Any) -> Confirmation:
+    """The confirmation of a host that is committed to this key."""
     secret = account.secrets.get(key_id or 0)
     run = run_from({"run": "run", "variables": fields.pop("variables", {})}, check_mode=False)
-    return Evidence(
+    return Confirmation(
         **{
-            "consumer": consumer,
+            "host": host,
             "run": run.id,
             "variables": run.variables,
-            "step": "commit",
             "has_file": True,
             "has_record": True,
             "sha256": checksum_of(secret),
@@ -70,17 +68,16 @@ def evidence(account: SimulatedAccount, consumer: str, key_id: int | None, **fie
     )
 
 
-def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool = False, **options: Any) -> Any:
+def run(account: SimulatedAccount, step: str, *found: Confirmation, check_mode: bool = False, **options: Any) -> Any:
     params = {
         "step": step,
         "name": "deploy-{timestamp}",
         "run": "run",
         "variables": {},
-        "evidence": [one.as_dict() for one in found],
-        "known_keys": [keys_as_json(one.known_keys) for one in found],
+        "confirmations": [one.as_dict() for one in found],
         "hosts": ["web1", "web2"],
-        "consumers": [],
-        "former_consumers": [],
+        "other_hosts": [],
+        "retired_hosts": [],
         "own_key": None,
         "max_age": "30d",
         "keep": 0,
@@ -95,15 +92,11 @@ def run(account: SimulatedAccount, step: str, *found: Evidence, check_mode: bool
     return api_key_rotation.run(params, account.client(), check_mode)
 
 
-def both(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Evidence]:
-    return [evidence(account, host, key_id, **fields) for host in ("web1", "web2")]
+def both(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Confirmation]:
+    return [confirmation(account, host, key_id, **fields) for host in ("web1", "web2")]
 
 
-def inspected(account: SimulatedAccount, key_id: int | None, **fields: Any) -> list[Evidence]:
-    return both(account, key_id, **{"step": "inspect", **fields})
-
-
-def refusal(account: SimulatedAccount, step: str, *found: Evidence, **options: Any) -> RotationRefused:
+def refusal(account: SimulatedAccount, step: str, *found: Confirmation, **options: Any) -> RotationRefused:
     """The error of a step that is refused, after which all keys are as before."""
     before = list(account.keys)
     with pytest.raises(RotationRefused) as error:

@@ -42,22 +42,22 @@ TEXT = """{
   },
   "keys": {
     "6": {
-      "list": 0,
+      "consumers": [
+        "web1",
+        "web2"
+      ],
       "sha256": "CHECKSUM_A"
     },
     "7": {
-      "list": 0,
+      "consumers": [
+        "web1",
+        "web2"
+      ],
       "sha256": "CHECKSUM_B"
     }
   },
   "withdrawn": 5,
-  "consumer": "web1",
-  "lists": [
-    [
-      "web1",
-      "web2"
-    ]
-  ]
+  "host": "web1"
 }
 """.replace("CHECKSUM_A", "a" * 64).replace("CHECKSUM_B", "b" * 64)
 
@@ -74,11 +74,11 @@ def test_text_of_a_record(file: SecretFile) -> None:
 
 
 def test_record_of_version_1_1_0(file: SecretFile) -> None:
-    """It has a list of consumers for each key, and does not name its consumer."""
-    written = {**json.loads(TEXT), "keys": {str(key_id): key._asdict() for key_id, key in KEYS.items()}}
-    del written["consumer"], written["lists"]
+    """It does not name its host."""
+    written = json.loads(TEXT)
+    del written["host"]
     Path(file.path).write_text(json.dumps(written), encoding="utf-8")
-    assert read_record(file) == RECORD._replace(consumer=None)
+    assert read_record(file) == RECORD._replace(host=None)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,9 @@ def test_record_of_version_1_1_0(file: SecretFile) -> None:
     [
         *({field: ...} for field in ("key_id", "sha256", "state", "deployed_at", "previous", "keys", "withdrawn")),
         {"key_id": "seven"},
-        {"keys": {"seven": {"list": 0, "sha256": ""}}},
-        {"keys": {"7": {"list": 1, "sha256": ""}}},
-        {"keys": {"7": {"list": 0}}},
+        {"keys": {"seven": {"consumers": [], "sha256": ""}}},
+        {"keys": {"7": {"consumers": []}}},
         {"keys": {"7": {"sha256": ""}}},
-        {"lists": ...},
         {"keys": []},
         {"previous": {"sha256": None}},
         {"previous": {**PREVIOUS._asdict(), "attributes": {"uid": 0}}},

@@ -1,26 +1,26 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which keys are revoked, and which stay valid, by the evidence of the consumers."""
+"""Which keys are revoked, and which stay valid, by the confirmations of the hosts."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.evidence import Evidence, evidence_from
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
+    Confirmation,
+    confirmations_from,
+)
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
     Keys,
     add_key,
     both,
-    evidence,
-    inspected,
     known,
     refusal,
     run,
@@ -45,9 +45,8 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
 @pytest.mark.parametrize(
     "fields, problem",
     [
-        ({"run": "another run"}, "has given no evidence in this run"),
-        ({"step": "inspect"}, "has given no evidence in this run"),
-        ({"checked_at": "2026-11-21T08:00:00Z"}, "has given no evidence in this run"),
+        ({"run": "another run"}, "did not report in this run"),
+        ({"checked_at": "2026-11-21T08:00:00Z"}, "did not report in this run"),
         ({"key_id": 3}, "holds key 3"),
         ({"key_id": None}, "holds another secret or none"),
         ({"accepted": False}, "holds a secret that the service does not accept"),
@@ -56,25 +55,17 @@ def test_revokes_the_older_keys(keys: Keys) -> None:
         ({"state": "deploying"}, "may still be rolled back"),
     ],
 )
-def test_incomplete_evidence_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
+def test_incomplete_confirmation_is_refused(keys: Keys, fields: dict[str, Any], problem: str) -> None:
     account, ids = keys
     one, other = both(account, ids[-1])
     error = refusal(account, "revoke", one, other._replace(**fields), key_id=ids[-1])
     assert f"web2 {problem}." in str(error)
-    assert error.details["consumers"] == ["web2"]
+    assert error.details["hosts"] == ["web2"]
 
 
 def test_key_that_is_not_the_newest_is_refused(keys: Keys) -> None:
     account, ids = keys
-    assert "is not the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
-
-
-def test_no_key_is_revoked_within_the_grace_period(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1])
-    assert "the grace period ends in" in str(refusal(account, "revoke", *found, key_id=ids[-1], grace_period=60.0))
-    account.clock.elapsed += 61
-    assert run(account, "revoke", *found, key_id=ids[-1], grace_period=60.0)["changed"]
+    assert "is no longer the newest key" in str(refusal(account, "revoke", *both(account, ids[1]), key_id=ids[1]))
 
 
 def test_a_key_id_is_required(keys: Keys) -> None:
@@ -83,42 +74,18 @@ def test_a_key_id_is_required(keys: Keys) -> None:
         run(account, "revoke", *both(account, ids[-1]))
 
 
-@pytest.mark.parametrize("item", [{"consumer": "web1"}, {"consumer": "web1", "known_keys": []}])
-def test_what_is_not_evidence_is_refused(item: dict[str, Any]) -> None:
-    with pytest.raises(InvalidOption, match="evidence: this is not the evidence"):
-        evidence_from([item], [])
-
-
-def test_evidence_of_unknown_keys_counts_as_none(keys: Keys) -> None:
-    account, ids = keys
-    found = both(account, ids[-1])
-    error = refusal(account, "revoke", *found, key_id=ids[-1], known_keys=[])
-    assert error.details["consumers"] == ["web1", "web2"]
-    with pytest.raises(InvalidOption, match=r"^known_keys: "):
-        run(
-            account,
-            "revoke",
-            *found,
-            key_id=ids[-1],
-            known_keys=[{"keys": {"1": {"list": 0, "sha256": ""}}, "lists": []}],
-        )
-
-
-def test_evidence_of_a_host_has_at_most_1_kb(account: SimulatedAccount) -> None:
-    """Whatever the number of hosts and keys."""
-    hosts = [f"web{number:04}.region.example.com" for number in range(1000)]
-    names = ("name", "max_age", "keep", "grace_period", "consumers", "former_consumers")
-    ids = [add_key(account) for _key in range(10)]
-    found = evidence(
-        account,
-        hosts[0],
-        ids[-1],
-        variables={f"api_key_rotation_{name}": hosts for name in names},
-        known_keys=known(account, ids, *hosts),
-        fingerprint="0" * 32,
-        places=["0" * 32] * 2,
-    )
-    assert len(json.dumps(found.as_dict())) <= 1024
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"host": "web1"},
+        {"host": "web1", "known_keys": "{"},
+        {"known_keys": "{}"},
+        {"known_keys": '{"1": {"consumers": []}}'},
+    ],
+)
+def test_what_is_not_a_confirmation_is_refused(item: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match="^confirmations: "):
+        confirmations_from([item])
 
 
 @pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2)])
@@ -151,10 +118,10 @@ def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_u
     own, newest = add_key(account, is_used), add_key(account)
     account.secrets[1], account.secrets[own] = account.secrets[own], account.secrets[1]
     records: dict[str, Any] = {"has_record": has_record, "known_keys": known(account, [newest] if has_record else [])}
-    options: dict[str, Any] = {"consumers": ["web1", "web2"]}
+    options: dict[str, Any] = {"other_hosts": ["web1", "web2"]}
     for max_age in ("0", "30d"):
-        plan = run(account, "plan", *inspected(account, newest, **records), max_age=max_age, **options)
-        assert own in plan["left"] and f"Key {own}" in plan["warnings"][0].replace("Keys", "Key")
+        plan = run(account, "plan", *both(account, newest, **records), max_age=max_age, **options)
+        assert own in plan["left"] and plan["warnings"]
     result = run(account, "revoke", *both(account, newest, **records), key_id=newest, **options)
     assert (result["revoked"], list(account.keys)) == ([], [1, own, newest])
 
@@ -162,14 +129,13 @@ def test_key_without_a_record_may_be_the_own_one(account: SimulatedAccount, is_u
 @pytest.mark.parametrize("is_name", [False, True])
 def test_without_records_the_named_own_key_is_not_revoked(keys: Keys, is_name: bool) -> None:
     account, ids = keys
-    options = {"consumers": ["web1", "web2"], "own_key": account.keys[ids[0]]["name"] if is_name else str(ids[0])}
+    options = {"other_hosts": ["web1", "web2"], "own_key": account.keys[ids[0]]["name"] if is_name else str(ids[0])}
     records: dict[str, Any] = {"has_record": False, "has_file": False, "sha256": None, "known_keys": {}}
-    plan = run(account, "plan", *inspected(account, None, **records), max_age="0", **options)
+    plan = run(account, "plan", *both(account, None, **records), max_age="0", **options)
     assert (plan["revoke"], plan["left"], plan["warnings"]) == (True, [], [])
     found = both(account, ids[-1], **records)
     error = refusal(account, "revoke", found[0], key_id=ids[-1], **options)
-    assert error.details["consumers"] == ["web2"]
-    refusal(account, "revoke", *found, key_id=ids[-1], grace_period=60.0, **options)
+    assert error.details["hosts"] == ["web2"]
     result = run(account, "revoke", *found, key_id=ids[-1], **options)
     assert ([key["id"] for key in result["revoked"]], result["left"]) == ([ids[1]], [ids[0]])
 
@@ -189,10 +155,10 @@ def test_own_key_that_the_account_does_not_have_is_refused(keys: Keys, step: str
     assert error.value.details["option"] == "own_key"
 
 
-def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
+def test_keys_of_unknown_hosts_are_not_revoked(keys: Keys) -> None:
     account, ids = keys
     recorded = known(account, ids[1:])
-    plan = run(account, "plan", *inspected(account, ids[-1], known_keys=recorded))
+    plan = run(account, "plan", *both(account, ids[-1], known_keys=recorded))
     assert plan["left"] == [ids[0]]
     result = run(account, "revoke", *both(account, ids[-1], known_keys=recorded), key_id=ids[-1])
     assert [key["id"] for key in result["revoked"]] == [ids[1]]
@@ -201,7 +167,7 @@ def test_keys_of_unknown_consumers_are_not_revoked(keys: Keys) -> None:
 def test_groups_of_hosts_that_share_a_name_keep_their_own_keys(keys: Keys) -> None:
     account, ids = keys
     own = known(account, ids[:2])
-    plan = run(account, "plan", *inspected(account, ids[1], known_keys=own))
+    plan = run(account, "plan", *both(account, ids[1], known_keys=own))
     assert (plan["reason"], plan["api_key"]["id"], plan["left"]) == ("", ids[1], [ids[2]])
     run(account, "revoke", *both(account, ids[1], known_keys=own), key_id=ids[1])
     assert list(account.keys) == [1, *ids[1:]]
@@ -220,7 +186,7 @@ def test_check_mode_revokes_nothing(keys: Keys) -> None:
     result = run(account, "revoke", *found, key_id=ids[-1], check_mode=True)
     assert (result["changed"], [key["id"] for key in result["revoked"]]) == (True, ids[:2])
     # A key that would be created makes all others older.
-    found = inspected(account, ids[-1], run="run (check mode)")
+    found = both(account, ids[-1], run="run (check mode)")
     result = run(account, "revoke", *found, check_mode=True)
     assert [key["id"] for key in result["revoked"]] == ids
     assert list(account.keys) == [1, *ids]
@@ -229,7 +195,7 @@ def test_check_mode_revokes_nothing(keys: Keys) -> None:
 # Withdraw
 
 
-def withdraw(account: SimulatedAccount, key_id: int, *found: Evidence, **options: Any) -> RotationFailed:
+def withdraw(account: SimulatedAccount, key_id: int, *found: Confirmation, **options: Any) -> RotationFailed:
     errors = {"web2": "Write the key: the disk is full"}
     with pytest.raises(RotationFailed) as error:
         run(account, "withdraw", *found, key_id=key_id, key=account.secrets[key_id], errors=errors, **options)
@@ -237,24 +203,21 @@ def withdraw(account: SimulatedAccount, key_id: int, *found: Evidence, **options
     return error.value
 
 
-def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Evidence]:
-    free = {"step": "roll_back", "withdrawn": ids[-1], "tasks_rolled_back": True}
+def rolled_back(account: SimulatedAccount, ids: list[int], **fields: Any) -> list[Confirmation]:
+    free = {"withdrawn": ids[-1], "tasks_rolled_back": True}
     return both(account, ids[-2], **{**free, **fields})
 
 
-def test_new_key_that_no_consumer_holds_is_revoked(keys: Keys) -> None:
+def test_new_key_that_no_host_holds_is_revoked(keys: Keys) -> None:
     account, ids = keys
     error = withdraw(account, ids[-1], *rolled_back(account, ids))
     assert list(account.keys) == [1, *ids[:-1]]
     assert f"web2: Write the key: the disk is full. Rolled back: web1. Key {ids[-1]} was revoked." in str(error)
-    assert f"Keys {ids[0]} and {ids[1]} of this name are unchanged." in str(error)
-    assert error.details["consumers"] == ["web2"]
+    assert error.details["hosts"] == ["web2"]
 
 
-@pytest.mark.parametrize(
-    "fields", [{"tasks_rolled_back": False}, {"withdrawn": None}, {"run": "another run"}, {"step": "inspect"}]
-)
-def test_new_key_that_a_consumer_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{"tasks_rolled_back": False}, {"withdrawn": None}, {"run": "another run"}])
+def test_new_key_that_a_host_may_hold_stays_valid(keys: Keys, fields: dict[str, Any]) -> None:
     account, ids = keys
     one, other = rolled_back(account, ids)
     error = withdraw(account, ids[-1], one._replace(**fields), other)
@@ -263,14 +226,14 @@ def test_new_key_that_a_consumer_may_hold_stays_valid(keys: Keys, fields: dict[s
 
 
 @pytest.mark.parametrize("field", ["sha256", "return_sha256"])
-def test_new_key_that_a_consumer_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
+def test_new_key_that_a_host_holds_or_restores_stays_valid(keys: Keys, field: str) -> None:
     account, ids = keys
     one, other = rolled_back(account, ids)
     withdraw(account, ids[-1], one._replace(**{field: checksum(account.secrets[ids[-1]])}), other)
     assert ids[-1] in account.keys
 
 
-def test_new_key_of_a_missing_consumer_stays_valid(keys: Keys) -> None:
+def test_new_key_of_a_missing_host_stays_valid(keys: Keys) -> None:
     account, ids = keys
     _one, other = rolled_back(account, ids)
     error = withdraw(account, ids[-1], other)
@@ -292,9 +255,6 @@ def test_check_mode_does_not_withdraw(keys: Keys) -> None:
     assert ids[-1] in account.keys
 
 
-# Complete messages
-
-
 def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
     account, ids = keys
     # A list, a DELETE that succeeds, and one that fails.
@@ -307,18 +267,16 @@ def test_failed_revocation_has_the_result_so_far(keys: Keys) -> None:
     assert result["api_key"]["id"] == ids[-1]
 
 
-def test_message_of_a_withdrawal_from_several_consumers(keys: Keys) -> None:
+def test_withdrawal_from_several_hosts(keys: Keys) -> None:
     account, ids = keys
-    hosts = ["web1", "web2", "web3", "web4"]
-    free = {"step": "roll_back", "withdrawn": ids[-1], "tasks_rolled_back": True}
-    found = [evidence(account, host, ids[-2], **free) for host in ("web1", "web3")]
-    found += [evidence(account, "web4", ids[-1], **{**free, "withdrawn": None})]
-    error = withdraw(account, ids[-1], *found, hosts=hosts)
-    assert str(error) == (
-        f"Key {ids[-1]} could not be deployed to all consumers. web2: Write the key: the disk is full. Rolled back: web1, web3. "
-        f"Key {ids[-1]} is still valid, because it may be in use on web2, web4. Keys {ids[0]} and {ids[1]} of this name are "
-        "unchanged. Fix the errors and run the role again."
-    )
+    found = [one._replace(host=host) for one, host in zip(rolled_back(account, ids), ("web1", "web3"))]
+    found += [found[0]._replace(host="web4", withdrawn=None)]
+    error = withdraw(account, ids[-1], *found, hosts=["web1", "web2", "web3", "web4"])
+    for text in (
+        "Rolled back: web1 and web3.",
+        f"Key {ids[-1]} is still valid, because it may be in use on web2 and web4.",
+    ):
+        assert text in str(error)
 
 
 @pytest.mark.parametrize(
