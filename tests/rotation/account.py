@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Three consumers in a folder, an account on a sandbox, and ansible-playbook to rotate their key."""
+"""Three hosts in a folder, an account on a sandbox, and ansible-playbook to rotate their key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scenarios import PLAIN, Scenario
 
 FOLDER = Path(__file__).resolve().parent
 CHECKOUT = FOLDER.parents[1]
-CONSUMERS = ("web1", "web2", "web3")
+HOSTS = ("web1", "web2", "web3")
 NAME = "deploy-{timestamp}"
 OTHER_KEY = "deploy-tools"
 SECRET = re.compile(r"\b[a-z0-9]{64}\b")
@@ -76,16 +76,16 @@ class Account:
     def __init__(self, root: Path, sandbox: Sandbox, env: dict[str, str]) -> None:
         self.root = root
         self.sandbox = sandbox
-        self.consumers = root / "consumers"
-        self.hosts: tuple[str, ...] = CONSUMERS
-        """The consumers in the inventory."""
+        self.files_folder = root / "files"
+        self.hosts: tuple[str, ...] = HOSTS
+        """The hosts in the inventory."""
         self.older_secret = ""
         """The secret of the key that the next rotation revokes."""
         self._env = env
         self._database = root / "sandbox.db"
         self._stored: dict[str, list[tuple[Any, ...]]] = {}
         self._older: dict[str, str] = {}
-        self.consumers.mkdir()
+        self.files_folder.mkdir()
         with closing(sqlite3.connect(self._database)) as database, database as _transaction:
             # Ids that differ from all other numbers in the output.
             database.execute("UPDATE sqlite_sequence SET seq = 7000 WHERE name = 'api_keys'")
@@ -96,11 +96,11 @@ class Account:
     # States.
 
     def store(self, state: str) -> None:
-        """Store the account's keys, the consumers' files and the older secret under a name."""
+        """Store the account's keys, the hosts' files and the older secret under a name."""
         self._older[state] = self.older_secret
         with closing(sqlite3.connect(self._database)) as database:
             self._stored[state] = database.execute("SELECT * FROM api_keys").fetchall()
-        shutil.copytree(self.consumers, self.root / "stored" / state, symlinks=True)
+        shutil.copytree(self.files_folder, self.root / "stored" / state, symlinks=True)
 
     def restore(self, state: str, tasks: bool) -> None:
         """Restore a state, which is made by the role when it is needed first."""
@@ -113,16 +113,16 @@ class Account:
             database.execute("DELETE FROM api_keys")
             marks = ", ".join("?" * len(self._stored[name][0]))
             database.executemany(f"INSERT INTO api_keys VALUES ({marks})", self._stored[name])
-        self.hosts = CONSUMERS
+        self.hosts = HOSTS
         self.older_secret = self._older[name]
-        shutil.rmtree(self.consumers)
-        shutil.copytree(self.root / "stored" / name, self.consumers, symlinks=True)
+        shutil.rmtree(self.files_folder)
+        shutil.copytree(self.root / "stored" / name, self.files_folder, symlinks=True)
 
     def make(self, state: str, tasks: bool) -> None:
         """Rotate once; for the state unrevoked, twice, the second time without revocation."""
         first = self.run(tasks=tasks)
         assert first.status == 0, first.output
-        self.older_secret = (self.consumers / "web2.key").read_text()
+        self.older_secret = (self.files_folder / "web2.key").read_text()
         if state == "unrevoked":
             self.sandbox.fault("status", status=500, method="DELETE", times=None)
             second = self.run(tasks=tasks)
@@ -147,8 +147,8 @@ class Account:
         return int(max(response.json(), key=lambda key: key["last_used_at"] or "")["id"])
 
     def files(self) -> dict[str, str]:
-        """The consumers' files: secrets and vaults."""
-        return {path.name: path.read_text() for path in sorted(self.consumers.glob("*.*")) if path.is_file()}
+        """The hosts' files: secrets and vaults."""
+        return {path.name: path.read_text() for path in sorted(self.files_folder.glob("*.*")) if path.is_file()}
 
     # Runs.
 
@@ -156,7 +156,7 @@ class Account:
         """The variables of the role, with a new key in each run, and those of the deployment tasks."""
         variables: dict[str, Any] = {
             "api_key_rotation_name": NAME,
-            "api_key_rotation_dest": f"{self.consumers}/{{{{ inventory_hostname }}}}.key",
+            "api_key_rotation_dest": f"{self.files_folder}/{{{{ inventory_hostname }}}}.key",
             "api_key_rotation_max_age": "0",
         }
         if tasks:
@@ -164,7 +164,7 @@ class Account:
                 "api_key_rotation_deploy_tasks": [str(FOLDER / "hooks" / "deploy.yml")],
                 "api_key_rotation_rollback_tasks": [str(FOLDER / "hooks" / "roll_back.yml")],
                 "vault_program": str(FOLDER / "hooks" / "vault.py"),
-                "vault": f"{self.consumers}/{{{{ inventory_hostname }}}}.vault",
+                "vault": f"{self.files_folder}/{{{{ inventory_hostname }}}}.vault",
             }
         return variables
 
@@ -202,7 +202,7 @@ class Account:
         inventory = {
             "vars": {"ansible_connection": "hostile", "ansible_python_interpreter": str(self.root / "venv/bin/python")},
             "hosts": {"localhost": {}},
-            "children": {"consumers": {"hosts": {host: {} for host in self.hosts}}},
+            "children": {"users": {"hosts": {host: {} for host in self.hosts}}},
         }
         (folder / "hosts.json").write_text(json.dumps({"all": inventory}))
         return [
@@ -219,7 +219,7 @@ class Account:
             **self._env,
             "CLOUDDB_API_KEY": API_KEY,
             "CLOUDDB_BASE_URL": self.sandbox.base_url,
-            "ROTATION_CONSUMERS": str(self.consumers),
+            "ROTATION_FILES": str(self.files_folder),
             "ROTATION_OBSERVER": self._observer,
             "ROTATION_TEST": str(folder),
         }

@@ -23,7 +23,7 @@ AFFECTED_HOSTS = ("web1", "web2", "localhost")
 
 
 class Cell(NamedTuple):
-    """One disturbed run: the event, at which step, and how the role is included."""
+    """One run with an event: the event, at which step, and how the role is included."""
 
     scenario: str
     tasks: bool
@@ -49,7 +49,7 @@ def cells_of(scenario: Scenario, tasks: bool, steps: list[dict[str, Any]]) -> It
                     yield Cell(scenario.name, tasks, event, host, place)
         for event in RUN_EVENTS:
             yield Cell(scenario.name, tasks, event, "", place)
-        # A host that is not on the play is no consumer.
+        # A host that is not on the play does not use the key.
         for content in EDITS if "web2" in scenario.hosts else ():
             yield Cell(scenario.name, tasks, f"edited: {content}", "web2", place)
 

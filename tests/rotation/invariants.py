@@ -1,22 +1,22 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The invariants of a rotation, checked by the consumers' files and the API only."""
+"""The invariants of a rotation, checked by the hosts' files and the API only."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from account import CONSUMERS, SECRET, Account, Run
+from account import HOSTS, SECRET, Account, Run
 
 Files = dict[str, str]
 
 
 @dataclass(frozen=True)
 class State:
-    """The consumers' files, and which secrets in them the service accepts, with the ids of their keys."""
+    """The hosts' files, and which secrets in them the service accepts, with the ids of their keys."""
 
     files: Files
     accepted: dict[str, int]
@@ -61,7 +61,7 @@ def violations(
     run: Run,
     before: State,
     event: dict[str, Any] | None = None,
-    hosts: tuple[str, ...] = CONSUMERS,
+    hosts: tuple[str, ...] = HOSTS,
     may_succeed: bool = False,
     is_check: bool = False,
 ) -> list[str]:
@@ -72,17 +72,13 @@ def violations(
 
     # In check mode a run says what it would do about such hosts, and succeeds.
     without = set() if is_check else without_newest(account, before, after, hosts)
+    # A run cannot know of an edit after it used the host's connection for the last time.
+    if event["what"] == "edited" and not used_after_edit(run, event["host"]):
+        without = without - {event["host"]}
     if run.status == 0 and without and not may_succeed:
         found.append(f"exit status 0, but {', '.join(sorted(without))} without the newest key")
     # If the API host was lost when it had created a key, nobody can know that there is one.
     unknown = event.get("host") == "localhost" and after.newest not in after.accepted.values()
-    # A run that has revoked nothing cannot know of an edit after it used the host's connection for the last time.
-    if (
-        event["what"] == "edited"
-        and set(before.active) <= set(after.active)
-        and not used_after_edit(run, event["host"])
-    ):
-        without = without - {event["host"]}
     unnamed = without - run.named()
     if not event["what"].startswith("killed") and not unknown and unnamed:
         found.append(f"no failure names {', '.join(sorted(unnamed))}, without the newest key")
@@ -164,12 +160,14 @@ def seen_after_edit(run: Run, host: str, before: State) -> bool:
 
 
 def unrepaired(account: Account, run: Run) -> list[str]:
-    """What the undisturbed run after a disturbed one did not repair."""
+    """What the undisturbed run after one with an event did not repair."""
     state = observe(account)
     found = [] if run.status == 0 else [f"the next run ended with {run.status}"]
-    if without := without_newest(account, state, state, CONSUMERS):
+    # A key that no host ever had is not the newest one, but is named.
+    used = tuple(key for key in state.active if key in state.accepted.values())
+    if without := without_newest(account, state, replace(state, active=used), HOSTS):
         found.append(f"after the next run, {', '.join(sorted(without))} without the newest key")
-    for key in state.active[:-1]:
+    for key in set(state.active) - {*used[-1:]}:
         if not re.search(rf"\b{key}\b", run.messages()):
             found.append(f"after the next run, key {key} remains and is not named")
     return found

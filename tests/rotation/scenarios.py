@@ -44,7 +44,7 @@ class Scenario:
             task[f"ansible.builtin.{self.role}"]["apply"] = self.apply
         play = {
             "name": "Rotate the key",
-            "hosts": "consumers",
+            "hosts": "users",
             "gather_facts": False,
             "module_defaults": {"group/clouddb.control.all": {"api_retries": 0}},
             "vars": {**variables, **self.variables},
@@ -81,9 +81,9 @@ SCENARIOS = (
     Scenario("when excludes a host", task={"when": "inventory_hostname != 'web3'"}),
     Scenario("--limit web1", arguments=("--limit", "web1")),
     Scenario("--limit without web1", arguments=("--limit", "all:!web1")),
-    Scenario("--limit web1, consumers set", arguments=("--limit", "web1"), variables=ALL),
+    Scenario("--limit web1, hosts named", arguments=("--limit", "web1"), variables=ALL),
     Scenario("--limit web1, no key yet", arguments=("--limit", "web1"), start="empty", hosts=("web1",)),
-    Scenario("--limit web1, no key yet, consumers set", arguments=("--limit", "web1"), start="empty", variables=ALL),
+    Scenario("--limit web1, no key yet, hosts named", arguments=("--limit", "web1"), start="empty", variables=ALL),
     Scenario(
         "--tags, by apply",
         task={"tags": "rotate"},

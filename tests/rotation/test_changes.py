@@ -47,7 +47,7 @@ def test_two_plays_for_different_hosts(account: Account, state: str) -> None:
         after = observe(account)
         assert not lockouts(run, before, after, {"what": ""}), run.end()
         assert run.status == 0 and set(secrets(after.files)) == set(after.accepted), run.end()
-        assert f"Key {after.active[0]} of this name remains valid, because no record" in run.messages(), run.end()
+        assert f"Key {after.active[0]} of this name remains valid, and no record" in run.messages(), run.end()
     repair(account)
 
 
@@ -108,7 +108,7 @@ def test_two_keys_in_a_play(account: Account) -> None:
     [play] = PLAIN.playbook(account.variables(tasks=False))
     other = {
         "api_key_rotation_name": "other-{timestamp}",
-        "api_key_rotation_dest": f"{account.consumers}/{{{{ inventory_hostname }}}}_other.key",
+        "api_key_rotation_dest": f"{account.files_folder}/{{{{ inventory_hostname }}}}_other.key",
     }
     [task] = play["tasks"]
 
@@ -116,6 +116,6 @@ def test_two_keys_in_a_play(account: Account) -> None:
 
     assert run.status == 0 and complete(account), run.end()
     [key] = [key for key in account.sandbox.api("GET", "/api_keys") if key["name"].startswith("other-")]
-    held = {account.key_id((account.consumers / f"{host}_other.key").read_text()) for host in account.hosts}
+    held = {account.key_id((account.files_folder / f"{host}_other.key").read_text()) for host in account.hosts}
     assert held == {key["id"]}
     assert before.newest not in observe(account).active

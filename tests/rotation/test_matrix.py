@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No disturbed rotation locks a host out, and the next one repairs what it left."""
+"""No rotation, whatever happens, locks a host out, and the next one repairs what it left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_cell(cell: Cell, account: Account) -> None:
     if cell.event.startswith("edited"):
         contents = {"garbage": GARBAGE, "older secret": account.older_secret or GARBAGE, "empty": "", "removed": None}
         content = contents[cell.event.removeprefix("edited: ")]
-        path = account.consumers / "web2.key"
+        path = account.files_folder / "web2.key"
         event |= {"what": "edited", "file": path.name, "path": str(path), "content": content}
 
     # Verbose output is the most likely to show a secret.

@@ -95,10 +95,10 @@ class CallbackModule(CallbackBase):
             return json.load(response)
 
     def files(self) -> dict[str, str]:
-        """The consumers' files."""
+        """The hosts' files."""
         return {
             path.name: path.read_text()
-            for path in sorted(Path(os.environ["ROTATION_CONSUMERS"]).glob("*.*"))
+            for path in sorted(Path(os.environ["ROTATION_FILES"]).glob("*.*"))
             if path.is_file()
         }
 
