@@ -15,8 +15,7 @@ description:
   - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
   - The task's own key, which you name in O(own_key), is never revoked, nor is a key that was created or used within O(grace), or whose last
     use changes while the task runs.
-  - Keys are listed again before each revocation, and before each further attempt after an error. A key is revoked only if it still violates
-    the policy.
+  - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
   - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
 author:
   - clouddb.control contributors (@clouddb)
