@@ -138,7 +138,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     filters, query, fields = checked_filters(params), checked_query(params), checked_fields(params)
     found = list_projects(client, filters, query, integer(params, "page_size", 1), fields)
     if params["required"] and not found.projects and filters.project_id != NOT_CREATED_ID:
-        from ..module_utils._resources.parents import no_project  # only if it is missing
+        from ..module_utils._missing import no_project  # most projects are there
 
         raise no_project(found, filters, params["query"] or {})
     return {

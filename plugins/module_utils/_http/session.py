@@ -140,16 +140,7 @@ class AttemptAdapter(HTTPAdapter):
         return _use_attempt_pools(super().proxy_manager_for(proxy, **kwargs))
 
 
-class ServiceSession(NamedTuple):
-    """A session, and the settings that requests takes with each request only."""
-
-    session: Session
-    base_url: str
-    verify: bool | str | None
-    proxies: dict[str, str] | None
-
-
-def open_session(connection: Connection) -> ServiceSession:
+def open_session(connection: Connection) -> Session:
     """A session that authenticates with the connection's key."""
     session = Session()
     session.auth = _bearer(connection.api_key)
@@ -165,11 +156,7 @@ def open_session(connection: Connection) -> ServiceSession:
     if not connection.validate_certs:
         # The user has chosen; a warning at each request says nothing new.
         disable_warnings(InsecureRequestWarning)
-    # Requests to this machine bypass every proxy: over plain http, a proxy would see the key.
-    host = urlsplit(connection.base_url).hostname or ""
-    proxies = {"no_proxy": host} if is_loopback(host) else None
-    verify = connection.validate_certs and (connection.ca_path or None)
-    return ServiceSession(session, connection.base_url, verify, proxies)
+    return session
 
 
 def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
@@ -182,22 +169,26 @@ def _bearer(api_key: str) -> Callable[[requests.PreparedRequest], requests.Prepa
     return authorize
 
 
-def exchange(service: ServiceSession, request: Request, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
+def exchange(
+    session: Session, connection: Connection, request: Request, seconds: float
+) -> tuple[int, Mapping[str, str], bytes]:
     """Send the request and read its response: status, headers and complete body.
 
     The body of an error response is empty if it cannot be read, because its status says what happened.
     To be called in an Attempt; C(seconds) bounds each single step, so that the thread of an abandoned one ends.
     """
-    with service.session.request(
+    host = urlsplit(connection.base_url).hostname or ""
+    with session.request(
         request.method,
-        service.base_url + request.path,
+        connection.base_url + request.path,
         params=request.query,
         json=request.body,
         headers={"X-Request-ID": request.request_id},
         allow_redirects=False,
-        proxies=service.proxies,
+        # Requests to this machine bypass every proxy: over plain http, a proxy would see the key.
+        proxies={"no_proxy": host} if is_loopback(host) else None,
         # Given with each request: a session's setting would give way to REQUESTS_CA_BUNDLE.
-        verify=service.verify,
+        verify=connection.validate_certs and (connection.ca_path or None),
         timeout=seconds,
         stream=True,
     ) as response:

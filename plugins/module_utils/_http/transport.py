@@ -67,7 +67,9 @@ class Transport:
     ) -> RawResponse | ServiceUnreachable:
         """The response to one attempt, or the error that it would end with."""
         try:
-            status, headers, content = run_attempt(partial(exchange, self._session, request, seconds), seconds)
+            status, headers, content = run_attempt(
+                partial(exchange, self._session, self.connection, request, seconds), seconds
+            )
         except AttemptError as failed:
             from .failures import error_of  # most tasks meet no error
 

@@ -6,22 +6,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from .._errors import ClouddbError, InvalidOption, NotFound
 from .._http.client import Client
+from .._missing import similar
 from .._options import NOT_CREATED_ID, identifier, not_blank
-from .._projects import Filters, Projects
-from .._untrusted import displayable
 from .lookup import Listed, ResourceError, list_resources
 
 # As the published API document bounds it.
 PROJECTS_PAGE_SIZE = 400
-MAX_SIMILAR = 5
-# Comparing more candidates could take longer than the deadline allows.
-MAX_COMPARED = 2000
 # The form of most ids of projects, such as C(wispy-lake-12345678).
 _PROJECT_ID = re.compile(r"[a-z-]+-[0-9]{6,}")
 
@@ -33,12 +28,6 @@ class ResourceNotFound(ClouddbError):
 
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"{option}: {problem}", {"option": option})
-
-
-class ProjectNotFound(ClouddbError):
-    """No project matches, although one is required."""
-
-    kind = "not_found"
 
 
 # For modules about resources that belong to a project.
@@ -100,26 +89,3 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     raise ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")
-
-
-def no_project(found: Projects, filters: Filters, query: Mapping[str, Any]) -> ProjectNotFound:
-    """The error if no project was found; its message names what was asked for, and projects with similar names."""
-    wanted = {option: value for option, value in filters._asdict().items() if value is not None}
-    conditions = [f"{option} '{value}'" for option, value in wanted.items()]
-    conditions += [f"query {name}={value}" for name, value in query.items()]
-    sentences = [f"There is no project with {' and '.join(conditions)}." if conditions else "There are no projects."]
-    if filters.name and filters.name not in found.names and (near := similar(filters.name, found.names)):
-        sentences.append(f"Did you mean {' or '.join(displayable(name, 100) for name in near)}?")
-    sentences += found.warnings() or ["Check the options, and whether the API key may access the project."]
-    details: dict[str, Any] = {**wanted, **({"query": dict(query)} if query else {})}
-    if found.unavailable_ids:
-        details["unavailable_project_ids"] = found.unavailable_ids
-    return ProjectNotFound(" ".join(sentences), details)
-
-
-def similar(text: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates similar to this text, whatever their case, the most similar first; none of too many to compare."""
-    by_lower_case = {candidate.lower(): candidate for candidate in sorted(candidates, reverse=True)}
-    if len(by_lower_case) > MAX_COMPARED:
-        return []
-    return [by_lower_case[near] for near in get_close_matches(text.lower(), by_lower_case, MAX_SIMILAR)]

@@ -13,8 +13,8 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils import _options as options
 from ansible_collections.clouddb.control.plugins.module_utils import _timestamps as timestamps
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._missing import MAX_COMPARED, similar
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import unknown_values
-from ansible_collections.clouddb.control.plugins.module_utils._resources.parents import MAX_COMPARED, similar
 
 
 def refused(check: Callable[..., Any], value: Any, *limits: Any, **more_limits: Any) -> str:

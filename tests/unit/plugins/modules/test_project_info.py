@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._resources.parents import ProjectNotFound
+from ansible_collections.clouddb.control.plugins.module_utils._missing import ProjectNotFound
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandbox
 
