@@ -64,7 +64,7 @@ def observe(
     subject = resource or known
     project_id = project_id_of(plan, subject)
     if has_waited or not (subject and project_id):
-        return Observation(state, resource, [], warnings)
+        return Observation(state, resource or None, [], warnings)
     about: list[Operation] = []
     with suppress(NotFound):  # of a project that was deleted
         about = _operations_about(client, subject, project_id)

@@ -17,6 +17,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     PREVIEW,
     SHOP,
     failing,
+    resumed,
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -228,10 +229,7 @@ def test_a_success_that_is_not_accepted_fails(sandbox: Sandbox, client: Client) 
 
 
 def test_a_wait_is_resumed_where_it_stopped(sandbox: Sandbox, client: Client) -> None:
-    stop_when = {"min_seconds": 0.0, "max_seconds": 0.0}
-    runs = [task(client, "POST", _stop_when=stop_when, **PREVIEW)]
-    while "_state" in runs[-1]:
-        runs.append(task(client, "POST", _stop_when=stop_when, _state=runs[-1]["_state"], **PREVIEW))
+    runs = resumed(client, "POST", **PREVIEW)
     assert len(runs) > 2
     assert (runs[0]["changed"], runs[0]["object"]["name"]) == (True, "preview")
     assert {operation["status"] for operation in runs[-1]["operations"]} == {"finished"}
@@ -242,11 +240,8 @@ def test_a_wait_for_a_locked_project_is_resumed_and_sends_the_request(sandbox: S
     sandbox.plan((0, "running"), (50, "finished"), action="create_branch")
     sandbox.api("POST", f"/{BRANCHES}", {"branch": {"name": "other"}})
     options = {"path": f"projects/{SHOP}", "body": {"project": {"history_retention_seconds": 3600}}}
-    stop_when = {"min_seconds": 0.0, "max_seconds": 0.0}
-    runs = [task(client, "PATCH", _stop_when=stop_when, **options)]
+    runs = resumed(client, "PATCH", **options)
     assert not runs[0]["_state"]["is_sent"]
-    while "_state" in runs[-1]:
-        runs.append(task(client, "PATCH", _stop_when=stop_when, _state=runs[-1]["_state"], **options))
     assert {run["status"] for run in runs} == {None, 200}
     changes = [change for run in runs for change in run["_changes"] if change["action"] == "create_branch"]
     assert [(change["previous_status"], change["status"]) for change in changes] == [("running", "finished")]

@@ -16,6 +16,7 @@ from ansible_collections.clouddb.control.tests.unit.support.api_request_task imp
     PREVIEW,
     SHOP,
     failing,
+    resumed,
     task,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
@@ -331,7 +332,7 @@ def test_without_find_the_resource_is_as_it_is_after_the_wait(sandbox: Sandbox, 
 def test_a_field_of_this_name_that_is_no_list_names_no_operations(sandbox: Sandbox, client: Client) -> None:
     sandbox.fault("status", status=201, method="POST", body={"kind": "lingering_deletion", "operations": "running"})
     result = task(client, "POST", path="faults", body={"kind": "lingering_deletion"})
-    assert (result["changed"], result["status"], result["operations"]) == (True, 201, [])
+    assert (result["changed"], result["status"], result["object"], result["operations"]) == (True, 201, None, [])
 
 
 # Locked projects
@@ -430,12 +431,8 @@ def test_a_resumed_task_knows_that_an_earlier_attempt_may_have_been_carried_out(
     sandbox.fault("lost_answer", method="DELETE")
     sandbox.fault("status", status=503, method="DELETE", retry_after=7)
     sandbox.fault("status", status=423, method="DELETE")
-    options = {"path": f"{BRANCHES}/{{id}}", "find": PREVIEW["find"]}
-    options["_stop_when"] = {"min_seconds": 0.0, "max_seconds": 0.0}
-    runs = [task(client, "DELETE", **options)]
+    runs = resumed(client, "DELETE", **ITEM)
     assert not runs[0]["_state"]["is_sent"]
-    while "_state" in runs[-1]:
-        runs.append(task(client, "DELETE", _state=runs[-1]["_state"], **options))
     assert runs[-1]["changed"]
     assert [operation["action"] for operation in runs[-1]["operations"]] == ["suspend_compute"]
     assert "was lost" in runs[-1]["warnings"][0]

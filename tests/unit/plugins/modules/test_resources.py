@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from typing import Any
 
@@ -224,6 +225,16 @@ def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Clie
     assert (result["changed"], task(client, **options, org_id="org-1")["changed"]) == (True, False)
     if options is STORE:
         assert result["project"]["org_id"] == "org-1"
+
+
+def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
+    orders = {**ORDERS, "_stop_when": {"min_seconds": 0.0, "max_seconds": 0.0}}
+    runs = [task(client, **orders)]
+    while "_state" in runs[-1]:
+        runs.append(task(client, **orders, _state=json.loads(json.dumps(runs[-1]["_state"]))))
+    assert (len(runs) > 2, runs[-1]["changed"], runs[-1]["database"]["name"]) == (True, True, "orders")
+    assert sandbox.sent().count(f"GET /projects/{SHOP}/branches") == 1
+    assert len(writes(sandbox)) == 1
 
 
 def test_passwords_are_not_in_results(client: Client) -> None:
