@@ -20,7 +20,7 @@ from ._http.client import Client
 from ._http.connection import CONNECTION_OPTIONS, connection_from, encodings, may_hold_secrets
 from ._http.session import REQUESTS_IMPORT_ERROR, missing_requests
 from ._options import NOT_CREATED_ID, NOT_CREATED_KEY_ID
-from ._untrusted import MAX_MESSAGE_LENGTH, displayable
+from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 
 Run = Callable[[Mapping[str, Any], Client, bool], dict[str, Any]]
 
@@ -53,15 +53,11 @@ class ControlModule(AnsibleModule):
     no_log_values: set[str]
     params: dict[str, Any]
 
-    def __init__(self, **arguments: Any):
-        super().__init__(**arguments)
-        self.params.update(self._of_progress)
-
     def _load_params(self) -> None:
         """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""
         super()._load_params()
         passed = OF_PROGRESS if "progress" in self.argument_spec else ()
-        self._of_progress = {name: self.params.pop(name) for name in passed if name in self.params}
+        self.of_progress = {name: self.params.pop(name) for name in passed if name in self.params}
         if self.params.get("_ansible_check_mode"):
             # The key in the environment has the same access (api.md, Authentication).
             if _lacks_value(self.params.get("api_key")):
@@ -91,8 +87,7 @@ class ControlModule(AnsibleModule):
         """Mask the secrets in the options, which Ansible shows with -vvv."""
         from ._secrets import masked  # most tasks have nothing to mask
 
-        shown = {name: value for name, value in self.params.items() if name not in OF_PROGRESS}
-        self.params = masked(shown, shown.get("secret_fields") or ())
+        self.params = masked(self.params, self.params.get("secret_fields") or ())
 
 
 def run_module(module: ControlModule, run: Run) -> None:
@@ -108,7 +103,7 @@ def run_module(module: ControlModule, run: Run) -> None:
         if connection.api_key:
             module.no_log_values.update(encodings(connection.api_key))
         client = Client(connection)
-        result = run(module.params, client, module.check_mode)
+        result = run({**module.params, **module.of_progress}, client, module.check_mode)
     except ClouddbError as error:
         _exit(module, module.fail_json, error.as_result(), client)
     except Exception as error:  # pylint: disable=broad-except
@@ -127,13 +122,9 @@ def run_module(module: ControlModule, run: Run) -> None:
 
 def _redacted(value: Any, client: Client | None) -> Any:
     """The value without secrets in all of its texts, which include the names of fields."""
-    if isinstance(value, str):
-        from ._secrets import masked_text  # most tasks have no such texts
+    from ._secrets import masked_text  # most tasks have no such texts
 
-        return client.connection.redact(value) if client else masked_text(value)
-    if isinstance(value, dict):
-        return {_redacted(name, client): _redacted(inner, client) for name, inner in value.items()}
-    return [_redacted(inner, client) for inner in value] if isinstance(value, list) else value
+    return walk(value, client.connection.redact if client else masked_text)
 
 
 def _not_created(value: Any, type_name: str) -> Any:
