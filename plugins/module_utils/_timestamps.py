@@ -29,7 +29,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 def parse_timestamp(text: str) -> datetime:
     """An ISO 8601 date or timestamp as an aware UTC datetime; one without an offset is taken as UTC.
 
-    Digits beyond microseconds are dropped. A leap second is the second after it. Raises ValueError.
+    Digits beyond microseconds are dropped. Raises ValueError.
     """
     match = re.fullmatch(_TIMESTAMP, text.strip(), re.ASCII)
     if match is None:
@@ -37,11 +37,9 @@ def parse_timestamp(text: str) -> datetime:
     day, time_of_day, seconds, fraction, offset = match.groups()
     microseconds = (fraction or "0")[:6].ljust(6, "0")
     digits = re.sub("[Zz:]", "", offset or "") or "+00"
-    # datetime has no second 60.
-    second, leap = ("59", 1) if seconds == "60" else (seconds or "00", 0)
-    normalized = f"{day}T{time_of_day or '00:00'}:{second}.{microseconds}{digits[:3]}:{digits[3:] or '00'}"
+    normalized = f"{day}T{time_of_day or '00:00'}:{seconds or '00'}.{microseconds}{digits[:3]}:{digits[3:] or '00'}"
     try:
-        return datetime.fromisoformat(normalized).astimezone(timezone.utc) + timedelta(seconds=leap)
+        return datetime.fromisoformat(normalized).astimezone(timezone.utc)
     except (OverflowError, ValueError) as error:
         raise ValueError(f"{text!r} is out of range") from error
 
