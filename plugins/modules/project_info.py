@@ -109,7 +109,8 @@ unavailable_project_ids:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set. If no project matches although O(required=true), it is V(not_found).
-    - C(option) names the option if C(kind) is V(invalid_option).
+    - C(option) names the option if C(kind) is V(invalid_option). C(project_id), C(name), C(region_id) and
+      C(query) describe a missing project. C(unavailable_project_ids) lists those that the list lacks.
     - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
