@@ -49,18 +49,14 @@ STDERR = stderr_copy()
 class ProgressAction(ActionBase):
     """Runs the module of the same name, several times if the progress is to be shown."""
 
-    # Whether the target logs the task with its options.
-    logs_on_target = True
-
     _supports_async = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        task_vars = task_vars or {}
-        shows_progress = self._shows_progress(task_vars)
-        if not self.logs_on_target:
-            task_vars = {**task_vars, "ansible_no_target_syslog": True}
+        shows_progress = self._shows_progress(task_vars or {})
+        # The target does not log the task: the body of a request may hold secrets, and each run would be a line.
+        task_vars = {**(task_vars or {}), "ansible_no_target_syslog": True}
         if self._task.async_val or self._task.check_mode or not shows_progress:
             return {**result, **self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val)}
         return {**result, **self._run_with_progress(task_vars)}
@@ -100,8 +96,6 @@ class ProgressAction(ActionBase):
             arguments["_state"] = state
             # A run that may send a request must not do so twice.
             retry_until += state["remaining"] if state.get("is_sent", True) else 0
-            # Only the first run is logged on the target: a task is one line there, without the state.
-            task_vars = {**task_vars, "ansible_no_target_syslog": True}
         while True:
             try:
                 return dict(self._execute_module(module_args=arguments, task_vars=task_vars))

@@ -17,7 +17,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.clouddb.control.plugins.action import api_request, operation_wait
+from ansible_collections.clouddb.control.plugins.action import operation_wait
 from ansible_collections.clouddb.control.plugins.plugin_utils import _progress
 from ansible_collections.clouddb.control.plugins.plugin_utils._progress import (
     heartbeat_line,
@@ -66,11 +66,9 @@ class Task:
         self,
         monkeypatch: pytest.MonkeyPatch,
         *outcomes: Any,
-        plugin: type[_progress.ProgressAction] = operation_wait.ActionModule,
         seconds: float = 60.0,
         **task: Any,
     ):
-        self._plugin = plugin
         self._seconds = seconds
         self.now = 0.0
         self.calls: list[dict[str, Any]] = []
@@ -85,7 +83,7 @@ class Task:
 
     def run(self, **task_vars: Any) -> dict[str, Any]:
         templar = SimpleNamespace(template=lambda value: False if value == "{{ false }}" else value)
-        plugin = self._plugin(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
+        plugin = operation_wait.ActionModule(self._task, mock.Mock(), mock.Mock(), mock.Mock(), templar, mock.Mock())
         with (
             mock.patch.object(plugin, "_execute_module", self._module),
             mock.patch.object(ActionBase, "run", autospec=True) as base_run,
@@ -153,30 +151,24 @@ def test_a_minute_of_silence_is_a_heartbeat_unless_the_wait_is_over(monkeypatch:
     assert shown == [(60.0, heartbeat), (90.0, change), (150.0, heartbeat)]
 
 
-def test_only_the_first_run_is_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = Task(monkeypatch, PENDING, PENDING, FINISHED)
-
-    task.run(colour="blue")
-    unlogged = {"colour": "blue", "ansible_no_target_syslog": True}
-    assert [call["variables"] for call in task.calls] == [{"colour": "blue"}, unlogged, unlogged]
-
-
-def test_a_request_with_secrets_is_not_logged_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    for task in ({}, {"async_val": 30}, {"check_mode": True}):
-        request = Task(monkeypatch, FINISHED, plugin=api_request.ActionModule, **task)
-        request.run()
-        assert [call["variables"] for call in request.calls] == [{"ansible_no_target_syslog": True}]
+@pytest.mark.parametrize("task", [{}, {"async_val": 30}, {"check_mode": True}], ids=str)
+def test_a_task_whose_options_may_be_secret_is_not_logged_on_the_target(
+    monkeypatch: pytest.MonkeyPatch, task: dict[str, Any]
+) -> None:
+    request = Task(monkeypatch, FINISHED, **task)
+    request.run(colour="blue")
+    assert [call["variables"] for call in request.calls] == [{"colour": "blue", "ansible_no_target_syslog": True}]
 
 
 def test_the_result_has_what_the_first_run_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     first = {**PENDING, "changed": True, "json": {"branch": {}}, "warnings": ["lost"]}
-    request = Task(monkeypatch, first, {**FINISHED, "warnings": ["lost", "odd"]}, plugin=api_request.ActionModule)
+    request = Task(monkeypatch, first, {**FINISHED, "warnings": ["lost", "odd"]})
     assert request.run() == {**RESULT, "changed": True, "json": {"branch": {}}, "warnings": ["lost", "odd"]}
 
 
 def test_a_request_is_not_sent_twice_to_an_unreachable_host(monkeypatch: pytest.MonkeyPatch) -> None:
     locked = {**PENDING, "_state": {**STATE, "is_sent": False}}
-    request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), plugin=api_request.ActionModule, seconds=0)
+    request = Task(monkeypatch, locked, AnsibleConnectionFailure("lost"), seconds=0)
     with pytest.raises(AnsibleConnectionFailure):
         request.run()
     assert len(request.calls) == 2
