@@ -40,9 +40,7 @@ options:
     description:
       - Name or id of the project of the operations in O(operation_id). A text that fits several projects is an error.
       - Without O(operation_id), the module waits for all operations of the project that are unfinished when the task starts and were created within
-        O(lookback), up to 10,000.
-      - Operations that have failed before they are listed are ignored. If the service is unavailable at first, those that fail in the meantime count
-        as failed.
+        O(lookback). Operations that have failed before are ignored.
     type: str
     version_added: 1.2.0
   project_id:

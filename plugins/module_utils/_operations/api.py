@@ -66,17 +66,15 @@ def selected_pages(
     project_id: str,
     selection: Selection,
     page_size: int,
-    now: Callable[[], datetime] | None = None,
     cursor: str | None = None,
 ) -> Iterator[Page]:
     """The pages with their selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
-    An age in C(created_after) is that at C(now) by the service's clock; None: when the page arrives. No page is fetched
-    after C(created_after); C(max_results) is up to the caller. The first page is that of C(cursor). Raises NotFound for an
-    unknown project.
+    An age in C(created_after) is that when the page arrives, by the service's clock. No page is fetched after C(created_after);
+    C(max_results) is up to the caller. The first page is that of C(cursor). Raises NotFound for an unknown project.
     """
     for page in operation_pages(client, project_id, page_size, cursor):
-        oldest = selection.oldest((now or client.service_now)())
+        oldest = selection.oldest(client.service_now())
         recent = [
             operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
         ]

@@ -6,50 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import Callable
 
 from .._errors import REFUSED_TEMPORARILY, NotFound, StatusError
 from .._http.client import Client
-from .._http.response import Page
-from .._timestamps import timestamp_of
-from .api import (
-    PAGE_SIZE,
-    Operation,
-    Selection,
-    get_operation,
-    operation_pages,
-    selected_pages,
-)
-from .status import FAILED, SUCCEEDED
+from .api import PAGE_SIZE, Operation, get_operation, operation_pages
 
 MIN_PAGE_SIZE = 20
-
-
-def pages_of_unfinished(
-    client: Client, project_id: str, lookback: float, called_at: Callable[[], datetime], cursor: str | None = None
-) -> Iterator[Page]:
-    """Pages, from that of C(cursor) on, of the operations that were unfinished at C(called_at) and have not succeeded since.
-
-    Only those created within C(lookback) seconds before; 0 means all. C(called_at) is by the service's clock. It is called
-    for each page, because only the page's Date header says what the service's clock is.
-    """
-    for page in selected_pages(client, project_id, _created_within(lookback), PAGE_SIZE, called_at, cursor):
-        # A Date header says at most a second less than the time. The service's timestamps may be in whole seconds as well.
-        since = called_at().replace(microsecond=0)
-        yield page._replace(items=[operation for operation in page.items if _was_unfinished(operation, since)])
-
-
-def _created_within(seconds: float) -> Selection:
-    return Selection(created_after=timedelta(seconds=seconds) if seconds else None)
-
-
-def _was_unfinished(operation: Operation, since: datetime) -> bool:
-    """Whether the operation is unfinished, or has failed C(since) then; not if the service does not say when it failed."""
-    if operation["status"] not in FAILED:
-        return operation["status"] not in SUCCEEDED
-    failed_at = timestamp_of(operation, "updated_at")
-    return failed_at is not None and failed_at >= since
 
 
 def poll_operations(client: Client, project_id: str, operation_ids: Sequence[str]) -> Iterator[Operation]:

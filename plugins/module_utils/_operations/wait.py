@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
 from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
-from .._http.response import Page, next_cursor
+from .._http.response import next_cursor
 from .._parallel import in_parallel
 from .._timestamps import duration
-from .poll import pages_of_unfinished, poll_operations
-from .status import FAILED
+from .api import PAGE_SIZE, Selection, selected_pages
+from .poll import poll_operations
+from .status import FAILED, SUCCEEDED
 from .wait_failure import WaitFailed, aborted, operations_failed, poll_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
@@ -30,8 +31,6 @@ LAST_POLL_SECONDS = 1.0
 MIN_SECONDS_TO_RESUME = 5.0
 # The service may reject a cursor of an earlier poll with one of these.
 CURSOR_EXPIRED = frozenset({400, 404, 410, 422})
-# The result of a task with more operations could take longer than the deadline allows.
-MAX_UNFINISHED = 10_000
 
 # The one place of types and defaults; the argument specs are made of it.
 WAIT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -54,7 +53,7 @@ class Limits(NamedTuple):
 class StopWhen(NamedTuple):
     """When a run returns before the wait is over, so that its progress can be shown.
 
-    It returns once a status has changed, but not before C(min_seconds), and after C(max_seconds) in any case, also between
+    It returns once a status has changed, but not before C(min_seconds), and always after C(max_seconds), even between
     two polls.
     """
 
@@ -142,8 +141,7 @@ class Wait:
         now = self._state.elapsed()
         interval = poll_interval(self._state.polls, self._limits.interval)
         retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
-        due = min(now + interval, self._state.next_end_of_grace(self._limits.failed_grace))
-        return min(max(due, now + retry_after), self._state.timeout)
+        return min(now + max(interval, retry_after), self._state.timeout)
 
     def _stop_at(self) -> float:
         """When this run returns, unless the wait is over before; infinite: then only."""
@@ -197,29 +195,13 @@ class Wait:
             self._list_pages(client, unlisted._replace(cursor=None))
 
     def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
-        called_at = partial(self._called_at, client)
-        for page in pages_of_unfinished(client, unlisted.project_id, unlisted.lookback, called_at, unlisted.cursor):
-            self._record_page(unlisted.project_id, page)
-            cursor = next_cursor(page.response)
-            self._state.unlisted = unlisted._replace(cursor=cursor)
-            # Without a cursor, the next run could not continue the list.
-            if cursor and self._should_stop():
-                return
+        selection = Selection(created_after=timedelta(seconds=unlisted.lookback) if unlisted.lookback else None)
+        for page in selected_pages(client, unlisted.project_id, selection, PAGE_SIZE, unlisted.cursor):
+            for operation in page.items:
+                if operation["status"] not in SUCCEEDED | FAILED:
+                    self._state.record(OperationRef(unlisted.project_id, operation["id"]), operation)
+            self._state.unlisted = unlisted._replace(cursor=next_cursor(page.response))
         self._state.unlisted = None
-
-    def _record_page(self, project_id: str, page: Page) -> None:
-        listed = {OperationRef(project_id, operation["id"]): operation for operation in page.items}
-        if len({*self._state.operations, *listed}) > MAX_UNFINISHED:
-            raise page.response.unexpected(f"with it, more than {MAX_UNFINISHED} operations are unfinished")
-        # In the first poll, an operation is more likely to have failed just before, as in a task that handles a failure.
-        counts_failures = self._state.polls > 1 and not self._state.accepts_failure
-        for ref, operation in listed.items():
-            if operation["status"] not in FAILED or counts_failures:
-                self._state.record(ref, operation)
-
-    def _called_at(self, client: Client) -> datetime:
-        """When the wait began, by the service's clock: not later, and earlier by a second and the duration of a response at most."""
-        return client.service_now() - timedelta(seconds=self._state.elapsed())
 
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in poll_operations(client, project_id, operation_ids):

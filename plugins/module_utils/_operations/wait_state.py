@@ -8,7 +8,6 @@ Keeps P3, P4 and P10.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,8 +19,6 @@ from .status import FAILED, PENDING, SUCCEEDED
 MAX_STATUS_WARNINGS = 10
 # For so long after it was named, an operation may not be found.
 MAX_SECONDS_UNKNOWN = 10.0
-# Seconds by which a sum of two times is not too small.
-ROUNDING = 0.001
 
 
 class OperationRef(NamedTuple):
@@ -32,7 +29,7 @@ class OperationRef(NamedTuple):
 
 
 class UnfinishedOperations(NamedTuple):
-    """All operations of a project that are unfinished when the wait begins and were created within C(lookback) seconds (0: ever).
+    """All operations of a project that are unfinished when they are listed and were created within C(lookback) seconds (0: ever).
 
     C(cursor) is that of the first page that has not been listed.
     """
@@ -137,13 +134,6 @@ class WaitState:
             and operation["status"] in FAILED
             and (ref not in self.failed_since or self.elapsed() - self.failed_since[ref] >= grace)
         ]
-
-    def next_end_of_grace(self, grace: float) -> float:
-        """When the next operation in C(failed) will have been so for C(grace) seconds; infinite: none."""
-        if self.accepts_failure:
-            return math.inf
-        ends = (since + grace + ROUNDING for since in self.failed_since.values())
-        return min((end for end in ends if end > self.elapsed()), default=math.inf)
 
     def to_poll(self) -> list[tuple[str, list[str]]]:
         """The ids of the operations to poll, by project; those that were recorded longest ago, or never, come first."""

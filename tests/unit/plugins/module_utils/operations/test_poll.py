@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
-    pages_of_unfinished,
     poll_operations,
 )
-from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import Scripted, Serve, page
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import Reply, reply
 
@@ -98,64 +94,3 @@ def test_a_transient_error_is_raised_after_the_other_operations_were_polled(serv
         for each in poll_operations(served.client, "p", ["a", "b"]):
             names.append(each["id"])
     assert (names, error.value.status) == (["b"], status)
-
-
-# Unfinished operations
-
-
-def unfinished_operations(client: Client, project_id: str, lookback: float) -> list[dict[str, Any]]:
-    listed = pages_of_unfinished(client, project_id, lookback, client.service_now)
-    return [each for page in listed for each in page.items]
-
-
-@pytest.mark.parametrize(
-    "status, unfinished",
-    [
-        ("running", True),
-        ("a new status", True),
-        ("skipped", False),
-        ("cancelled", False),
-    ],
-)
-def test_every_status_that_is_neither_succeeded_nor_failed_is_unfinished(
-    serve: Serve, status: str, unfinished: bool
-) -> None:
-    served = serve(page("operations", [operation("a", status)]))
-    assert bool(unfinished_operations(served.client, "p", 0)) is unfinished
-
-
-def aged(hours: float, status: str = "running") -> dict[str, Any]:
-    return operation(f"{hours}h", status, created_at=(EPOCH - timedelta(hours=hours)).isoformat())
-
-
-def test_no_page_beyond_lookback_is_fetched(serve: Serve) -> None:
-    served = serve(
-        page("operations", [aged(1), aged(2, "finished")], "1"), page("operations", [aged(3), aged(25)], "2")
-    )
-    assert [each["id"] for each in unfinished_operations(served.client, "p", 86400)] == ["1h", "3h"]
-
-
-@pytest.mark.parametrize(
-    "fields, counts",
-    [
-        ({"updated_at": (EPOCH - timedelta(seconds=60)).isoformat()}, True),
-        ({"updated_at": (EPOCH - timedelta(seconds=60.001)).isoformat()}, False),
-        ({"updated_at": EPOCH.isoformat()}, True),
-        ({"updated_at": "yesterday"}, False),
-        ({"updated_at": None}, False),
-        ({}, False),
-    ],
-)
-def test_a_failure_since_the_second_of_the_call_counts_when_its_time_is_known(
-    serve: Serve, fields: dict[str, Any], counts: bool
-) -> None:
-    served = serve(page("operations", [operation("a", "failed", **fields)]))
-    called_at = EPOCH - timedelta(seconds=60) + timedelta(seconds=0.9)
-    [found] = pages_of_unfinished(served.client, "p", 0, lambda: called_at)
-    assert bool(found.items) is counts
-
-
-def test_lookback_is_measured_from_the_call(serve: Serve) -> None:
-    served = serve(page("operations", [aged(1), aged(3), aged(5)], "1"))
-    found = pages_of_unfinished(served.client, "p", 3600, lambda: EPOCH - timedelta(hours=2))
-    assert [[each["id"] for each in each_page.items] for each_page in found] == [["1h", "3h"]]

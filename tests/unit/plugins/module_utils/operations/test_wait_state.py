@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
-    MAX_UNFINISHED,
     Limits,
     StopWhen,
     Wait,
@@ -221,15 +220,6 @@ def test_a_refused_page_is_fetched_again_by_the_next_poll(
     ]
 
 
-def test_a_wait_for_too_many_operations_times_out(client: Client, service_of: Callable[..., Service]) -> None:
-    """Their number is bounded, because the result is produced after the deadline."""
-    service_of(running, operations=MAX_UNFINISHED + 1)
-    with pytest.raises(WaitFailed) as error:
-        wait_for(client, UnfinishedOperations("project-0", 0)).run()
-    assert len(error.value.result["operations"]) == MAX_UNFINISHED
-    assert statuses(error.value.result) == {"running": MAX_UNFINISHED}
-
-
 @pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
 def test_under_a_rate_limit_every_operation_of_a_project_is_polled_in_turn(
     client: Client, clock: FakeClock, service_of: Callable[..., Service], several_runs: bool
@@ -293,18 +283,6 @@ def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
     # The monotonic clock starts at 0 again.
     clock.elapsed -= 900
     assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
-
-
-def test_a_run_ends_between_two_pages_of_a_long_list(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service]
-) -> None:
-    service = service_of(finished_after(0), operations=20_000, seconds=0.9)
-    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
-    runs = [wait_for(client, UnfinishedOperations("project-0", 0), timeout=600.0).run(stop_when)]
-    while "_state" in runs[-1]:
-        runs.append(Wait(client, LIMITS, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
-    assert [run["elapsed"] for run in runs] == pytest.approx([60, 120, 180], abs=2.0)
-    assert service.cursors == [None, *(str(100 * number) for number in range(1, 200))]
 
 
 def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
