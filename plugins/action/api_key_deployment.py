@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._guarded_action import GuardedAction
+from ansible.plugins.action import ActionBase
 
 
-class ActionModule(GuardedAction):
+class ActionModule(ActionBase):
     """Runs the module on the host of the task."""
 
-    def refusal(self, task_vars: dict[str, Any]) -> dict[str, Any] | None:
-        """The failure of a delegated task."""
-        host = str(task_vars.get("inventory_hostname"))
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result, or the failure of a delegated task."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        host = str((task_vars or {}).get("inventory_hostname"))
         if self._task.delegate_to in (None, "", host):
-            return None
+            return {**result, **self._execute_module(task_vars=task_vars)}
         message = (
             f"The task is delegated to {self._task.delegate_to}, which can't confirm what {host} holds. Nothing was changed. "
             "Remove delegate_to from the task, the role and the blocks around them."
         )
-        return {"msg": message, "failure": {"kind": "deployment_refused"}}
+        return {**result, "failed": True, "msg": message, "failure": {"kind": "deployment_refused"}}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._guarded_action import GuardedAction
+from ansible.plugins.action import ActionBase
 
 RENAMED = {
     "api_key_rotation_hand_over_tasks": "api_key_rotation_deploy_tasks",
@@ -15,26 +15,24 @@ RENAMED = {
 }
 
 
-class ActionModule(GuardedAction):
+class ActionModule(ActionBase):
     """Runs the module, with a strategy in which all hosts confirm a step before the next one begins."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The module's result. Names the variables of the role that have another name now."""
-        for name in RENAMED.keys() & (task_vars or {}).keys():
+        """The module's result, or the failure in a play with another strategy. Names the variables that have another name now."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        for name in RENAMED.keys() & variables.keys():
             self._display.deprecated(
                 f"The variable {name} is now {RENAMED[name]}.", version="1.3.0", collection_name="clouddb.control"
             )
-        return super().run(tmp, task_vars)
-
-    def refusal(self, task_vars: dict[str, Any]) -> dict[str, Any] | None:
-        """The failure in a play with another strategy."""
         strategy = str(self._task.get_play().strategy)
         # The strategy debug is linear as well, and so are those of other collections that are named so.
         if strategy.rpartition(".")[2] == "debug" or strategy.endswith("linear"):
-            return None
+            return {**result, **self._execute_module(task_vars=task_vars)}
         message = (
             f"The rotation requires the strategy linear, and the play has {strategy}. No key was created or revoked. "
             "Set strategy: linear in the play."
         )
-        hosts = list(task_vars.get("ansible_play_hosts_all", []))
-        return {"msg": message, "failure": {"kind": "rotation_refused", "hosts": hosts}}
+        hosts = list(variables.get("ansible_play_hosts_all", []))
+        return {**result, "failed": True, "msg": message, "failure": {"kind": "rotation_refused", "hosts": hosts}}

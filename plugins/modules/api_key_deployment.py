@@ -172,7 +172,6 @@ def run(
         run_from(params, check_mode),
         dest_from(params, set_attributes, check_mode),
         record_file(record, check_mode) if record else None,
-        check_mode,
     )
     if dest and not record:
         raise InvalidOption("record", "is required with dest. Set the path of a file for the record.")

@@ -174,7 +174,7 @@ findings:
       description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
       type: str
       returned: always
-      sample: "deploy-web1 (id 165431) was created on 2026-08-16, more than 90 days ago (max_age). Owner: platform team. It was revoked."
+      sample: "deploy-web1 (id 165431) was created on 2026-08-16, longer ago than max_age. Owner: platform team. It was revoked."
     owner:
       description: C(owner) of the entry in O(allowed).
       type: str

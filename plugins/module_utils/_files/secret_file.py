@@ -43,7 +43,7 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read. In check mode, the directory may be missing, because an earlier task would create it.
+    not read. In check mode, nothing is locked or written, and the directory may be missing, because an earlier task would create it.
     """
 
     path: str
@@ -126,6 +126,9 @@ class SecretFile(NamedTuple):
         extended attributes of the file before the function is yielded, and is always removed. C(check_space) checks that the
         disk has space. Raises InvalidOption when the file's owner could not read it, and SecretFileError, as does the function.
         """
+        if self.check_mode:
+            yield lambda secret: None
+            return
         with ExitStack() as cleanup:
             try:
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
@@ -145,6 +148,8 @@ class SecretFile(NamedTuple):
 
     def remove(self) -> None:
         """Remove the file, if there is one. Raises SecretFileError."""
+        if self.check_mode:
+            return
         try:
             with suppress(FileNotFoundError):
                 os.unlink(self.path)
@@ -158,6 +163,9 @@ class SecretFile(NamedTuple):
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
         are removed. The lock's file remains. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
         """
+        if self.check_mode:
+            yield
+            return
         # Each user has a separate lock, which others can't open, so that they can't hold it.
         path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:

@@ -77,7 +77,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
     dest.check_path()
     # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
     # A task that may not create files there only reads it.
-    with dest.held() if dest.may_create_files() and not check_mode else nullcontext():
+    with dest.held() if dest.may_create_files() else nullcontext():
         return _present_in_file(client, name, dest, regenerate, check_mode)
 
 

@@ -156,15 +156,6 @@ def title_of(finding: Finding) -> str:
     return label(finding.key) if finding.key else displayable(finding.name, MAX_NAME_LENGTH)
 
 
-def period_text(period: timedelta) -> str:
-    """The period, rounded down to days, hours, minutes or seconds: C(31 days), C(36 hours)."""
-    seconds = int(period.total_seconds())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * length or seconds == length:
-            return counted(seconds // length, unit)
-    return counted(seconds, "second")
-
-
 def counted(number: int, unit: str) -> str:
     """The number with its unit: C(1 key), C(2 keys)."""
     return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
@@ -198,23 +189,18 @@ def _message(text: str, entry: Allowed | None) -> str:
 def _violations(
     keys: Sequence[Key], policy: Policy, now: datetime, entry_of: Mapping[int, Allowed]
 ) -> Iterable[Finding]:
-    """The findings on each key that do not depend on other keys."""
+    """The findings on each key that do not depend on other keys. With dates, so that the message about a key stays the same."""
     for key in keys:
         entry = entry_of.get(key["id"])
         created_at, last_used_at = _times(key)
         if policy.allowed is not None and entry is None:
             yield _finding("unknown", key, "matches no name that the policy allows", None)
         if created_at and policy.max_age is not None and now - created_at > policy.max_age:
-            yield _finding("expired", key, f"was created {_before(created_at, policy.max_age, 'max_age')}", entry)
+            yield _finding("expired", key, f"was created on {created_at.date()}, longer ago than max_age", entry)
         if last_used_at and policy.max_idle is not None and now - last_used_at > policy.max_idle:
-            yield _finding("idle", key, f"was last used {_before(last_used_at, policy.max_idle, 'max_idle')}", entry)
+            yield _finding("idle", key, f"was last used on {last_used_at.date()}, longer ago than max_idle", entry)
         if created_at and _was_never_used(key) and now - created_at > policy.grace:
             yield _finding("never_used", key, f"was created on {created_at.date()} and never used", entry)
-
-
-def _before(time: datetime, limit: timedelta, option: str) -> str:
-    """With the date and not the age, so that the message about a key stays the same."""
-    return f"on {time.date()}, more than {period_text(limit)} ago ({option})"
 
 
 def _surplus(keys: Sequence[Key], policy: Policy, entry_of: Mapping[int, Allowed]) -> Iterable[Finding]:
@@ -296,5 +282,5 @@ def _reason_to_protect(key: Key, policy: Policy, now: datetime) -> str:
     if not name_of(key):
         return "The service sent no name."
     if now - activity <= policy.grace:
-        return f"It was created or used within the grace period of {period_text(policy.grace)}."
+        return "It was created or used within the grace period."
     return ""

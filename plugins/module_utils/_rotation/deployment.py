@@ -85,14 +85,13 @@ class Found(NamedTuple):
 class Host(NamedTuple):
     """A host that uses the key. Its C(file) holds the secret, its C(record) what was deployed; it may have neither.
 
-    C(run) is that of the role, for its confirmation. In check mode nothing is locked or written.
+    C(run) is that of the role, for its confirmation.
     """
 
     name: str
     run: Run
     file: SecretFile | None
     record: SecretFile | None
-    check_mode: bool = False
 
     @contextmanager
     def held(self) -> Iterator[Found]:
@@ -102,7 +101,7 @@ class Host(NamedTuple):
         if self.file and self.record and self.file.path == self.record.path:
             raise InvalidOption("record", f"{self.record.path} is the path of dest. Set another one.")
         locked = self.file or self.record
-        with nullcontext() if locked is None or self.check_mode else locked.held():
+        with locked.held() if locked else nullcontext():
             yield self.find()
 
     def find(self) -> Found:
@@ -118,7 +117,7 @@ class Host(NamedTuple):
 
     def write_record(self, record: Record) -> None:
         """Replace the record, if the host has one. Raises SecretFileError."""
-        if self.record and not self.check_mode:
+        if self.record:
             write_record(self.record, record)
 
     def write_secret(self, secret: str, attributes: FileAttributes | None = None) -> None:
@@ -126,7 +125,7 @@ class Host(NamedTuple):
 
         C(attributes) are its owner, group and mode, instead of those that the options say.
         """
-        if self.file and not self.check_mode:
+        if self.file:
             with self.file.replacement(attributes) as write:
                 write(secret)
 
@@ -180,7 +179,7 @@ def inspect(client: Client, host: Host) -> tuple[bool, Confirmation]:
     """
     with host.held() as found:
         for file in filter(None, (host.file, host.record)):
-            with nullcontext() if host.check_mode else file.replacement(check_space=True):
+            with file.replacement(check_space=True):
                 pass
         changed = host.file.set_attributes(host.file.path) if host.file and found.secret is not None else False
         return changed, host.confirmation(client)
@@ -192,8 +191,6 @@ def deploy(client: Client, host: Host, key: NewKey, fingerprint: str) -> dict[st
     C(fingerprint) is that of the confirmation by which the rotation was planned. Raises DeploymentRefused when the host has
     changed since, or the service does not accept the key; what the host holds is unchanged then.
     """
-    if host.name not in key.hosts:
-        raise DeploymentRefused(f"This run was not planned for {host.name}.")
     with host.held() as found:
         if host.record_of(key, found):
             # The connection was lost, and Ansible has run the task again.
@@ -267,8 +264,7 @@ def _restore_file(client: Client, host: Host, before: Previous | None, previous:
     if host.file is None:
         return True
     if before is None or before.sha256 is None:
-        if not host.check_mode:
-            host.file.remove()
+        host.file.remove()
         return True
     if previous is None or checksum(previous) != before.sha256 or not is_valid_secret(client.with_api_key(previous)):
         return False

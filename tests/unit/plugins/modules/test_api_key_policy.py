@@ -120,7 +120,7 @@ def test_fields_of_a_finding(account: Account) -> None:
         "key_id": 2,
         "name": "deploy-1",
         "title": "deploy-1 (id 2)",
-        "message": f"deploy-1 (id 2) was created on {account.keys[2]['created_at'][:10]}, more than 99 days ago (max_age). "
+        "message": f"deploy-1 (id 2) was created on {account.keys[2]['created_at'][:10]}, longer ago than max_age. "
         "Owner: platform team.",
         "owner": "platform team",
         "reason": None,

@@ -17,7 +17,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._policy.policy imp
     Policy,
     Review,
     allowed_from,
-    period_text,
     review,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -114,8 +113,8 @@ def test_missing_keys_are_those_with_an_exact_name() -> None:
             {"max_age": DAY, "max_idle": HOUR},
             [key(1)],
             {
-                "expired": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()}, more than 1 day ago (max_age).",
-                "idle": f"deploy (id 1) was last used on {(EPOCH - 2 * HOUR).date()}, more than 1 hour ago (max_idle).",
+                "expired": f"deploy (id 1) was created on {(EPOCH - 10 * DAY).date()}, longer ago than max_age.",
+                "idle": f"deploy (id 1) was last used on {(EPOCH - 2 * HOUR).date()}, longer ago than max_idle.",
             },
         ),
         (
@@ -175,21 +174,6 @@ def test_ages(policy: dict[str, Any], a_key: dict[str, Any], kinds: list[str]) -
     assert found([a_key], **policy) == [(kind, 1) for kind in kinds]
 
 
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (1, "1 second"),
-        (119, "119 seconds"),
-        (120, "2 minutes"),
-        (7200, "2 hours"),
-        (172_800, "2 days"),
-        (3600, "1 hour"),
-    ],
-)
-def test_periods(seconds: int, text: str) -> None:
-    assert period_text(timedelta(seconds=seconds)) == text
-
-
 # Numbers
 
 
@@ -225,7 +209,7 @@ def test_limit_of_the_account_counts_keys_over_another_limit_once() -> None:
 
 NO_TIMES = "The service sent no valid created_at and last_used_at, so it is not known when the key was last used."
 NO_NAME = "The service sent no name."
-GRACE_PERIOD = "It was created or used within the grace period of 1 hour."
+GRACE_PERIOD = "It was created or used within the grace period."
 
 
 @pytest.mark.parametrize(
