@@ -10,9 +10,7 @@ module: api_key
 short_description: Create and revoke API keys
 version_added: 1.0.0
 description:
-  - Creates or revokes an API key by name.
-  - The service shows the secret of a key only once, when the key is created. With O(dest), the secret is written to a file and kept out of
-    results and logs.
+  - Creates or revokes an API key by name. The service shows the secret of a key only once, when the key is created.
   - If the response to a create request is lost, the request is not retried. The task fails and names the key that may have been created.
   - When many hosts create the same key at once, one key is kept and the others are revoked.
 author:
@@ -37,87 +35,70 @@ options:
   state:
     description:
       - V(present) creates the key unless a key of that O(name) exists.
-      - V(absent) revokes the key. This takes effect immediately and can't be undone. The key that the task authenticates with can be
-        revoked as well.
+      - V(absent) revokes the key. This takes effect immediately and can't be undone, even if it is the task's own key.
     type: str
     choices: [present, absent]
     default: present
   name:
     description:
-      - Name of the key within the account.
-      - Hosts that each have their own secret need different names, for example with C(inventory_hostname) in it. Otherwise they replace each
-        other's keys.
-      - Names are not unique. Several keys can have the same name.
+      - Name of the key. Set either this or O(id). O(state=present) requires it.
+      - Names are not unique. Hosts that each have their own secret need different names, for example with C(inventory_hostname) in it. Otherwise
+        they replace each other's keys.
       - If the service changes the name of the new key, for example to lower case, the task revokes that key and fails. The message has the name
         to set.
-      - Required with O(state=present). With O(state=absent), set either this or O(id).
     type: str
   id:
-    description:
-      - Id of the key to revoke with O(state=absent), as an alternative to O(name).
+    description: Id of the key to revoke with O(state=absent).
     type: int
   dest:
     description:
-      - Path of the file on the target to write the secret to. The secret is then not part of the result.
-      - The directory must exist. Before the module creates the key, it creates a temporary file there, with the final owner and permissions,
-        and checks that the disk has space. It then replaces O(dest) atomically. If that fails, for example because O(dest) is immutable or
-        mounted into a container, the new key is revoked.
+      - Path of the file on the target to write the secret to, in an existing directory. The secret is then not part of the result.
+      - Before the module creates the key, it creates a temporary file in the directory, with the final owner and permissions. It then replaces
+        O(dest) atomically. If that fails, for example because O(dest) is mounted into a container, the new key is revoked.
       - If the key exists, the module checks with a request whether the service accepts the content of the file. The secret is no longer
         available when the file is missing or empty, or when the service rejects its content with 401, twice within a second.
-      - A symbolic link, a FIFO, a socket, a device or a file of more than 64 KiB is refused before any request. Directories of the path can be
-        symbolic links.
-      - If no key of that O(name) exists, but the file holds a key that the service accepts, this is another key, whose secret would be lost.
-        The task fails before it creates a key.
-      - If a key of that O(name) exists, any key that the service accepts counts as its secret, because the service does not show which key a
-        secret belongs to. Use a path of its own for each key.
-      - A user who may only read the file and its directory can use a key that exists and is valid.
+      - The service does not show which key a secret belongs to, so any valid key counts as the secret of an existing key. Use a path of its own for
+        each key. If no key of that O(name) exists and the file holds a valid key, the task fails.
+      - Symbolic links, other special files and files of more than 64 KiB are refused. A file that is replaced keeps its access list (POSIX ACL) and
+        its other extended attributes, such as the SELinux context.
       - The file C(.clouddb-UID.lock) in the directory keeps other tasks of the same user from writing secrets there at the same time, and
         remains there. The task fails when the lock is not free within 300 seconds.
-      - Only trusted users should be able to write to the directory. Others could hold a lock file that they have created, or create a file at
-        O(dest), which the module uses, whoever owns it.
-      - A file that is replaced keeps its access list (POSIX ACL) and its other extended attributes, such as the SELinux context.
+      - Only trusted users should be able to write to the directory.
       - Ignored with O(state=absent).
     type: path
   regenerate:
     description:
-      - When to replace a key that already exists.
+      - When to replace a key that already exists. The new secret is written to O(dest) before all older keys of that O(name) are revoked.
       - V(never) does not replace it. If O(dest) is set and the secret is no longer available, the task fails.
-      - V(if_lost) replaces it if the secret in O(dest) is no longer available. It requires O(dest).
+      - V(if_lost) replaces it if the secret in O(dest) is no longer available.
       - V(always) replaces it every time.
-      - To replace a key, the module creates a new key, writes its secret to O(dest), and then revokes all older keys of that O(name).
     type: str
     choices: [never, if_lost, always]
     default: never
   allow_multiple:
     description:
       - Allows O(state=absent) to revoke several keys of the same O(name). If it is V(false), the task fails when there are several.
-      - The key that was used last is revoked last, because it may be the task's own key, without which no other can be revoked. If the task
-        revokes its own key earlier, because the service lists uses late, it fails with the ids of the keys that remain.
+      - The key that was used last is revoked last, because it may be the task's own key, without which no other can be revoked.
     type: bool
     default: false
   mode:
     description:
-      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r).
+      - Permissions of O(dest), as a quoted octal number such as V('0640') or in symbolic form such as V(u=rw,g=r). The owner must be able to read
+        the file.
       - If not set, a new file gets V(0600). An existing file keeps the permissions of its group and of its access list, and loses those of
         other users.
-      - An octal mode also sets the mask of an access list to the permissions of the group. With V('0600'), the list has no effect.
-      - A mode that the owner could not read the file with is refused before the key is created, for example V(640) without quotes.
+      - An octal mode also limits the access list to the permissions of the group.
   owner:
     description:
       - Name of the user that owns O(dest). If not set, an existing file keeps its owner, and a new one belongs to the user of the task.
-      - In a directory that everybody may write to, a file that is replaced keeps neither owner and group nor permissions and access list, because
-        anybody could have created it.
-      - A task whose user can't give the new file the owner and the group of the old one fails before it creates a key.
+      - In a directory that everybody may write to, a file that is replaced keeps no attributes, because anybody could have created it.
+      - If the user of the task can't give the new file the owner and the group of the old one, the task fails before it creates a key.
   group:
-    description:
-      - Name of the group that owns O(dest). If not set, an existing file keeps its group.
+    description: Name of the group that owns O(dest). If not set, an existing file keeps its group.
   attributes:
-    description:
-      - File system attributes of O(dest), in the format of C(lsattr). They are set last. If that fails, the result names the new key.
+    description: File system attributes of O(dest), in the format of C(lsattr). They are set last. If that fails, the result names the new key.
   unsafe_writes:
-    description:
-      - Allows writing the secret in place when O(dest) can't be replaced atomically because it is mounted into a container. If that fails, for
-        example because the disk is full, the file gets its previous content again.
+    description: Allows writing the secret in place when O(dest) can't be replaced because it is mounted into a container.
 seealso:
   - module: clouddb.control.api_key_info
 """
@@ -217,8 +198,8 @@ failure:
       V(name_changed) when the new key was revoked because the service had changed its name, and V(orphaned_key) when keys may be active that
       nobody has the secret of, or that should have been revoked.
     - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
+      C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

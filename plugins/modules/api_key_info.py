@@ -68,8 +68,8 @@ api_keys:
 failure:
   description:
     - Machine-readable description of the error. C(kind) is always set.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
+      C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:

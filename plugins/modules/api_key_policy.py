@@ -10,13 +10,12 @@ module: api_key_policy
 short_description: Enforce a policy for the API keys of the account
 version_added: 1.1.0
 description:
-  - Compares all active API keys of the account with a policy and returns what violates it. With O(action=revoke), the keys that violate it are
-    revoked.
-  - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to files for CI.
-  - The task's own key, which you name in O(own_key), is never revoked, nor is a key that was created or used within O(grace), or whose last
-    use changes while the task runs.
-  - Keys are listed again before each revocation. A key is revoked only if it still violates the policy.
-  - All ages are by the service's clock. A key without valid timestamps or without a name is reported, but never revoked.
+  - Compares all active API keys of the account with a policy and returns what violates it. With O(action=revoke), revokes keys that violate it.
+  - The role P(clouddb.control.api_key_policy#role) uses this module and writes the findings to a file for CI.
+  - The module never revokes the task's own key (O(own_key)), a key that was created or used within O(grace), a key whose last use changes while the
+    task runs, or a key without valid timestamps or without a name. It lists the keys again before each revocation, and keeps a key that no longer
+    violates the policy.
+  - All ages are by the service's clock.
 author:
   - clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -74,10 +73,8 @@ options:
     default: report
   own_key:
     description:
-      - Id or name of the key that the task authenticates with, which is never revoked. Required with O(action=revoke).
-      - The service does not show which key a request was sent with, and some services list uses late or once a day. The module therefore cannot
-        find its own key, or check that this is the one.
-      - The task fails before it revokes a key unless exactly one key has this id or name. Ignored with O(action=report).
+      - Id or name of the key that the task authenticates with, because the service does not show it. Required with O(action=revoke).
+      - The task fails before it revokes a key unless exactly one key has this id or name.
     type: str
     version_added: 1.2.0
   revoke_kinds:
@@ -88,10 +85,10 @@ options:
     default: [unknown, expired, idle]
   max_revocations:
     description:
-      - Maximum number of keys to revoke in one task. Those that were created or used least recently are revoked first, and those that are only
-        V(duplicate) or V(over_limit) last, if they still are.
-      - Each host of a play runs a task of its own. Use C(run_once), as the role does. With C(serial) or the strategy C(free), the task then
-        still runs once for each batch or host. All keys that others revoke during the task are counted.
+      - Maximum number of keys to revoke in one task, starting with those that were created or used least recently. Keys that are only V(duplicate) or
+        V(over_limit) come last.
+      - Each host of a play runs a task of its own, so use C(run_once). With C(serial) or the strategy C(free), it still runs once for each batch or
+        host. Keys that others revoke during the task count.
     type: int
     default: 10
   grace:
@@ -101,7 +98,7 @@ options:
     type: raw
     default: 1h
 notes:
-  - A revocation takes effect immediately and cannot be undone. Use check mode to see which keys would be revoked.
+  - A revocation cannot be undone. Use check mode to see which keys would be revoked.
 seealso:
   - module: clouddb.control.api_key
   - module: clouddb.control.api_key_info
@@ -250,18 +247,13 @@ failure:
     - C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists them. The result then contains what
       was done until the error.
     - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
+      C(path) and C(attempts) describe the request.
   returned: failure
   type: dict
   sample:
-    kind: unauthorized
-    method: GET
-    path: /api_keys
-    attempts: 1
-    status: 401
-    message: this API key is not valid
-    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
+    kind: orphaned_key
+    key_ids: [165431]
 """
 
 from collections.abc import Mapping

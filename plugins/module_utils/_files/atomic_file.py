@@ -32,7 +32,7 @@ class TemporaryFile(NamedTuple):
         """Write the content to the disk and rename the temporary file to C(target).
 
         With C(unsafe_writes), a target that can't be replaced, such as one that is mounted into a container, is
-        overwritten in place. Raises OSError; then the temporary file is empty, and the target has its old content.
+        overwritten in place. Raises OSError; then the temporary file is empty, and a target that can be replaced is unchanged.
         """
         try:
             _write(self.file, content)
@@ -62,18 +62,16 @@ class TemporaryFile(NamedTuple):
             self.file.truncate()
 
     def _overwrite_target(self, content: bytes) -> None:
-        """Write the content in place, with the mode of the temporary file; after an error, the old content again."""
+        """Write the content in place, with the mode of the temporary file."""
         with open_regular_file(self.target, os.O_RDWR) as target:
+            status = os.fstat(target.fileno())
             mode = stat.S_IMODE(os.fstat(self.file.fileno()).st_mode)
             # Only the owner may set it.
-            if stat.S_IMODE(os.fstat(target.fileno()).st_mode) != mode:
+            if stat.S_IMODE(status.st_mode) != mode:
                 os.fchmod(target.fileno(), mode)
-            old = target.readall()
-            try:
-                _overwrite(target, content, len(old))
-            except OSError:
-                _overwrite(target, old, len(old))
-                raise
+            # White space is ignored, so a reader finds the old content or the new one, even before the file is cut.
+            _write(target, content.ljust(status.st_size, b"\n"))
+            target.truncate(len(content))
 
 
 @contextmanager
@@ -129,14 +127,6 @@ def _write(file: FileIO, content: bytes) -> None:
         # A disk that is nearly full accepts a part, and reports the error at the next write.
         remaining = remaining[file.write(remaining) :]
     os.fsync(file.fileno())
-
-
-def _overwrite(file: FileIO, content: bytes, size: int) -> None:
-    """Replace the content of a file, whose size was C(size)."""
-    file.seek(0)
-    # White space is ignored, so a reader finds the old content or the new one, also before the file is cut.
-    _write(file, content.ljust(size, b"\n"))
-    file.truncate(len(content))
 
 
 def _sync_folder(folder: str) -> None:

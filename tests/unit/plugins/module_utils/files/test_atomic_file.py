@@ -10,13 +10,11 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import nullcontext
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._files import atomic_file
 from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file import (
     ACCESS_LIST,
     copy_attributes,
@@ -156,23 +154,6 @@ def test_a_mounted_file_is_overwritten_only_with_unsafe_writes(mounted: Path) ->
     # The mode of the temporary file.
     assert stat.S_IMODE(mounted.stat().st_mode) == 0o600
     assert os.listdir(mounted.parent) == ["f"]
-
-
-@pytest.mark.parametrize("new", [b"new", b"new, and longer than the old content"])
-def test_failed_overwriting_restores_the_content(mounted: Path, monkeypatch: pytest.MonkeyPatch, new: bytes) -> None:
-    write, calls = atomic_file._write, iter(range(9))
-
-    def write_half(file: FileIO, content: bytes) -> None:
-        # The first call writes the temporary file, the second the target.
-        is_second = next(calls) == 1
-        write(file, content[: len(content) // 2] if is_second else content)
-        if is_second:
-            no_space()
-
-    monkeypatch.setattr(atomic_file, "_write", write_half)
-    with pytest.raises(OSError, match="No space left"):
-        replace(mounted, new, unsafe_writes=True)
-    assert mounted.read_bytes() == b"the old content"
 
 
 def test_a_file_that_is_overwritten_never_has_a_part_of_a_secret(

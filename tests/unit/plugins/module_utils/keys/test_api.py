@@ -89,7 +89,7 @@ def test_created_key(serve: Serve, fields: dict[str, Any]) -> None:
     [
         [],
         {"id": 6},
-        *({"id": key_id, "key": "new"} for key_id in (0, 5, "6", True)),
+        {"id": "6", "key": "new"},
         *({"id": 6, "key": secret} for secret in ("", "a b", " é", "new\n", 7)),
     ],
 )
