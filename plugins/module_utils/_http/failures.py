@@ -18,7 +18,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import BadStatusLine, IncompleteRead
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from .._clock import Clock
 from .._errors import TRANSIENT_STATUSES, NotFound, ServiceUnreachable, StatusError, Unauthorized, sentence
@@ -189,64 +189,39 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return chain
 
 
-# What a failure is, whether the same request may succeed later, and the message. The first one that applies counts.
-_CASES: tuple[tuple[Callable[[_Failure], bool], bool, str], ...] = (
-    (_Failure.is_unicode, False, "{name} was not sent: a value in it is not valid Unicode."),
-    (
-        lambda failure: failure.is_timeout() and failure.was_sent,
-        True,
-        "{name} got no complete response from {base_url} within {limit}.{advice}",
-    ),
-    (
-        _Failure.is_timeout,
-        True,
-        "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}",
-    ),
-    (
-        _Failure.is_invalid,
-        False,
-        "The certificate of {base_url} is not trusted: {reason}. No CA bundle changes that. Check base_url, or replace the certificate.",
-    ),
-    (
-        _Failure.is_untrusted,
-        False,
-        "The certificate of {base_url} is not trusted: {reason}. Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle "
-        "of the authority that signed it.",
-    ),
-    (
-        lambda failure: failure.speaks_no_tls() and failure.has(ProxyError),
-        False,
-        "{name} was not sent: the proxy does not speak TLS. Begin its address in {proxy_variables} with http.",
-    ),
-    (
-        _Failure.speaks_no_tls,
-        False,
-        "{name} was not sent: {base_url} does not speak TLS. Check the port and the scheme of base_url.",
-    ),
-    (
-        lambda failure: failure.is_address() and "SOCKS" in str(failure.error),
-        False,
-        "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. "
-        "Install PySocks for {python}, or unset {proxy_variables} in the environment.",
-    ),
-    (
+def _classified(failure: _Failure) -> tuple[bool, str]:
+    """Whether the same request may succeed later, and the message. The first case that applies counts."""
+    if failure.is_unicode():
+        return False, "{name} was not sent: a value in it is not valid Unicode."
+    if failure.is_timeout():
+        if failure.was_sent:
+            return True, "{name} got no complete response from {base_url} within {limit}.{advice}"
+        return True, "{name} was not sent: no connection to {base_url} was made within {limit}.{advice}"
+    untrusted = "The certificate of {base_url} is not trusted: {reason}. "
+    if failure.is_invalid():
+        return False, untrusted + "No CA bundle changes that. Check base_url, or replace the certificate."
+    if failure.is_untrusted():
+        advice = "Set ca_path or REQUESTS_CA_BUNDLE to the CA bundle of the authority that signed it."
+        return False, untrusted + advice
+    if failure.speaks_no_tls():
+        if failure.has(ProxyError):
+            advice = "Begin its address in {proxy_variables} with http."
+            return False, "{name} was not sent: the proxy does not speak TLS. " + advice
+        advice = "Check the port and the scheme of base_url."
+        return False, "{name} was not sent: {base_url} does not speak TLS. " + advice
+    if failure.is_address():
+        if "SOCKS" in str(failure.error):
+            advice = "Install PySocks for {python}, or unset {proxy_variables} in the environment."
+            return False, "{name} was not sent: the library PySocks, which SOCKS proxies require, is missing. " + advice
         # The library's text may quote the password of a proxy.
-        _Failure.is_address,
-        False,
-        "{name} was not sent: an address is not valid. Check base_url, and {proxy_variables} in the environment.",
-    ),
-    (_Failure.is_unexpected, False, "{name} failed with an unexpected {error}."),
-    (
-        lambda failure: failure.was_sent,
-        True,
-        "{name} got no complete response from {base_url}: the connection broke ({reason}).",
-    ),
-    (
-        lambda failure: True,
-        True,
-        "{name} was not sent: no connection to {base_url} could be made ({reason}). Check base_url and the network.",
-    ),
-)
+        advice = "Check base_url, and {proxy_variables} in the environment."
+        return False, "{name} was not sent: an address is not valid. " + advice
+    if failure.is_unexpected():
+        return False, "{name} failed with an unexpected {error}."
+    if failure.was_sent:
+        return True, "{name} got no complete response from {base_url}: the connection broke ({reason})."
+    advice = "Check base_url and the network."
+    return True, "{name} was not sent: no connection to {base_url} could be made ({reason}). " + advice
 
 
 def error_of(
@@ -257,7 +232,7 @@ def error_of(
     C(acted_before) is set if the service may have carried out an earlier attempt.
     """
     failure = _Failure(attempt.cause, _chain(attempt.cause), attempt.was_sent)
-    transient, text = next((transient, text) for applies, transient, text in _CASES if applies(failure))
+    transient, text = _classified(failure)
     is_option = seconds == connection.api_timeout
     message = text.format(
         name=f"{request.method} {request.path}",
