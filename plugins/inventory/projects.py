@@ -128,6 +128,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import ClouddbError, InvalidOption, sentence
+from ..module_utils._http import COLLECTION_VERSION
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ..module_utils._http.session import REQUESTS_IMPORT_ERROR, missing_requests
@@ -135,7 +136,7 @@ from ..module_utils._operations.api import Selection, list_operations, of_projec
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer
 from ..module_utils._projects import Filters, checked_filters, checked_query, list_projects
-from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable, is_id
+from ..module_utils._untrusted import MAX_MESSAGE_LENGTH, displayable
 from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 
 GROUP = "clouddb_projects"
@@ -205,8 +206,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         required = {name: given[name] or "" for name, option in CONNECTION_OPTIONS.items() if "env" in option}
         connection = connection_from({**given, **required})
         key = _cache_key(connection, options) if self.get_option("cache") else None
-        if key and use_cache and _is_account(cached := self._cache.get(key)):
-            found: dict[str, Any] = cached
+        if key and use_cache and key in self._cache:
+            found: dict[str, Any] = self._cache[key]
             return found
         account = _fetch(Client(connection), options)
         for warning in account["warnings"]:
@@ -298,14 +299,6 @@ def _is_variable(name: str) -> bool:
     return re.fullmatch("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*", name) is not None
 
 
-def _is_account(value: Any) -> bool:
-    """Whether this is what _fetch() returned; not if another version of the collection has cached it."""
-    try:
-        return all(is_id(project["id"]) for project in value["projects"]) and isinstance(value["operations"], dict)
-    except (KeyError, TypeError):
-        return False
-
-
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """The options, with filters as Filters and query as query parameters. Raises InvalidOption."""
     unknown = set(options["filters"]) - set(Filters._fields)
@@ -339,7 +332,10 @@ def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
 
 
 def _cache_key(connection: Connection, options: dict[str, Any]) -> str:
-    """A cache key for these options and this API key, which may become the name of a file. A slow hash makes guessing the API key expensive."""
+    """A cache key for these options, this API key and this version of the collection, which may become the name of a file.
+
+    A slow hash makes guessing the API key expensive.
+    """
     secret = hashlib.pbkdf2_hmac("sha256", connection.api_key.encode(), connection.base_url.encode(), CACHE_ITERATIONS)
-    identity = json.dumps([connection.base_url, secret.hex(), options], sort_keys=True)
+    identity = json.dumps([COLLECTION_VERSION, connection.base_url, secret.hex(), options], sort_keys=True)
     return f"clouddb_projects_{hashlib.sha256(identity.encode()).hexdigest()}"

@@ -460,18 +460,6 @@ def test_an_empty_prefix_does_not_set_variables_of_connections(tmp_path: Path, s
     ]
 
 
-@pytest.mark.parametrize("cached", ["x", {"projects": []}, {"projects": [{"id": ".."}], "operations": {}}])
-def test_a_cache_entry_of_something_else_is_ignored(tmp_path: Path, sandbox: Sandbox, cached: Any) -> None:
-    folder = tmp_path / "cache"
-    options = cached_in(folder)
-    parse(tmp_path, sandbox, **options)
-    (file,) = folder.iterdir()
-    # Since ansible-core 2.19, the JSON of the entry is a string in the file.
-    is_wrapped = "__payload__" in json.loads(file.read_text())
-    file.write_text(json.dumps({"__payload__": json.dumps(cached)} if is_wrapped else cached))
-    assert len(parse(tmp_path, sandbox, **options).hosts) == 3
-
-
 def test_incomplete_list_is_not_cached(tmp_path: Path, sandbox: Sandbox, shown: list[str]) -> None:
     sandbox.fault("unavailable_projects", ids=["p-1"], times=None)
     options = {**cached_in(tmp_path / "cache"), "hostnames": ["id"]}
