@@ -77,7 +77,7 @@ def masked(
     """A copy without secrets: the mask is in place of the values of secret fields, at any depth, and of what masked_text() masks.
 
     Secret are fields whose name says so, and C(secret_fields). C(secrets) are masked in the texts of errors only, C(keys)
-    everywhere, also in the names of fields.
+    everywhere, even in the names of fields.
     """
     keys, secrets = _longest_first(keys), _longest_first({*keys, *secrets})
 

@@ -26,7 +26,7 @@ _DELIMITER_START = re.compile(r"([{$])(?! )")
 
 
 def is_id(value: Any) -> bool:
-    """Whether this can be the id of an object: fit to be a part of a path, a file name or a host name.
+    """Whether this can be the id of a resource: fit to be a part of a path, a file name or a host name.
 
     Ids consist of ASCII letters, digits, dashes, underscores and dots, but not only of dots.
     """

@@ -131,9 +131,9 @@ def pages(
 ) -> Iterator[Page]:
     """Yields the pages of the array C(field) (None: the response itself) of GET C(segments).
 
-    Each object is on one page only, by its C(id); within a page, an id that C(types) requires occurs once.
+    Each item is on one page only, by its C(id); within a page, an id that C(types) requires occurs once.
 
-    C(first) is the response with the first page, if it has been fetched already. C(types) are the fields that each object
+    C(first) is the response with the first page, if it has been fetched already. C(types) are the fields that each item
     must have, with their types.
 
     Ends at an empty page, without a cursor, or at a cursor seen before: a short page is not the end. The caller may
@@ -169,7 +169,7 @@ def pages(
 
 
 def _identity(item: Mapping[str, Any]) -> str | int:
-    """The id of an object; the complete object if it has none."""
+    """The id of an item; the complete item if it has none."""
     identity = item.get("id")
     return identity if isinstance(identity, (str, int)) else json.dumps(item, sort_keys=True)
 

@@ -31,7 +31,7 @@ class Transport:
         """The service's last response, whatever its status.
 
         Without a deadline there are up to C(1 + api_retries) attempts, each of at most C(api_timeout) seconds. With one,
-        there is a single attempt, which also ends by the deadline: its caller polls again by itself. C(retry_until_deadline)
+        there is a single attempt, which also ends by the deadline: its caller polls again. C(retry_until_deadline)
         is for a caller that does not: as many attempts as without a deadline, as long as they begin before it. GET, PUT and
         DELETE are attempted again after every transient error, POST and PATCH only if the service cannot have acted. Without
         C(retry_locked), none is attempted again after 423. Raises ServiceUnreachable.

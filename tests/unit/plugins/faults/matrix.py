@@ -213,20 +213,19 @@ real connection: once with a transient error, which occurs only once, and once w
 ``a kind``
   If the error is permanent, the task fails with this ``failure.kind``. Without **retried**, it fails at the first error.
 **succeeds**
-  The task succeeds, because the key or the object no longer exists.
+  The task succeeds, because the key or the resource no longer exists.
 
-A request to create a key is retried only when the service cannot have processed it. It cannot have done so if the request was not sent,
-or if the status shows that the service rejected it. The table contains all statuses that do. After any
-other status ``api_key`` lists the keys again and fails with ``orphaned_key``: a gateway may send it when the service has created the
-key, and redirects, also 307 and 308, are a response of a gateway. The message names the key that may have been created, and how to revoke
-it.
+A request to create a key is retried only if the service cannot have processed it: the request was not sent, or the status shows that the
+service rejected it. The table contains all statuses that do. After any other status, ``api_key`` lists the keys again and fails with
+``orphaned_key``, because a gateway may send it when the service has created the key. The message names the key that may have been created,
+and how to revoke it.
 
 In the same cases ``api_request`` with ``find`` observes the resource for up to 30 seconds. If the resource becomes what the task asks for,
 the task succeeds with a warning, and otherwise it fails with ``unknown_outcome``. After 423 it waits for the operations of the project.
 
 If a revocation fails, ``api_key`` checks whether the key still exists. If it does, the task fails with ``orphaned_key`` and the id of
-the key. If the response to the revocation of the key that the task authenticates with is lost, the service rejects that key with 401. The
-task then fails with ``orphaned_key``, and has to be run again with another key.
+the key. If the response to the revocation of the task's own key is lost, the service rejects that key with 401. The task then fails with
+``orphaned_key``. Run it again with another key.
 
 The inventory plugin ``projects`` fails with a message only, without ``failure.kind``.
 
