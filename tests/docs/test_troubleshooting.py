@@ -147,6 +147,11 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     ),
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "find": {"list": "branchs", "match": {"name": "preview"}}}, None),
+    (
+        api_request,
+        {"path": f"projects/{SHOP}/branches", "find": {"list": "branches", "match": {"nmae": "preview"}}},
+        None,
+    ),
     (api_request, {"path": "projects//branches"}, None),
     (operation_wait, {"timeline": [[0, "running"]], "branch": "existing", "timeout": 0}, None),
     (operation_wait, {"timeline": [[0, "failed"]], "branch": "existing"}, None),
