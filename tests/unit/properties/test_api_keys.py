@@ -149,41 +149,6 @@ class Tasks(RuleBasedStateMachine):
         finally:
             self.account.before_request = None
 
-    @rule(file=st.sampled_from(FILES), when_exists=regenerate)
-    def present(self, file: str | None, when_exists: str) -> None:
-        before = self.active()
-        was_valid, was_foreign = self.holds_valid_secret(file), self.holds_foreign_secret(file)
-        result = self.run("present", file, when_exists)
-        after = self.active()
-        if was_foreign:
-            assert "msg" in result and after == before and self.holds_foreign_secret(file)
-            return
-        if "msg" in result:
-            assert result["failure"]["kind"] == "secret_unavailable"
-            assert before and file and when_exists == "never" and not was_valid
-            assert after == before
-            return
-        if before and (
-            when_exists == "never"
-            or (was_valid and when_exists == "if_lost")
-            or (file is None and when_exists != "always")
-        ):
-            assert after == before and not result["changed"]
-        else:
-            assert after == [result["api_key"]["id"]] and result["changed"]
-        if file:
-            assert "key" not in result
-            assert self.holds_valid_secret(file)
-        elif result["changed"]:
-            assert self.account.is_active(result["key"])
-
-    @rule()
-    def absent(self) -> None:
-        before = self.active()
-        result = self.run("absent", None, "never")
-        assert "msg" not in result and not self.active()
-        assert sorted(key["id"] for key in result["revoked"]) == before and result["changed"] == bool(before)
-
     @rule(
         state=st.sampled_from(["present", "present", "absent"]),
         file=st.sampled_from(FILES),
