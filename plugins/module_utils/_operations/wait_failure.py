@@ -32,13 +32,11 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
     after = f"Timed out after {round(state.timeout, 2):g} s"
     if state.unlisted:
         message = f"{after} before the unfinished operations of {state.unlisted.project_id} could be listed."
-    elif not unfinished:
-        message = f"{after}, within failed_grace, with {_count(failed, state)} failed: {_describe(failed, state)}."
-    elif not failed:
-        message = f"{after} with {_count(unfinished, state)} unfinished: {_describe(unfinished, state)}."
     else:
-        described = _describe([*failed, *unfinished], state)
-        message = f"{after} with {_count(unfinished, state)} unfinished and {len(failed)} failed: {described}."
+        counts = [
+            f"{_count(refs, state)} {how}" for refs, how in ((unfinished, "unfinished"), (failed, "failed")) if refs
+        ]
+        message = f"{after} with {' and '.join(counts)}: {_describe([*failed, *unfinished], state)}."
     if error:
         message += f" The last poll met an error: {sentence(error)}"
     elif unfinished:

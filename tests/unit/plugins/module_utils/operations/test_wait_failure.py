@@ -91,12 +91,12 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
         (
             ["failed"],
             None,
-            ", within failed_grace, with 1 of 1 operation failed: start_compute op-1 of shop is failed.",
+            " with 1 of 1 operation failed: start_compute op-1 of shop is failed.",
         ),
         (
             ["running", "failed"],
             None,
-            " with 1 of 2 operations unfinished and 1 failed: start_compute op-2 of shop is failed; start_compute op-1 of shop "
+            " with 1 of 2 operations unfinished and 1 of 2 operations failed: start_compute op-2 of shop is failed; start_compute op-1 of shop "
             "is running. Unfinished operations continue on the service. Wait for them again, or increase timeout.",
         ),
     ],
