@@ -10,6 +10,7 @@ the virtual environment.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -111,7 +112,10 @@ class Workspace:
         # Unlike Path.rglob, os.walk ignores folders that are removed while it runs.
         for folder, _folders, files in os.walk(self.root):
             if ".clouddb-sandbox" in files:
-                subprocess.run([sys.executable, str(program), "stop", folder], stdout=subprocess.DEVNULL, check=False)
+                wanted = json.dumps({"state": "stopped", "dir": folder})
+                subprocess.run(
+                    [sys.executable, str(program)], input=wanted.encode(), stdout=subprocess.DEVNULL, check=False
+                )
 
 
 @contextmanager

@@ -27,7 +27,7 @@ END
 "${playbook[@]}" --check
 test -z "$(ls -A)"
 
-# The folder is that of the process, also if PWD is that of another one.
+# The folder is that of the process, even if PWD is that of another one.
 PWD=/nowhere "${playbook[@]}"
 test "$(ls -A)" = "$(printf 'sandbox\nsandbox.env')"
 test -n "$(find sandbox.env -perm 600)"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Start a sandbox like the role, but in one task: ``start_sandbox.py ROLE FOLDER``, the seed on standard input.
 
-FOLDER gets a subfolder ``files`` for the target, and ``sandbox``. Prints the sandbox's address and key as JSON.
+FOLDER gets a subfolder ``files`` for the target, and ``sandbox``. Prints what background.py prints.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Start the sandbox with the Python that runs this."""
+    """Start the sandbox with the Python that runs this, and its packages."""
     role, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    sandbox = folder / "sandbox"
     (folder / "files").mkdir(mode=0o700)
-    background = [sys.executable, str(role / "files" / "background.py")]
-    subprocess.run([*background, "create", str(sandbox)], check=True, stdout=subprocess.DEVNULL)
-    files = [role / "files" / "background.py", *(role / "files" / "clouddb_sandbox").rglob("*.py")]
-    texts = {str(path.relative_to(role / "files")): path.read_text(encoding="utf-8") for path in files}
-    (sandbox / "server.json").write_text(json.dumps(texts), encoding="utf-8")
-    (sandbox / "seed.yml").write_text(sys.stdin.read(), encoding="utf-8")
-    run = subprocess.run([*background, "start", str(sandbox)], check=True, stdout=subprocess.PIPE, text=True)
-    started = json.loads(run.stdout)
-    key = Path(started["api_key_file"]).read_text(encoding="utf-8").strip()
-    print(json.dumps({"base_url": started["base_url"], "api_key": key}))
+    server = role / "files"
+    wanted = {
+        "state": "started",
+        "dir": str(folder / "sandbox"),
+        "virtualenv": sys.prefix,
+        "seed": sys.stdin.read(),
+        "files": {
+            str(path.relative_to(server)): path.read_text("utf-8") for path in server.glob("clouddb_sandbox/**/*.py")
+        },
+    }
+    subprocess.run([sys.executable, str(server / "background.py")], check=True, input=json.dumps(wanted), text=True)
 
 
 if __name__ == "__main__":
