@@ -68,6 +68,7 @@ CONTROLLER_FILES = [
     *CHECKOUT.glob("roles/*/tasks/*.yml"),
     *CHECKOUT.glob("plugins/action/*.py"),
     CHECKOUT / "plugins" / "module_utils" / "_http" / "__init__.py",
+    CHECKOUT / "roles" / "sandbox" / "vars" / "main.yml",
     SANDBOX / "background.py",
     SANDBOX / "clouddb_sandbox" / "server.py",
 ]

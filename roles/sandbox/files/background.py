@@ -82,10 +82,8 @@ class Folder:
     def require_usable(self) -> None:
         """Raise Refused if the sandbox would overwrite the files of others."""
         if not self.is_created() and self.path.exists() and any(self.path.iterdir()):
-            raise Refused(
-                f"sandbox_dir: {self.path} contains files that do not belong to a sandbox."
-                " Choose a directory that is missing or empty."
-            )
+            problem = "contains files that do not belong to a sandbox. Choose a directory that is missing or empty."
+            raise Refused(f"sandbox_dir: {self.path} {problem}")
 
     def create(self) -> None:
         """Create the directory, unless it exists, and mark it as a sandbox's."""

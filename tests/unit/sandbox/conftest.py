@@ -15,8 +15,8 @@ import requests
 SERVER = Path(__file__).resolve().parents[3] / "roles" / "sandbox" / "files"
 sys.path.insert(0, str(SERVER))
 
+from ansible_collections.clouddb.control.tests.unit.support.sandbox import run_in_thread  # noqa: E402
 from clouddb_sandbox.settings import Settings  # noqa: E402
-from clouddb_sandbox.threaded_server import run_in_thread  # noqa: E402
 
 API_KEY = "k" * 64
 PROJECT = "wispy-lake-12345678"

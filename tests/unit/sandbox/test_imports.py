@@ -28,7 +28,7 @@ LAYERS = {
         "seed_loader",
     },
     "http": {"fault_injection", "faults", "middleware", "routes", "state"},
-    "server": {"__main__", "app", "server", "threaded_server"},
+    "server": {"__main__", "app", "server"},
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names}
 

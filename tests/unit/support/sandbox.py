@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +19,13 @@ import requests
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
+from clouddb_sandbox.app import create_app
+from clouddb_sandbox.server import Server, base_url, bind_socket
 from clouddb_sandbox.settings import Settings
-from clouddb_sandbox.threaded_server import run_in_thread
+
+# In the main thread, because imports in the thread of a sandbox could wait for those of a test.
+for name in ("lifespan.on", "loops.auto", "protocols.http.auto", "protocols.websockets.auto"):
+    importlib.import_module(f"uvicorn.{name}")
 
 API_KEY = "first-key-of-the-account-0123456789abcdef0123456789abcdef012345"
 
@@ -77,3 +86,45 @@ def running_sandbox(folder: Path, **seed: Any) -> Iterator[Sandbox]:
     """Run a sandbox whose clock is stopped until it is advanced, with an account created from C(seed)."""
     with run_in_thread(Settings(folder / "sandbox.db", API_KEY, seed, speed=0)) as base_url:
         yield Sandbox(base_url)
+
+
+@contextmanager
+def run_in_thread(settings: Settings) -> Iterator[str]:
+    """Run a sandbox in a thread. Yields its base URL."""
+    with bind_socket("127.0.0.1", 0) as listener:
+        server = ThreadedServer(settings)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        if not server.listening.wait(60):
+            raise RuntimeError("The sandbox did not start within 60 seconds.")
+        try:
+            yield base_url(listener)
+        finally:
+            server.stop()
+            thread.join(60)
+
+
+class ThreadedServer(Server):
+    """A server that stops at once, without waiting for open connections, to keep tests fast."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.listening = threading.Event()
+        super().__init__(create_app(settings), self.on_start)
+
+    def on_start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stopping = asyncio.Event()
+        self.listening.set()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.stopping.set)
+
+    async def main_loop(self) -> None:
+        await self.stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await self.lifespan.shutdown()
