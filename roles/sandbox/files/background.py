@@ -82,8 +82,7 @@ class Folder:
     def require_usable(self) -> None:
         """Raise Refused if the sandbox would overwrite the files of others."""
         if not self.is_created() and self.path.exists() and any(self.path.iterdir()):
-            problem = "contains files that do not belong to a sandbox. Choose a directory that is missing or empty."
-            raise Refused(f"sandbox_dir: {self.path} {problem}")
+            raise Refused(f"sandbox_dir: {self.path} contains other files. Choose a directory that is missing or empty.")
 
     def create(self) -> None:
         """Create the directory, unless it exists, and mark it as a sandbox's."""

@@ -264,7 +264,7 @@ class TestFolder:
         for name in ("seed.yml", "api_key"):
             (folder.path / name).touch()
         for check in (True, False):
-            assert "contains files that do not belong to a sandbox" in run(check=check)["problem"]
+            assert "contains other files" in run(check=check)["problem"]
             assert run("stopped", check=check) == run("absent", check=check) == UNCHANGED
         assert contents(folder.path) == ["api_key", "seed.yml"]
 
