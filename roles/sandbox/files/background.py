@@ -8,7 +8,7 @@ Reads from standard input, as JSON, what is wanted:
 - `state`: `started`, `stopped` or `absent`
 - `check`: whether to change nothing
 - `dir` and `virtualenv`: directories. The virtual environment is `venv` in `dir` by default
-- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `seed` (a text; null: none), `files` (of the
+- for a start: `host`, `port` (0: that of the last start, or any free port), `speed`, `timeout`, `exit_with`, `seed` (a text; empty: none), `files` (of the
   server: path to content) and `requirements` (of the server, a list; empty: they are installed already)
 
 Prints as JSON: `changed` (with `check`, whether anything would be), `problem` (null, or why the wanted state is not reached), and while the sandbox
@@ -46,7 +46,7 @@ FILES = (
     # What a killed process leaves, see the server's atomic_file.py.
     *(".api_key.????????", ".ready.json.????????", ".seed.sha256.????????"),
 )
-DEFAULTS = {"host": "127.0.0.1", "port": 0, "speed": 1, "timeout": 30, "exit_with": 0, "seed": None, "requirements": []}
+DEFAULTS = {"host": "127.0.0.1", "port": 0, "speed": 1, "timeout": 30, "exit_with": 0, "seed": "", "requirements": []}
 
 Wanted = dict[str, Any]
 
@@ -82,7 +82,9 @@ class Folder:
     def require_usable(self) -> None:
         """Raise Refused if the sandbox would overwrite the files of others."""
         if not self.is_created() and self.path.exists() and any(self.path.iterdir()):
-            raise Refused(f"sandbox_dir: {self.path} contains other files. Choose a directory that is missing or empty.")
+            raise Refused(
+                f"sandbox_dir: {self.path} contains other files. Choose a directory that is missing or empty."
+            )
 
     def create(self) -> None:
         """Create the directory, unless it exists, and mark it as a sandbox's."""
@@ -200,7 +202,7 @@ def access(folder: Folder, wanted: Wanted) -> dict[str, Any]:
         "base_url": folder.last_start().get("base_url"),
         "api_key": read(folder.api_key).decode().strip(),
         "api_key_file": str(folder.api_key),
-        "is_seed_applied": seed is None or read(folder.applied_seed) == checksum(seed),
+        "is_seed_applied": not seed or read(folder.applied_seed) == checksum(seed),
     }
 
 
@@ -217,7 +219,7 @@ def virtualenv_of(folder: Folder, wanted: Wanted) -> Path:
 
 
 def port_of(folder: Folder, wanted: Wanted) -> int:
-    return int(wanted["port"] or folder.last_start().get("port", 0))
+    return int(wanted["port"]) or int(folder.last_start().get("port", 0))
 
 
 # Install
@@ -301,14 +303,14 @@ def start(folder: Folder, wanted: Wanted) -> None:
             env={**os.environ, "PYTHONPATH": str(folder.server)},
             start_new_session=True,
         )
-    deadline = time.monotonic() + wanted["timeout"]
+    deadline = time.monotonic() + float(wanted["timeout"])
     while folder.last_start().get("pid") != process.pid:
         if process.poll() is not None:
             raise failure(folder, log_start, f"The sandbox ended with exit code {process.returncode}. Its log:")
         if time.monotonic() > deadline:
             process.kill()
             message = (
-                f"The sandbox did not start listening within {wanted['timeout']:g} seconds."
+                f"The sandbox did not start listening within {wanted['timeout']} seconds."
                 " Check its log below, or increase sandbox_start_timeout."
             )
             raise failure(folder, log_start, message)
