@@ -58,10 +58,24 @@ options:
     description: Maximum number of rows in a table on the page.
     type: int
     default: 1000
+  project_url:
+    description: Address of a project in the web console, with C({project_id}) in place of the id. If empty, the page has no links to it.
+    type: str
+    default: ""
+    version_added: 1.2.0
   account:
     description: Value of the label C(account) of all metrics.
     type: str
     default: ""
+  interval:
+    description: Time between two reports, in seconds or with a unit. It is a metric.
+    type: raw
+    default: 1h
+    version_added: 1.2.0
+  policy:
+    description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
+    type: dict
+    version_added: 1.2.0
 """
 
 EXAMPLES = r"""
@@ -142,7 +156,7 @@ _value:
           type: dict
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -150,12 +164,12 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._options import integer_of
+from ..module_utils._options import duration, integer_of
 from ..module_utils._timestamps import parse_timestamp
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
-from ..plugin_utils._report.metrics import metrics_text
-from ..plugin_utils._report.page import PageLimits, report_page
+from ..plugin_utils._report.metrics import MetricsOptions, metrics_text
+from ..plugin_utils._report.page import PageOptions, attention, report_page
 
 
 def account_report(
@@ -167,15 +181,23 @@ def account_report(
     previous: str = "",
     most_timelines: int = 20,
     most_rows: int = 1000,
+    project_url: str = "",
     account: str = "",
+    interval: str | int = "1h",
+    policy: Mapping[str, Any] | None = None,
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
         options = ReportOptions(str(title), integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
-        limits = PageLimits(integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0))
+        most = integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0)
+        seconds = duration({"interval": interval}, "interval", zero=False)
         facts = report_facts(source, options, str(now), previous)
-        page, metrics = report_page(facts, limits), metrics_text(facts, account, parse_timestamp(str(now)))
-        return wrap_var({"facts": facts, "page": page, "metrics": metrics})
+        metrics = metrics_text(
+            facts, MetricsOptions(str(account), seconds, (policy or {}).get("findings")), parse_timestamp(str(now))
+        )
+        page = report_page(facts, PageOptions(*most, str(project_url)))
+        points = [text for _section, text in attention(facts)]
+        return wrap_var({"facts": facts, "attention": points, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 

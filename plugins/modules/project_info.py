@@ -100,6 +100,12 @@ projects:
       branch_logical_size_limit: 204800
       created_at: "2026-03-02T08:30:12.000000Z"
       updated_at: "2026-11-20T17:45:01.000000Z"
+base_url:
+  description: O(base_url) of the account that was asked, wherever it was set.
+  returned: success
+  type: str
+  sample: https://control.example.com/api/v2
+  version_added: 1.2.0
 unavailable_project_ids:
   description: Ids of projects that the service could not include in its list. If there are any, the task also warns about them.
   returned: success
@@ -144,6 +150,7 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
         raise no_project(found, filters, params["query"] or {})
     return {
         "changed": False,
+        "base_url": params["base_url"],
         "projects": found.projects,
         "unavailable_project_ids": found.unavailable_ids,
         "warnings": found.warnings() + fields.warnings(),

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._timestamps import parse_timestamp
-from .keys import key_facts
-from .operations import operation_facts
-from .projects import project_facts
+from ...module_utils._timestamps import parse_timestamp, timestamp_of
+from .operations import counts, operation_facts
+from .text import number_or_zero, scalar
 
 # Increased when the structure of the facts changes, so that reports of other versions are recognized.
 FORMAT = 1
 # What the calculations raise for values that no account and no report has.
 INVALID_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 VOLATILE_FIELDS = ("generated_at", "since")
+PROJECT_FIELDS = (
+    "id",
+    "name",
+    "region_id",
+    "platform_id",
+    "pg_version",
+    "locked",
+    "cpu_used_sec",
+    "branch_logical_size_limit",
+    "created_at",
+)
 
 
 class ReportOptions(NamedTuple):
@@ -55,7 +66,7 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
 def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) -> dict[str, Any]:
     now = now.replace(microsecond=0)
     since = now - timedelta(days=options.days)
-    projects = project_facts(account["projects"], account.get("unavailable_project_ids") or ())
+    projects = _projects(account["projects"], account.get("unavailable_project_ids") or ())
     names = {str(project["id"]): str(project["name"]) for project in projects["list"] if project["name"] is not None}
     facts = {
         "format": FORMAT,
@@ -64,11 +75,12 @@ def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) ->
         "since": _timestamp(since),
         "days": options.days,
         "stale_days": options.stale_days,
-        "api_keys": key_facts(account["api_keys"], now, options.stale_days),
+        "api_keys": _keys(account["api_keys"], now, options.stale_days),
         "projects": projects,
         "operations": operation_facts(account["operations"], names, since, now),
     }
-    return {**facts, "fingerprint": _fingerprint(facts)}
+    stable = {name: value for name, value in facts.items() if name not in VOLATILE_FIELDS}
+    return {**facts, "fingerprint": hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()}
 
 
 def _timestamp(moment: datetime) -> str:
@@ -76,6 +88,53 @@ def _timestamp(moment: datetime) -> str:
     return f"{moment.replace(tzinfo=None).isoformat()}Z"
 
 
-def _fingerprint(facts: Mapping[str, Any]) -> str:
-    stable = {name: value for name, value in facts.items() if name not in VOLATILE_FIELDS}
-    return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()
+def _keys(api_keys: Sequence[Mapping[str, Any]], now: datetime, stale_days: int) -> dict[str, Any]:
+    """The keys sorted by name, and the numbers of never used keys, stale keys, and keys with duplicate names."""
+    names = Counter(scalar(key, "name") for key in api_keys)
+    keys = [_key(key, now, stale_days, names[scalar(key, "name")] > 1) for key in api_keys]
+    return {
+        "total": len(keys),
+        "never_used": sum(key["never_used"] for key in keys),
+        "stale": sum(key["stale"] for key in keys),
+        "duplicate_names": sum(key["duplicate_name"] for key in keys),
+        "list": sorted(keys, key=lambda key: (str(key["name"]).casefold(), str(key["created_at"]), str(key["id"]))),
+    }
+
+
+def _key(key: Mapping[str, Any], now: datetime, stale_days: int, is_duplicate: bool) -> dict[str, Any]:
+    last_used_at = timestamp_of(key, "last_used_at")
+    unused_days = _full_days(last_used_at, now)
+    return {
+        "id": scalar(key, "id"),
+        "name": scalar(key, "name"),
+        "created_at": scalar(key, "created_at"),
+        "age_days": _full_days(timestamp_of(key, "created_at"), now),
+        # Only the day: the report's own requests use a key, and would change a more precise time in every run.
+        "last_used_on": last_used_at.date().isoformat() if last_used_at else None,
+        "unused_days": unused_days,
+        "last_used_from_addr": scalar(key, "last_used_from_addr") or None,
+        "never_used": last_used_at is None,
+        "stale": unused_days is not None and unused_days >= stale_days,
+        "duplicate_name": is_duplicate,
+    }
+
+
+def _full_days(since: datetime | None, now: datetime) -> int | None:
+    return None if since is None else max(0, (now - since).days)
+
+
+def _projects(projects: Sequence[Mapping[str, Any]], unavailable_ids: Sequence[str]) -> dict[str, Any]:
+    """The projects sorted by name, their numbers by region, version and platform, and their total compute seconds."""
+    return {
+        "total": len(projects),
+        "locked": sum(bool(project.get("locked")) for project in projects),
+        "cpu_used_sec": sum(number_or_zero(project, "cpu_used_sec") for project in projects),
+        "by_region": counts(project.get("region_id") for project in projects),
+        "by_version": counts(project.get("pg_version") for project in projects),
+        "by_platform": counts(project.get("platform_id") for project in projects),
+        "unavailable_ids": sorted(map(str, unavailable_ids)),
+        "list": sorted(
+            ({field: scalar(project, field) for field in PROJECT_FIELDS} for project in projects),
+            key=lambda project: (str(project["name"]).casefold(), str(project["id"])),
+        ),
+    }

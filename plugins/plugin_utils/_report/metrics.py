@@ -10,17 +10,20 @@ older text format that the textfile collector of node_exporter reads.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from typing import Any, NamedTuple
 
 from ...module_utils._operations.status import ACTIONS, STATUSES
+from ...module_utils._policy.policy import KINDS
 from ...module_utils._timestamps import timestamp_of
 from ...module_utils._untrusted import displayable
 from .operations import IN_PROGRESS, SCHEDULING, grouped
 
 KEY_STATES = ("never_used", "stale", "used")
+# Findings about keys that are gone, in the results of api_key_policy.
+RESOLVED_OUTCOMES = ("revoked", "gone")
 BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
 Labels = tuple[str, ...]
@@ -53,17 +56,25 @@ class Metric(NamedTuple):
             yield _sample(f"{self.name}_sum", labels, sum(found))
 
 
-def metrics_text(facts: Mapping[str, Any], account: str, now: datetime) -> str:
+class MetricsOptions(NamedTuple):
+    """The label C(account), the seconds between two reports, and the findings of the API key policy, None without one."""
+
+    account: str
+    interval: float
+    findings: Sequence[Mapping[str, Any]] | None
+
+
+def metrics_text(facts: Mapping[str, Any], options: MetricsOptions, now: datetime) -> str:
     """The metrics of C(facts), each with the label C(account); C(now) is the time of the report."""
     metrics = [
-        *_account_metrics(facts, now),
+        *_report_metrics(facts, options, now),
+        *_account_metrics(facts, options.findings),
         *_operation_metrics(facts["operations"]["list"]),
     ]
-    return "\n".join([*(line for metric in metrics for line in metric.lines(account)), "# EOF", ""])
+    return "\n".join([*(line for metric in metrics for line in metric.lines(options.account)), "# EOF", ""])
 
 
-def _account_metrics(facts: Mapping[str, Any], now: datetime) -> list[Metric]:
-    keys = facts["api_keys"]["list"]
+def _report_metrics(facts: Mapping[str, Any], options: MetricsOptions, now: datetime) -> list[Metric]:
     return [
         Metric(
             "clouddb_account_report_last_success_timestamp_seconds",
@@ -72,16 +83,38 @@ def _account_metrics(facts: Mapping[str, Any], now: datetime) -> list[Metric]:
             {(): now.timestamp()},
         ),
         Metric(
+            "clouddb_account_report_interval_seconds",
+            "Time between two reports.",
+            (),
+            {(): options.interval},
+        ),
+        Metric(
             "clouddb_account_report_period_seconds",
             "Length of the period before the report whose operations are counted.",
             (),
             {(): facts["days"] * 86400},
         ),
+    ]
+
+
+def _account_metrics(facts: Mapping[str, Any], findings: Sequence[Mapping[str, Any]] | None) -> list[Metric]:
+    keys = facts["api_keys"]["list"]
+    open_findings = [finding for finding in findings or () if finding["outcome"] not in RESOLVED_OUTCOMES]
+    return [
         Metric(
             "clouddb_api_keys",
             "Number of API keys that were never used, that are stale because of a long time without use, and of all others.",
             ("state",),
             _counts(((_key_state(key),) for key in keys), product(KEY_STATES)),
+        ),
+        Metric(
+            "clouddb_api_key_findings",
+            "Number of findings of the API key policy that were not resolved. Without a policy, there is no such sample.",
+            ("kind",),
+            _counts(
+                ((_label(finding["kind"]),) for finding in open_findings),
+                product(KINDS) if findings is not None else (),
+            ),
         ),
         Metric(
             "clouddb_api_key_oldest_created_timestamp_seconds",
@@ -106,9 +139,11 @@ def _account_metrics(facts: Mapping[str, Any], now: datetime) -> list[Metric]:
 
 def _operation_metrics(operations: Items) -> list[Metric]:
     labeled = [{**operation, "action": _label(operation["action"])} for operation in operations]
+    found_by_action = grouped(labeled, "action")
     # All known actions are included, so that their series always exist.
-    groups = {**{action: [] for action in ACTIONS}, **grouped(labeled, "action")}
-    by_action: dict[Labels, list[Mapping[str, Any]]] = {(action,): found for action, found in groups.items()}
+    by_action: dict[Labels, Items] = {
+        (action,): found_by_action.get(action, []) for action in {*ACTIONS, *found_by_action}
+    }
     unfinished = {
         labels: [operation for operation in found if operation["label"] in (SCHEDULING, IN_PROGRESS)]
         for labels, found in by_action.items()
@@ -120,7 +155,7 @@ def _operation_metrics(operations: Items) -> list[Metric]:
             ("action", "status"),
             _counts(
                 ((operation["action"], _label(operation["status"])) for operation in labeled),
-                product(groups, STATUSES),
+                product((action for [action] in by_action), STATUSES),
             ),
         ),
         Metric(

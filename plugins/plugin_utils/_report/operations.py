@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
@@ -13,7 +14,7 @@ from typing import Any
 
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from .projects import counts
+from ...module_utils._untrusted import without_templates
 from .text import number_or_zero, scalar
 
 OK, SCHEDULING, IN_PROGRESS, ERROR = LABELS = ("OK", "Scheduling", "In progress", "Error")
@@ -51,7 +52,7 @@ def operation_facts(
         "total": len(found),
         "by_label": by_label(found),
         "by_status": counts(operation["status"] for operation in found),
-        "by_action": _by_action(found),
+        "by_action": [_action(action, group) for action, group in grouped(found, "action").items()],
         "slowest": sorted(timed, key=lambda operation: -operation["duration_seconds"])[:MAX_SLOWEST],
         "failed": [operation for operation in found if operation["label"] == ERROR],
         "list": found,
@@ -95,14 +96,6 @@ def _duration(operation: Mapping[str, Any]) -> float | None:
     return max(0.0, (updated_at - parse_timestamp(operation["created_at"])).total_seconds())
 
 
-def _by_action(operations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    operations_by_action = grouped(operations, "action")
-    return [
-        _action(action, operations_by_action[action])
-        for action in sorted(operations_by_action, key=lambda name: (-len(operations_by_action[name]), name))
-    ]
-
-
 def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     seconds = [operation["duration_seconds"] for operation in operations if operation["duration_seconds"] is not None]
     return {
@@ -116,17 +109,15 @@ def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, A
     }
 
 
+def counts(values: Iterable[Any]) -> dict[str, int]:
+    """The number of occurrences of each value, the most frequent first; a missing value is C(unknown)."""
+    found = Counter("unknown" if value in (None, "") else without_templates(str(value)) for value in values)
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
 def grouped(operations: Iterable[Mapping[str, Any]], field: str) -> dict[str, list[Mapping[str, Any]]]:
-    """The operations grouped by the value of a field."""
+    """The operations grouped by the value of a field, the most frequent value first."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for operation in operations:
         groups.setdefault(str(operation[field]), []).append(operation)
-    return groups
-
-
-def by_project(operations: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """The operations grouped by project id, sorted by number of errors, then by number of operations."""
-    projects = grouped(operations, "project_id")
-    errors = {project_id: by_label(project_operations)[ERROR] for project_id, project_operations in projects.items()}
-    order = sorted(projects, key=lambda project_id: (-errors[project_id], -len(projects[project_id]), project_id))
-    return {project_id: projects[project_id] for project_id in order}
+    return dict(sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])))

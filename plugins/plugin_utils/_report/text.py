@@ -13,7 +13,6 @@ from typing import Any
 from ...module_utils._untrusted import MAX_INTEGER, displayable
 
 NO_VALUE = "–"
-NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 # strftime would use the locale of the machine.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -31,11 +30,11 @@ def number_or_zero(item: Mapping[str, Any], field: str) -> int | float:
     return max(-MAX_INTEGER, min(MAX_INTEGER, value)) if isinstance(value, (int, float)) else 0
 
 
-def number_text(number: Any) -> str:
-    """C(1234567) as C(1 234 567)."""
+def number_text(number: Any, unit: str = "") -> Any:
+    """C(1234567) as C(1,234,567), followed by its unit; anything but a number unchanged."""
     if isinstance(number, bool) or not isinstance(number, (int, float)):
-        return NO_VALUE if number is None else displayable(number)
-    return f"{number:,}".replace(",", NARROW_SPACE)
+        return number
+    return f"{number:,} {unit}".rstrip()
 
 
 def count_text(number: int, singular: str) -> str:
@@ -47,19 +46,17 @@ def duration_text(seconds: float | None) -> str:
     """A duration in at most two units: C(0.48 s), C(42.3 s), C(12 min 5 s), C(3 h 20 min), C(2 d 4 h)."""
     if seconds is None:
         return NO_VALUE
-    if seconds < 9.995:
-        return f"{seconds:.2f} s"
     if seconds < 59.95:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     total = round(seconds)
     if total < 3600:
         return f"{total // 60} min {total % 60} s"
     if total < 86400:
         return f"{total // 3600} h {total % 3600 // 60} min"
-    return f"{number_text(total // 86400)} d {total % 86400 // 3600} h"
+    return f"{total // 86400:,} d {total % 86400 // 3600} h"
 
 
-def days_text(days: int | None) -> str:
+def age_text(days: int | None) -> str:
     """An age in days, months or years."""
     if days is None:
         return NO_VALUE
@@ -67,16 +64,7 @@ def days_text(days: int | None) -> str:
         return "< 1 day"
     if days < 90:
         return count_text(days, "day")
-    if days < 730:
-        return f"{days // 30} months"
-    return f"{days // 365} years"
-
-
-def ago_text(days: int | None) -> str:
-    """C(3 days ago), C(never) for None."""
-    if days is None:
-        return "never"
-    return f"{days_text(days)} ago"
+    return f"{days // 30} months" if days < 730 else f"{days // 365} years"
 
 
 def day_text(day: date) -> str:
@@ -89,9 +77,9 @@ def datetime_text(moment: datetime | None) -> str:
     return NO_VALUE if moment is None else f"{day_text(moment)} {moment.year}, {moment:%H:%M}"
 
 
-def time_text(moment: datetime) -> str:
+def time_text(moment: datetime | None) -> str:
     """C(21 Nov 11:04:05), without the year."""
-    return f"{day_text(moment)} {moment:%H:%M:%S}"
+    return NO_VALUE if moment is None else f"{day_text(moment)} {moment:%H:%M:%S}"
 
 
 def truncated(text: Any, max_length: int) -> str:

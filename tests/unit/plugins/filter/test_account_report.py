@@ -65,6 +65,37 @@ class TestKeys:
 
 
 class TestProjects:
+    def test_complete_facts(self):
+        described = {
+            **{"id": "p3", "name": "shop", "region_id": "eu", "platform_id": "aws", "pg_version": 17, "locked": True},
+            **{"cpu_used_sec": 7, "branch_logical_size_limit": 100, "created_at": "2026-11-01T00:00:00Z"},
+        }
+        missing = dict.fromkeys(described)
+        source = [
+            {**described, "proxy_host": "eu.example"},
+            {"id": "p2", "name": "Shop", "region_id": "{{ us }}", "platform_id": "", "pg_version": 16},
+            {"id": "p1", "name": "Shop", "region_id": "eu", "pg_version": 16, "cpu_used_sec": 5},
+            {"id": "p4", "name": "Blog", "pg_version": ["new"]},
+        ]
+        facts = report(projects=source, unavailable_project_ids=["p9", "p8"])["projects"]
+        assert {name: list(value.items()) for name, value in facts.items() if name.startswith("by_")} == {
+            "by_region": [("eu", 2), ("unknown", 1), ("{ { us }}", 1)],
+            "by_version": [("16", 2), ("17", 1), ("['new']", 1)],
+            "by_platform": [("unknown", 3), ("aws", 1)],
+        }
+        assert {name: value for name, value in facts.items() if not name.startswith("by_")} == {
+            "total": 4,
+            "locked": 1,
+            "cpu_used_sec": 12,
+            "unavailable_ids": ["p8", "p9"],
+            "list": [
+                {**missing, "id": "p4", "name": "Blog", "pg_version": "['new']"},
+                {**missing, **source[2]},
+                {**missing, **source[1]},
+                described,
+            ],
+        }
+
     @pytest.mark.parametrize("malformed", [1e308, 10**400, float("nan"), "many", [1]])
     def test_sums_are_json(self, malformed):
         facts = report(projects=[project(f"p{n}", cpu_used_sec=malformed) for n in range(20)])
@@ -119,6 +150,11 @@ class TestOperations:
     def test_malformed_updated_at(self, updated_at, seconds):
         (found,) = report(operations=[operation(1, updated_at=updated_at)])["operations"]["list"]
         assert found["duration_seconds"] == seconds
+
+    @pytest.mark.parametrize("seconds, median", [((0.1, 0.2), 0.15), ((0.000002, 0.000005), 0.000004)])
+    def test_medians_are_rounded_to_microseconds(self, seconds, median):
+        operations = [operation(n, seconds=each) for n, each in enumerate(seconds)]
+        assert report(operations=operations)["operations"]["by_action"][0]["median_seconds"] == median
 
     def test_statistics(self):
         seconds = [float(number) for number in range(1, 21)]
@@ -259,6 +295,41 @@ class TestNow:
         assert account_report(account(), now=now)["facts"]["generated_at"] == generated_at
 
 
+def test_attention():
+    """The most urgent first, in the singular and in the plural."""
+
+    def attention(n):
+        return account_report(
+            account(
+                [
+                    *(key(each, f"new {each}") for each in range(n)),
+                    *(key(9 + each, "old", ago(days=91)) for each in range(n)),
+                ],
+                [project(f"p{each}", locked=True) for each in range(n)],
+                [operation(each, "failed") for each in range(n)],
+                unavailable_project_ids=list(range(n)),
+            ),
+            NOW,
+        )["attention"]
+
+    assert attention(0) == []
+    assert attention(1) == [
+        "1 operation failed",
+        "1 project could not be listed by the service",
+        "1 project is locked",
+        "1 API key was never used",
+        "1 API key has not been used for 90 days or more",
+    ]
+    assert attention(2) == [
+        "2 operations failed",
+        "2 projects could not be listed by the service",
+        "2 projects are locked",
+        "2 API keys were never used",
+        "2 API keys have not been used for 90 days or more",
+        "2 API keys share their names with others",
+    ]
+
+
 class TestInvalidInput:
     """The role passes what its user has set, so the message names the option."""
 
@@ -267,6 +338,11 @@ class TestInvalidInput:
     def test_numbers(self, option, value):
         with pytest.raises(AnsibleFilterError, match=f"^account_report: {option}: must be "):
             account_report(account(), NOW, **{option: value})
+
+    @pytest.mark.parametrize("interval", [0, "daily"])
+    def test_interval(self, interval):
+        with pytest.raises(AnsibleFilterError, match="^account_report: interval: must be "):
+            account_report(account(), NOW, interval=interval)
 
     @pytest.mark.parametrize("now", ["today", "2026-13-01", None])
     def test_now(self, now):

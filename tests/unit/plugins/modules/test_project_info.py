@@ -27,7 +27,8 @@ def seed() -> dict[str, Any]:
 def task(client: Client, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """The result of the module with these options."""
     names = ("project_id", "name", "region_id", "page_size", "query", "fields")
-    return project_info.run({**dict.fromkeys(names), "required": False, **options}, client, check_mode)
+    params = {**dict.fromkeys(names), "base_url": client.connection.base_url, "required": False, **options}
+    return project_info.run(params, client, check_mode)
 
 
 @pytest.mark.parametrize("check_mode", [False, True], ids=["real", "check mode"])
@@ -35,6 +36,7 @@ def test_returns_every_project_with_every_field(sandbox: Sandbox, client: Client
     projects = sandbox.api("GET", "/projects")["projects"]
     assert task(client, check_mode) == {
         "changed": False,
+        "base_url": sandbox.base_url,
         "projects": projects,
         "unavailable_project_ids": [],
         "warnings": [],

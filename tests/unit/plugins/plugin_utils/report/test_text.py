@@ -32,7 +32,7 @@ def test_texts_of_times(month: int, name: str) -> None:
         (3600, "1 h 0 min"),
         (86399, "23 h 59 min"),
         (86400, "1 d 0 h"),
-        (86400 * 1234 + 3600 * 23 + 3599, "1\u202f234 d 23 h"),
+        (86400 * 1234 + 3600 * 23 + 3599, "1,234 d 23 h"),
     ],
 )
 def test_durations(seconds: float, expected: str) -> None:
@@ -50,12 +50,12 @@ def test_durations(seconds: float, expected: str) -> None:
     ],
 )
 def test_ages(days: int, expected: str) -> None:
-    assert (text.days_text(days), text.ago_text(days)) == (expected, f"{expected} ago")
+    assert text.age_text(days) == expected
 
 
 def test_what_is_missing() -> None:
-    assert (text.days_text(None), text.ago_text(None), text.duration_text(None)) == ("–", "never", "–")
-    assert (text.number_text(None), text.datetime_text(None)) == ("–", "–")
+    assert (text.age_text(None), text.duration_text(None)) == ("–", "–")
+    assert (text.time_text(None), text.datetime_text(None)) == ("–", "–")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,10 @@ def test_sums_are_finite() -> None:
 
 
 @pytest.mark.parametrize(
-    "number, expected",
-    [(True, "True"), (1234567, "1\u202f234\u202f567"), (1234.5, "1\u202f234.5"), ("x", "x"), ([1], "[1]")],
+    "number, expected", [(True, True), (1234567, "1,234,567 s"), (1234.5, "1,234.5 s"), ("x", "x"), (None, None)]
 )
-def test_numbers(number: Any, expected: str) -> None:
-    assert text.number_text(number) == expected
+def test_numbers(number: Any, expected: Any) -> None:
+    assert text.number_text(number, "s") == expected
 
 
 @pytest.mark.parametrize("given, expected", [(" a\n b ", "a b"), (7, "7"), ("abcdef", "abcd…"), ("abcde", "abcde")])

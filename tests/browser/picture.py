@@ -1,0 +1,105 @@
+# Copyright (c) clouddb.control contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draws docs/docsite/images/account_report.png, the picture in the README and in the guide: python tests/browser/picture.py"""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "tests" / "unit" / "support")]
+
+from account_report import run_role  # noqa: E402
+from chromium import Page, chromium  # noqa: E402
+from sandbox import running_sandbox  # noqa: E402
+
+PICTURE = ROOT / "docs" / "docsite" / "images" / "account_report.png"
+SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1180, "scale": 1}
+HOURS = 60
+
+
+def operations(number: int, *failing: tuple[float, str, str]) -> list[dict[str, Any]]:
+    """Branches and computes of some days, and failed operations, each with its age in hours, action and error."""
+    actions = (
+        "start_compute",
+        "suspend_compute",
+        "create_branch",
+        "apply_config",
+        "start_compute",
+        "check_availability",
+    )
+    return [
+        *(
+            {
+                "action": actions[n % len(actions)],
+                "age": f"{(n * (7 + number) + number * n * n) % HOURS + n % 7 / 7:.2f}h",
+                "duration": 0.3 + n * (1 + number) % 17 / 4,
+            }
+            for n in range(60 // (1 + number))
+        ),
+        *(
+            {"action": action, "status": "failed", "age": f"{age}h", "duration": 61.4, "error": error}
+            for age, action, error in failing
+        ),
+    ]
+
+
+SEED: dict[str, Any] = {
+    "api_keys": [
+        {"name": "ci", "age": "41d", "last_used": "1h"},
+        {"name": "deploy-web", "age": "12d", "last_used": "3h"},
+        {"name": "nightly-report", "age": "85d", "last_used": "9h"},
+        {"name": "laptop of a contractor", "age": "400d", "last_used": "160d"},
+        {"name": "test", "age": "3d"},
+    ],
+    "projects": [
+        {
+            **{"id": project_id, "name": name, "region_id": region, "pg_version": version, "cpu_used_sec": seconds},
+            **{"branch_logical_size_limit": 8192, "compute": False, "operations": started, **more},
+        }
+        for project_id, name, region, version, seconds, started, more in (
+            (
+                *("wispy-lake-12345678", "shop", "aws-eu-central-1", 17, 402318),
+                operations(0, (30.2, "start_compute", "could not start the compute: no capacity in aws-eu-central-1")),
+                {},
+            ),
+            ("calm-hill-87654321", "blog", "aws-us-east-2", 16, 51240, operations(1), {}),
+            (
+                *("bold-river-24681357", "analytics", "aws-eu-central-1", 17, 1294733),
+                operations(2, (8.1, "apply_config", "could not reach the compute")),
+                {"locked": True},
+            ),
+            ("misty-field-11223344", "staging", "azure-westeurope", 17, 7210, operations(5), {}),
+        )
+    ],
+}
+
+
+def draw(page: Page, folder: Path) -> bytes:
+    """A picture of the top of the report on the account of SEED."""
+    with running_sandbox(folder, **SEED) as service:
+        variables = {
+            "account_report_dest": str(folder / "account.html"),
+            "account_report_title": "Account report of control.example.com",
+            "account_report_project_url": "https://console.example.com/projects/{project_id}",
+            "account_report_now": service.control("GET", "/clock")["now"],
+        }
+        done = run_role(folder, service, variables)
+    if done.returncode:
+        raise SystemExit(done.stdout)
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    page.emulate(int(SIZE["width"]))
+    page.open(folder / "account.html")
+    picture = page.call("Page.captureScreenshot", format="png", clip=SIZE)["data"]
+    return base64.b64decode(picture)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, chromium() as page:
+        PICTURE.parent.mkdir(exist_ok=True)
+        PICTURE.write_bytes(draw(page, Path(folder)))
