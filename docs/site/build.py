@@ -67,6 +67,7 @@ def write_sources(workspace: Workspace, sources: Path) -> None:
         "clouddb.control",
     )
     shutil.copy(SITE / "flow.svg", sources)
+    shutil.copytree(guides.parent / "images", sources / "images")
     front = (SITE / "index.rst").read_text(encoding="utf-8")
     (sources / "index.rst").write_text(
         front + "".join(menu(sources, guides.parent / "extra-docs.yml")), encoding="utf-8"

@@ -100,9 +100,13 @@ _value:
   description: The report.
   type: dict
   contains:
+    summary:
+      description: The numbers of keys, projects and operations, and what needs attention.
+      type: list
+      elements: str
     page:
-      description: Content of the page for the templates of the role, which escape every value.
-      type: dict
+      description: The page as HTML, which contains the values of the service only as escaped text.
+      type: str
     metrics:
       description: Metrics in the OpenMetrics text format.
       type: str
@@ -169,7 +173,7 @@ from ..module_utils._timestamps import parse_timestamp
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 from ..plugin_utils._report.metrics import MetricsOptions, metrics_text
-from ..plugin_utils._report.page import PageOptions, attention, report_page
+from ..plugin_utils._report.page import PageOptions, attention, report_page, summary
 
 
 def account_report(
@@ -196,8 +200,8 @@ def account_report(
             facts, MetricsOptions(str(account), seconds, (policy or {}).get("findings")), parse_timestamp(str(now))
         )
         page = report_page(facts, PageOptions(*most, str(project_url)))
-        points = [text for _section, text in attention(facts)]
-        return wrap_var({"facts": facts, "attention": points, "page": page, "metrics": metrics})
+        lines = [summary(facts), *(text for _section, text in attention(facts))]
+        return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
 

@@ -19,7 +19,7 @@ from chromium import Page, chromium  # noqa: E402
 from sandbox import running_sandbox  # noqa: E402
 
 PICTURE = ROOT / "docs" / "docsite" / "images" / "account_report.png"
-SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1180, "scale": 1}
+SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1390, "scale": 1}
 HOURS = 60
 
 
@@ -95,7 +95,7 @@ def draw(page: Page, folder: Path) -> bytes:
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     page.emulate(int(SIZE["width"]))
     page.open(folder / "account.html")
-    picture = page.call("Page.captureScreenshot", format="png", clip=SIZE)["data"]
+    picture = page.call("Page.captureScreenshot", format="png", clip=SIZE, captureBeyondViewport=True)["data"]
     return base64.b64decode(picture)
 
 

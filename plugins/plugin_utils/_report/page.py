@@ -85,6 +85,12 @@ def report_page(facts: Mapping[str, Any], options: PageOptions) -> str:
     )
 
 
+def summary(facts: Mapping[str, Any]) -> str:
+    """The numbers of keys, projects and operations."""
+    sections = {"api_keys": "API key", "projects": "project", "operations": "operation"}
+    return ", ".join(count_text(facts[section]["total"], singular) for section, singular in sections.items())
+
+
 def attention(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What needs attention, the most urgent first: the section of the page, and a text."""
     keys, projects, failed = facts["api_keys"], facts["projects"], facts["operations"]["by_label"][ERROR]

@@ -295,10 +295,10 @@ class TestNow:
         assert account_report(account(), now=now)["facts"]["generated_at"] == generated_at
 
 
-def test_attention():
+def test_summary():
     """The most urgent first, in the singular and in the plural."""
 
-    def attention(n):
+    def summary(n):
         return account_report(
             account(
                 [
@@ -310,17 +310,19 @@ def test_attention():
                 unavailable_project_ids=list(range(n)),
             ),
             NOW,
-        )["attention"]
+        )["summary"]
 
-    assert attention(0) == []
-    assert attention(1) == [
+    assert summary(0) == ["0 API keys, 0 projects, 0 operations"]
+    assert summary(1) == [
+        "2 API keys, 1 project, 1 operation",
         "1 operation failed",
         "1 project could not be listed by the service",
         "1 project is locked",
         "1 API key was never used",
         "1 API key has not been used for 90 days or more",
     ]
-    assert attention(2) == [
+    assert summary(2) == [
+        "4 API keys, 2 projects, 2 operations",
         "2 operations failed",
         "2 projects could not be listed by the service",
         "2 projects are locked",

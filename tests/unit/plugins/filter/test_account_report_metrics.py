@@ -8,11 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus_text
 
 from ansible_collections.clouddb.control.plugins.filter.account_report import account_report
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import ACTIONS, STATUSES
+from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import KINDS
 from ansible_collections.clouddb.control.tests.unit.plugins.filter.accounts import (
     NOW,
     account,
@@ -28,7 +30,8 @@ Found = dict[tuple[str, ...], float]
 
 
 def text_of(name: str = "production", now: datetime = NOW, **source: Any) -> str:
-    text: str = account_report(account(**source), now=stamp(now), account=name)["metrics"]
+    options = {option: source.pop(option) for option in ("interval", "policy") if option in source}
+    text: str = account_report(account(**source), now=stamp(now), account=name, **options)["metrics"]
     return text
 
 
@@ -74,6 +77,21 @@ def test_keys_and_projects() -> None:
     assert found[("clouddb_unavailable_projects",)] == 2
     assert found[("clouddb_account_report_last_success_timestamp_seconds",)] == NOW.timestamp()
     assert found[("clouddb_account_report_period_seconds",)] == 7 * 86400
+
+
+@pytest.mark.parametrize("interval, seconds", [("1h", 3600), ("1d", 86400), (60, 60)])
+def test_interval(interval: Any, seconds: int) -> None:
+    assert samples(text_of(interval=interval))[("clouddb_account_report_interval_seconds",)] == seconds
+
+
+def test_findings_of_the_policy() -> None:
+    """All kinds, without what the task has resolved; none if there was no policy."""
+    outcomes = [("unknown", "reported"), ("unknown", "kept"), ("idle", "revoked"), ("duplicate", "gone")]
+    policy = {"findings": [{"kind": kind, "outcome": outcome} for kind, outcome in outcomes]}
+    found = samples(text_of(policy=policy))
+    assert not_zero(found, "clouddb_api_key_findings") == {("unknown",): 2}
+    assert {kind for name, *labels in found if name == "clouddb_api_key_findings" for kind in labels} == {*KINDS}
+    assert "clouddb_api_key_findings" not in [name for name, *_labels in samples(text_of(policy={}))]
 
 
 def test_operations() -> None:
