@@ -19,7 +19,7 @@ from chromium import Page, chromium  # noqa: E402
 from sandbox import running_sandbox  # noqa: E402
 
 PICTURE = ROOT / "docs" / "docsite" / "images" / "account_report.png"
-SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1390, "scale": 1}
+SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1240, "scale": 1}
 HOURS = 60
 
 
@@ -52,8 +52,7 @@ def operations(number: int, *failing: tuple[float, str, str]) -> list[dict[str, 
 SEED: dict[str, Any] = {
     "api_keys": [
         {"name": "ci", "age": "41d", "last_used": "1h"},
-        {"name": "deploy-web", "age": "12d", "last_used": "3h"},
-        {"name": "nightly-report", "age": "85d", "last_used": "9h"},
+            {"name": "nightly-report", "age": "85d", "last_used": "9h"},
         {"name": "laptop of a contractor", "age": "400d", "last_used": "160d"},
         {"name": "test", "age": "3d"},
     ],
