@@ -75,6 +75,7 @@ options:
   policy:
     description: Result of M(clouddb.control.api_key_policy), whose findings are metrics.
     type: dict
+    default: {}
     version_added: 1.2.0
 """
 
@@ -168,8 +169,8 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._options import duration, integer_of
-from ..module_utils._timestamps import parse_timestamp
+from ..module_utils._options import integer_of
+from ..module_utils._timestamps import duration, parse_timestamp
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
 from ..plugin_utils._report.metrics import MetricsOptions, metrics_text
@@ -188,7 +189,7 @@ def account_report(
     project_url: str = "",
     account: str = "",
     interval: str | int = "1h",
-    policy: Mapping[str, Any] | None = None,
+    policy: Mapping[str, Any] = {},  # noqa: B006 - nothing changes it
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
@@ -197,7 +198,7 @@ def account_report(
         seconds = duration({"interval": interval}, "interval", zero=False)
         facts = report_facts(source, options, str(now), previous)
         metrics = metrics_text(
-            facts, MetricsOptions(str(account), seconds, (policy or {}).get("findings")), parse_timestamp(str(now))
+            facts, MetricsOptions(str(account), seconds, policy.get("findings")), parse_timestamp(str(now))
         )
         page = report_page(facts, PageOptions(*most, str(project_url)))
         lines = [summary(facts), *(text for _section, text in attention(facts))]

@@ -52,7 +52,7 @@ def operations(number: int, *failing: tuple[float, str, str]) -> list[dict[str, 
 SEED: dict[str, Any] = {
     "api_keys": [
         {"name": "ci", "age": "41d", "last_used": "1h"},
-            {"name": "nightly-report", "age": "85d", "last_used": "9h"},
+        {"name": "nightly-report", "age": "85d", "last_used": "9h"},
         {"name": "laptop of a contractor", "age": "400d", "last_used": "160d"},
         {"name": "test", "age": "3d"},
     ],
