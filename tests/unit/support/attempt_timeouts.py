@@ -27,7 +27,7 @@ def time_out_when(monkeypatch: pytest.MonkeyPatch, is_time_up: Callable[[Attempt
 
 
 def time_out_when_hanging(monkeypatch: pytest.MonkeyPatch, service: ScriptedService) -> None:
-    """Let C(api_timeout) of an attempt pass as soon as the service's reply is slow or hangs."""
+    """Let C(api_timeout) of an attempt pass as soon as the service's reply hangs."""
 
     def is_time_up(attempt: Attempt) -> bool:
         is_hanging = service.hanging.is_set()

@@ -22,7 +22,6 @@ from urllib.parse import parse_qsl, urlsplit
 # Key and self-signed certificate of 127.0.0.1, valid until 2120.
 CERTIFICATE = Path(__file__).with_name("127.0.0.1.pem")
 
-BYTE_INTERVAL = 0.02  # seconds
 MAX_WAIT = 60.0  # seconds; a client that does not time out fails its test instead of hanging
 
 
@@ -50,13 +49,14 @@ class Request(NamedTuple):
 class Reply(NamedTuple):
     """The bytes to send back; then the connection is closed, or C(reset), or C(hangs) until the client closes it.
 
-    From the position C(slow_from) on, the bytes are sent one at a time, with pauses.
+    C(endless) is sent again and again until then, every C(pause) seconds.
     """
 
     raw: bytes
     reset: bool = False
     hangs: bool = False
-    slow_from: int | None = None
+    endless: bytes = b""
+    pause: float = 0.05
 
 
 def reply(body: Any = None, status: int = 200, **headers: str) -> Reply:
@@ -83,7 +83,7 @@ class ScriptedService:
         self.base_url = f"{'https' if tls else 'http'}://127.0.0.1:{self.address[1]}/api/v2"
         self.requests: list[Request] = []
         self.script = script
-        # Set when a reply is slow or hangs.
+        # Set when a reply hangs.
         self.hanging = threading.Event()
         self._listener = listener
         self._tls = tls
@@ -128,14 +128,13 @@ class ScriptedService:
 
 
 def send(connection: socket.socket, sent: Reply, hanging: threading.Event) -> None:
-    """Send the reply; C(hanging) is set once it is slow or hangs."""
-    connection.sendall(sent.raw[: sent.slow_from])
-    if sent.slow_from is not None or sent.hangs:
-        hanging.set()
-    for byte in sent.raw[sent.slow_from :] if sent.slow_from is not None else b"":
-        time.sleep(BYTE_INTERVAL)
-        connection.sendall(bytes([byte]))
+    """Send the reply; C(hanging) is set once it hangs."""
+    connection.sendall(sent.raw)
     if sent.hangs:
+        hanging.set()
+        while sent.endless:
+            time.sleep(sent.pause)
+            connection.sendall(sent.endless)
         connection.settimeout(MAX_WAIT)
         connection.recv(1)
     if sent.reset:

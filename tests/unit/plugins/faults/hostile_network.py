@@ -22,14 +22,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import requests
 
 from ansible_collections.clouddb.control.plugins.modules import operation_wait, project_info
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
+from ansible_collections.clouddb.control.tests.unit.support.scripted_service import (
+    SILENCE,
+    Reply,
+    ScriptedService,
+    reply,
+    send,
+)
 
 ROOT = next(str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections")
 # Ansible's importer has to be there before the first import of a collection.
@@ -95,61 +101,35 @@ def run(name: str, folder: Path) -> list[Measured]:
 # Services
 
 
-def dripping(start: bytes, piece: bytes = b" ", pause: float = 0.05) -> Callable[[socket.socket], None]:
-    """A service that sends C(start) after the first bytes of a client, then one piece after another."""
+class EagerService(ScriptedService):
+    """Sends every client the whole script: each reply after the client's next bytes, whatever they are."""
 
-    def serve(connection: socket.socket) -> None:
-        connection.recv(2**16)
-        connection.sendall(start)
-        while True:
-            connection.sendall(piece)
-            time.sleep(pause)
+    def respond(self, connection: socket.socket, stream: BinaryIO) -> None:
+        for each in self.script:
+            connection.recv(2**16)
+            send(connection, each, self.hanging)
 
-    return serve
+
+def dripping(start: bytes, endless: bytes = b" ", pause: float = 0.05) -> Reply:
+    return Reply(start, hangs=True, endless=endless, pause=pause)
 
 
 INVALID_KEY = "401"
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
 TLS_RECORD = b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb"  # the beginning of a long ServerHello
-
-
-def dripping_tunnel(connection: socket.socket) -> None:
-    """A proxy that connects to a service whose TLS handshake never ends."""
-    connection.recv(2**16)
-    connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    dripping(TLS_RECORD, b"\0")(connection)
-
+TUNNEL = Reply(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
 SERVICES = {
-    INVALID_KEY: dripping(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", b""),
-    "silence": dripping(b"", b""),
-    "body byte by byte": dripping(HEADERS + b"Content-Length: 1000000\r\n\r\n["),
-    "103 without a pause": dripping(b"", INTERIM * 100, 0),
-    "TLS handshake byte by byte": dripping(TLS_RECORD, b"\0"),
-    "silent proxy": dripping(b"", b""),
-    "proxy: headers without end": dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: x\r\n"),
-    "proxy: TLS handshake byte by byte": dripping_tunnel,
+    INVALID_KEY: [reply(status=401)],
+    "silence": [SILENCE],
+    "body byte by byte": [dripping(HEADERS + b"Content-Length: 1000000\r\n\r\n[")],
+    "103 without a pause": [dripping(b"", INTERIM * 100, 0)],
+    "TLS handshake byte by byte": [dripping(TLS_RECORD, b"\0")],
+    "silent proxy": [SILENCE],
+    "proxy: headers without end": [dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: x\r\n")],
+    "proxy: TLS handshake byte by byte": [TUNNEL, dripping(TLS_RECORD, b"\0")],
 }
-
-
-def serve(listener: socket.socket, service: Callable[[socket.socket], None]) -> None:
-    def respond(connection: socket.socket) -> None:
-        # The client disconnects at its deadline.
-        with suppress(OSError), connection:
-            service(connection)
-
-    while True:
-        threading.Thread(target=respond, args=[listener.accept()[0]], daemon=True).start()
-
-
-def listening(backlog: int = 128) -> socket.socket:
-    return socket.create_server(("127.0.0.1", 0), backlog=backlog)
-
-
-def port_of(listener: socket.socket) -> int:
-    port: int = listener.getsockname()[1]
-    return port
 
 
 def dropping_port() -> int:
@@ -192,20 +172,18 @@ def start_services() -> tuple[int, dict[str, Case]]:
     dns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     dns.bind(("127.0.0.1", 53))
     open_sockets.append(dns)
-    listeners = {name: listening() for name in SERVICES}
-    for name, listener in listeners.items():
-        address = f"127.0.0.1:{port_of(listener)}"
+    services = {name: EagerService(socket.create_server(("127.0.0.1", 0)), script) for name, script in SERVICES.items()}
+    for name, service in services.items():
+        address = f"127.0.0.1:{service.address[1]}"
         if "proxy" in name:
             cases[name] = Case("https://x.example.com", f"http://{address}")
         else:
             cases[name] = Case(f"{'https' if 'TLS' in name else 'http'}://{address}/api/v2")
     child = os.fork()
     if not child:
-        for name, listener in listeners.items():
-            threading.Thread(target=serve, args=[listener, SERVICES[name]], daemon=True).start()
+        for service in services.values():
+            threading.Thread(target=service.serve, daemon=True).start()
         signal.pause()
-    for listener in listeners.values():
-        listener.close()
     return child, cases
 
 
