@@ -186,8 +186,7 @@ def sanity(run: SuiteRun, arguments: list[str]) -> int:
 def run_pytest(run: SuiteRun, *arguments: str) -> int:
     """Run pytest on the collection, with a process for each core."""
     report = junit_folder(run) / "pytest.xml"
-    options = ("-q", "-p", "no:cacheprovider", "-o", "pythonpath=../../..", "-o", "markers=smoke")
-    status, _lines = run.execute("pytest", *options, f"--numprocesses={CORES}", f"--junit-xml={report}", *arguments)
+    status, _lines = run.execute("pytest", "-q", f"--numprocesses={CORES}", f"--junit-xml={report}", *arguments)
     read_junit(run, report.name, lambda _name, reason: reason.startswith(MAY_SKIP))
     return status
 
