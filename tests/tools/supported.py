@@ -19,4 +19,4 @@ ANSIBLE_CORE = {
 OLDEST_LIBRARIES = ("requests==2.25.1", "urllib3==1.26.5")
 
 # Python versions where the modules run.
-TARGET_PYTHON = ("3.9", "3.10", "3.11", "3.12", "3.13")
+TARGET_PYTHON = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
