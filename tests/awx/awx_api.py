@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from fake_service import FakeService, Request
+from fake_service import FakeService
+from scripted_service import Request
 
 ENCRYPTED = "$encrypted$"
 
@@ -19,8 +20,8 @@ class Awx(FakeService):
 
     headers = {"X-API-Product-Name": "AWX"}
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.objects: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.after_change: Callable[[], None] = lambda: None
         for name in ("Default", "Platform"):
@@ -46,19 +47,19 @@ class Awx(FakeService):
         [found] = [each for each in self.objects[kind] if each["name"] == name]
         return found
 
-    def respond(self, request: Request) -> tuple[int, Any]:
+    def result(self, request: Request) -> tuple[int, Any]:
         kind, *rest = request.path.removeprefix("/api/v2/").strip("/").split("/")
         if not rest and request.method == "POST":
-            return 201, self._shown(self.add(kind, request.body))
+            return 201, self._shown(self.add(kind, request.json))
         if not rest:
-            return 200, self._listed(kind, request.query)
+            return 200, self._listed(kind, dict(request.query))
         [found] = [each for each in self.objects[kind] if each["id"] == int(rest[0])]
         if request.method == "PATCH":
-            found.update(request.body)
+            found.update(request.json)
             self.after_change()
         if len(rest) == 1:
             return 200, self._shown(found)
-        return self._related(found, rest[1], request.method, request.body)
+        return self._related(found, rest[1], request.method, request.json)
 
     def _listed(self, kind: str, query: dict[str, str]) -> dict[str, Any]:
         objects = self.objects["job_templates" if kind == "unified_job_templates" else kind]

@@ -19,10 +19,10 @@ sys.path[:0] = [
 ]
 
 from awx_api import Awx  # noqa: E402
-from fake_service import serving  # noqa: E402
 from installation import download_collections  # noqa: E402
 from jobs import Controller  # noqa: E402
 from sandbox import Sandbox, running_sandbox  # noqa: E402
+from scripted_service import scripted_service  # noqa: E402
 from workspace import temporary_workspace  # noqa: E402
 
 
@@ -64,8 +64,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Controller:
 
 @pytest.fixture
 def awx() -> Iterator[Awx]:
-    running = Awx()
-    with serving(running):
+    with scripted_service(service_class=Awx) as running:
         yield running
 
 

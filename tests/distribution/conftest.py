@@ -21,12 +21,12 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT / "tests" / "tools"), str(CHECKOUT / "tests" / "unit" / "support")]
 
-from fake_service import serving  # noqa: E402
 from github_api import GithubApi  # noqa: E402
 from installation import download_collections, install_collection, user_environment  # noqa: E402
 from kubernetes_api import KubernetesApi  # noqa: E402
 from openbao import OpenBao, running_openbao  # noqa: E402
 from sandbox import API_KEY, Sandbox, running_sandbox  # noqa: E402
+from scripted_service import scripted_service  # noqa: E402
 from stores import GithubSecret, KubernetesSecret, KvSecret, Store, VaultedVariable  # noqa: E402
 
 # The first version of the package whose community.general has github_secrets needs a newer Python than the collections do.
@@ -136,12 +136,8 @@ def stores(request: pytest.FixtureRequest, user: User, tmp_path: Path) -> Iterat
                 # The server is one for all tests.
                 return KvSecret(request.getfixturevalue("bao"), f"{tmp_path.name}/clouddb")
             if kind is KubernetesSecret:
-                kubernetes = KubernetesApi()
-                stack.enter_context(serving(kubernetes))
-                return KubernetesSecret(kubernetes)
-            github = GithubApi()
-            stack.enter_context(serving(github))
-            return GithubSecret(github)
+                return KubernetesSecret(stack.enter_context(scripted_service(service_class=KubernetesApi)))
+            return GithubSecret(stack.enter_context(scripted_service(service_class=GithubApi)))
 
         yield create
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fake_service import FakeService, Request
+from fake_service import FakeService
 from nacl.public import PrivateKey, SealedBox
+from scripted_service import Request
 
 REPOSITORY = "example/shop"
 SECRETS = f"/repos/{REPOSITORY}/actions/secrets"
@@ -19,12 +20,12 @@ KEY_ID = "012345678912345678"
 class GithubApi(FakeService):
     """The values of the secrets. No request returns them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.secrets: dict[str, str] = {}
         self._private_key = PrivateKey.generate()
 
-    def respond(self, request: Request) -> tuple[int, Any]:
+    def result(self, request: Request) -> tuple[int, Any]:
         folder, _slash, name = request.path.rpartition("/")
         if folder != SECRETS:
             raise KeyError(request.path)
@@ -32,9 +33,9 @@ class GithubApi(FakeService):
             return 200, {"key_id": KEY_ID, "key": base64.b64encode(bytes(self._private_key.public_key)).decode()}
         if request.method == "GET":
             return (200, {"name": name}) if name in self.secrets else (404, {"message": "Not Found"})
-        if request.method == "PUT" and request.body["key_id"] == KEY_ID:
+        if request.method == "PUT" and request.json["key_id"] == KEY_ID:
             status = 204 if name in self.secrets else 201
-            encrypted = base64.b64decode(request.body["encrypted_value"], validate=True)
+            encrypted = base64.b64decode(request.json["encrypted_value"], validate=True)
             self.secrets[name] = SealedBox(self._private_key).decrypt(encrypted).decode()
             return status, None if status == 204 else {}
         if request.method == "DELETE":

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fake_service import FakeService, Request
+from fake_service import FakeService
+from scripted_service import Request
 
 SECRET_PATH = re.compile(r"/api/v1/namespaces/(?P<namespace>[^/]+)/secrets(?:/(?P<name>[^/]+))?")
 MERGE_PATCHES = ("application/strategic-merge-patch+json", "application/merge-patch+json")
@@ -39,8 +40,8 @@ DISCOVERY: dict[str, Any] = {
 class KubernetesApi(FakeService):
     """The secrets by namespace and name. C(before_write) is called before a secret is created or changed."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.secrets: dict[tuple[str, str], dict[str, Any]] = {}
         self.before_write: Callable[[], None] = lambda: None
         self._version = 0
@@ -55,7 +56,7 @@ class KubernetesApi(FakeService):
         encoded = {field: base64.b64encode(value.encode()).decode() for field, value in data.items()}
         self._store(namespace, name, {**self.secrets.get((namespace, name), {}).get("data", {}), **encoded})
 
-    def respond(self, request: Request) -> tuple[int, Any]:
+    def result(self, request: Request) -> tuple[int, Any]:
         if request.method == "GET" and request.path in DISCOVERY:
             return 200, DISCOVERY[request.path]
         found = SECRET_PATH.fullmatch(request.path)
@@ -66,10 +67,10 @@ class KubernetesApi(FakeService):
             secret = self.secrets.get((namespace, name))
             return (200, secret) if secret else _status(404, "NotFound", f'secrets "{name}" not found')
         if request.method == "POST" and not name:
-            return self._create(namespace, request.body)
-        if request.method == "PATCH" and name and request.content_type in MERGE_PATCHES:
-            return self._patch(namespace, name, request.body)
-        return _status(405, "MethodNotAllowed", f"{request.method} {request.content_type}")
+            return self._create(namespace, request.json)
+        if request.method == "PATCH" and name and request.headers.get_content_type() in MERGE_PATCHES:
+            return self._patch(namespace, name, request.json)
+        return _status(405, "MethodNotAllowed", f"{request.method} {request.headers.get_content_type()}")
 
     def _create(self, namespace: str, body: dict[str, Any]) -> tuple[int, Any]:
         self.before_write()

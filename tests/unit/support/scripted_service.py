@@ -43,7 +43,7 @@ class Request(NamedTuple):
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(self.body or b"null")
 
 
 class Reply(NamedTuple):
