@@ -128,10 +128,9 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import ClouddbError, InvalidOption, sentence
-from ..module_utils._http import COLLECTION_VERSION
 from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
-from ..module_utils._http.session import REQUESTS_IMPORT_ERROR, missing_requests
+from ..module_utils._http.session import COLLECTION_VERSION, REQUESTS_IMPORT_ERROR, missing_requests
 from ..module_utils._operations.api import Selection, list_operations, of_projects
 from ..module_utils._operations.status import SUCCEEDED
 from ..module_utils._options import integer

@@ -3,13 +3,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The typed errors; each renders itself as the result of a failed task. Keeps P2 and P11.
 
-No error ever holds a header or a key.
+No error ever holds a header or a key. Modules load this file before anything that fails on a Python older than 3.9.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from typing import Any
+
+if sys.version_info < (3, 9):  # noqa: UP036
+    version = ".".join(map(str, sys.version_info[:3]))
+    message = (
+        f"The module needs Python 3.9 or later, and {sys.executable} is Python {version}. "
+        "Set ansible_python_interpreter to a later one on the host."
+    )
+    sys.stdout.write(json.dumps({"failed": True, "msg": message, "failure": {"kind": "unsupported_python"}}))
+    raise SystemExit(1)
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
 

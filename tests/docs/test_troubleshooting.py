@@ -67,7 +67,7 @@ SANDBOX = CHECKOUT / "roles" / "sandbox" / "files"
 CONTROLLER_FILES = [
     *CHECKOUT.glob("roles/*/tasks/*.yml"),
     *CHECKOUT.glob("plugins/action/*.py"),
-    CHECKOUT / "plugins" / "module_utils" / "_http" / "__init__.py",
+    CHECKOUT / "plugins" / "module_utils" / "_errors.py",
     CHECKOUT / "roles" / "sandbox" / "vars" / "main.yml",
     SANDBOX / "background.py",
     SANDBOX / "clouddb_sandbox" / "server.py",

@@ -70,7 +70,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     shutil.copytree(COLLECTION, path, ignore=shutil.ignore_patterns(".git", "output"))
     repository = Repository(path)
     repository.git("init", "--quiet")
-    for name in ("galaxy.yml", "plugins/module_utils/_http/__init__.py"):
+    for name in ("galaxy.yml", "plugins/module_utils/_http/session.py"):
         repository.replace(name, "1.1.0", VERSION)
     (path / "changelogs" / "fragments" / f"{VERSION}.yml").write_text(FRAGMENT, encoding="utf-8")
     run("antsibull-changelog", "release", "--date", DATE, cwd=path)

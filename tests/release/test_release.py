@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import DATE, VERSION, Repository
 
-VERSION_FILE = "plugins/module_utils/_http/__init__.py"
+VERSION_FILE = "plugins/module_utils/_http/session.py"
 
 
 def add_untracked_file(repository: Repository) -> None:

@@ -48,9 +48,9 @@ def mismatches(version: str) -> Iterator[str]:
 
     if str(metadata()["version"]) != version:
         yield f"galaxy.yml has the version {metadata()['version']}."
-    code = (CHECKOUT / "plugins" / "module_utils" / "_http" / "__init__.py").read_text(encoding="utf-8")
+    code = (CHECKOUT / "plugins" / "module_utils" / "_http" / "session.py").read_text(encoding="utf-8")
     if f'COLLECTION_VERSION = "{version}"' not in code:
-        yield "plugins/module_utils/_http/__init__.py has another version."
+        yield "plugins/module_utils/_http/session.py has another version."
 
     changes = CHECKOUT / "changelogs" / "changelog.yaml"
     releases = yaml.safe_load(changes.read_text(encoding="utf-8"))["releases"] if changes.exists() else {}

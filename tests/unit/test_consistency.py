@@ -20,7 +20,7 @@ from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
-from ansible_collections.clouddb.control.plugins.module_utils._http import COLLECTION_VERSION
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import COLLECTION_VERSION
 from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
 from .._errors import REFUSED_TEMPORARILY, TRANSIENT_STATUSES
-from . import COLLECTION_VERSION
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -35,6 +34,8 @@ except ImportError:
         # Placeholders, so that this file can be imported and the module can name the missing library.
         HTTPAdapter = Session = object
 
+# As the User-Agent header has it; a test compares it with galaxy.yml.
+COLLECTION_VERSION = "1.1.0"
 MAX_CONNECTIONS = 32
 
 

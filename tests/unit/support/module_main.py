@@ -31,6 +31,10 @@ except ImportError:  # ansible-core up to 2.18
             yield
 
 
+# Up to ansible-core 2.18, Ansible itself refuses a null in a list, and C(failure) does not name the option.
+NAMES_NULLS_IN_LISTS = _internal is not None
+
+
 class Outcome(NamedTuple):
     """The outcome of a module: C(result) is the JSON that it printed, C(printed) all of its output."""
 

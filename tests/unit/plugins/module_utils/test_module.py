@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils import _http, _module
+from ansible_collections.clouddb.control.plugins.module_utils import _errors, _module
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
@@ -28,7 +28,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import (
     run_module,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
-from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main
+from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
 
 OPTIONS = {"base_url": "https://control.example.com/api/v2", "api_key": "secret-0123456789"}
 
@@ -93,7 +93,7 @@ def test_failed_tasks_report_warnings_and_diff() -> None:
     [
         ({"color": None}, "color"),
         ({"shades": None}, "shades"),
-        ({"shades": ["red", None]}, "shades"),
+        *([({"shades": ["red", None]}, "shades")] if NAMES_NULLS_IN_LISTS else []),
         ({"base_url": None}, "base_url"),
         ({"api_key": None}, "api_key"),
     ],
@@ -253,7 +253,7 @@ def test_environment_variables_are_used(option: str, monkeypatch: pytest.MonkeyP
 def test_old_python_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 8, 18))
     with pytest.raises(SystemExit):
-        importlib.reload(_http)
+        importlib.reload(_errors)
     result = json.loads(capsys.readouterr().out)
     assert (result["failed"], result["failure"]) == (True, {"kind": "unsupported_python"})
     assert "3.9 or later" in result["msg"] and "3.8.18" in result["msg"]

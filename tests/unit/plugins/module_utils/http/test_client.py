@@ -19,7 +19,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     StatusError,
     UnexpectedResponse,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http import COLLECTION_VERSION
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import COLLECTION_VERSION
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import API_KEY, METHODS, Serve, each_method
 from ansible_collections.clouddb.control.tests.unit.support.scripted_service import HANG_UP, Reply, reply
