@@ -150,9 +150,10 @@ class Engine:
             seen = observe(client, plan, known, since, has_waited=bool(memory.operations))
         except RequestFailed as error:
             is_passing = error.transient or isinstance(error, UnexpectedResponse)
+            seen = Observation(UNSEEN, None)
             if is_passing and self._seconds_left() > 0 and not (self._error and self._is_settled()):
-                return Observation(UNSEEN, None)
-            raise self._unobserved(error) from error
+                return seen
+            raise self._failure(seen, error) from error
         if seen.resource:
             # Only the response to a creation has some fields, such as passwords.
             shown = known if plan.method == "POST" and known else {}
@@ -258,7 +259,7 @@ class Engine:
             self._begin_waiting()
         is_explained = self._error is None or seen.state in (COMING, GOING, BROKEN)
         if self._seconds_left() <= 0 or (not is_explained and self._is_settled()):
-            raise self._overdue(seen)
+            raise self._failure(seen)
         if all(operation["status"] in SUCCEEDED for operation in seen.operations):
             return self._pause(
                 self._seconds_left() if is_explained else self._settled_at - self._client.clock.monotonic()
@@ -378,26 +379,19 @@ class Engine:
             raise not_matching(plan, resource, plan.find.match, result)
         return {**result, "_changes": self._changes} if self._stop_when else result
 
-    def _overdue(self, seen: Observation) -> Exception:
-        """The error for a state that did not become the wanted one in time."""
+    def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
+        """The error for a resource that is not as asked in time, or whose observation failed with C(unobserved)."""
         memory = self._memory
         if self._error and memory.changed:
-            return unknown_outcome(self._error, "So far, it was not. It is safe to run the task again.")
-        if self._error and seen.state != GOING:
+            so_far = f"This could not be looked up: {unobserved}" if unobserved else "So far, it was not."
+            return unknown_outcome(self._error, f"{so_far} It is safe to run the task again.")
+        if self._error and (unobserved or seen.state != GOING):
             return self._error
-        return overdue(self._plan, seen, memory.known, self._timeout, self._fields(seen.resource))
-
-    def _unobserved(self, error: RequestFailed) -> Exception:
-        """The error for a resource that could not be observed."""
-        memory = self._memory
-        if self._error and memory.changed:
-            return unknown_outcome(
-                self._error, f"This could not be looked up: {error} It is safe to run the task again."
-            )
-        if memory.changed:
-            error.args = (f"{self._plan.name} was carried out, but its result could not be looked up. {error}",)
-            error.result = self._fields(memory.known)
-        return self._error or error
+        if unobserved and memory.changed:
+            problem = f"{self._plan.name} was carried out, but its result could not be looked up"
+            unobserved.args = (f"{problem}. {unobserved}",)
+            unobserved.result = self._fields(memory.known)
+        return unobserved or overdue(self._plan, seen, memory.known, self._timeout, self._fields(seen.resource))
 
 
 def started_operations(response: Response) -> list[Operation]:

@@ -82,10 +82,10 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
         raise InvalidOption(
             option, f"'{text}' is the id or the name of several: {ids}. Set the id of one, or rename one."
         )
-    if listed.problem:
-        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
     if may_be_missing:
         return NOT_CREATED_ID
+    if listed.problem:
+        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
     raise ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")

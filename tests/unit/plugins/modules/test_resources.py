@@ -174,6 +174,11 @@ class TestParents:
         sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
         assert failing(client, **PREVIEW) == {"kind": "invalid_option", "option": "project"}
 
+    def test_one_that_an_incomplete_list_may_lack_is_an_error(self, sandbox: Sandbox, client: Client) -> None:
+        sandbox.fault("unavailable_projects", ids=[SHOP], times=None)
+        assert failing(client, **PREVIEW)["kind"] == "incomplete_list"
+        assert task(client, check_mode=True, **PREVIEW)["changed"] is True
+
     def test_several_projects_of_a_name_are_an_error(self, sandbox: Sandbox, client: Client) -> None:
         sandbox.api("POST", "/projects", {"project": {"name": "shop"}})
         assert failing(client, module="project", name="shop", state="absent")["kind"] == "ambiguous_match"
