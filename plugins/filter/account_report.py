@@ -189,7 +189,7 @@ def account_report(
     project_url: str = "",
     account: str = "",
     interval: str | int = "1h",
-    policy: Mapping[str, Any] = {},  # noqa: B006 - nothing changes it
+    policy: Mapping[str, Any] = {},
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
