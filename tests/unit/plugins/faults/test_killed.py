@@ -20,7 +20,7 @@ from ansible_collections.clouddb.control.tests.unit.support.sandbox import Sandb
 # The task is killed at one line in STRIDE, and more often in the files that write the secret; with --hypothesis-profile=soak
 # at each line.
 SECRET_FILE_CODE = ("atomic_file.py", "secret_file.py")
-SECRET_FILE_STRIDE = 8
+SECRET_FILE_STRIDE = 16
 STRIDE = 80
 
 
