@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,3 +81,18 @@ def test_fields_reduce_each_project(client: Client) -> None:
     result = task(client, name="shop-blog", fields=["name", "id"])
     assert result["projects"] == [{"id": BLOG["id"], "name": "shop-blog"}]
     assert result["warnings"] == []
+
+
+def test_a_task_without_errors_loads_no_more_than_it_needs() -> None:
+    """Each file takes about a millisecond, and uuid takes five."""
+    root = next(
+        str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
+    )
+    program = f"import sys, {project_info.__name__}; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    own = {name.rpartition(".")[2] for name in done.stdout.split() if ".module_utils." in name and "clouddb" in name}
+    assert own.isdisjoint({"_secrets", "_missing", "_timestamps", "failures"}) and len(own) <= 13
+    assert "uuid" not in done.stdout.split()
