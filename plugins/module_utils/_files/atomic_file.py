@@ -43,13 +43,13 @@ class TemporaryFile(NamedTuple):
                     raise
                 self._overwrite_target(content)
         except OSError:
-            # Where the folder can't be reached any more, the temporary file can't be removed, but it can be emptied.
+            # Where the directory can no longer be reached, the temporary file can't be removed, but it can be emptied.
             with suppress(OSError):
                 self.file.truncate(0)
             raise
-        # The new file is in place, and some file systems can't sync folders.
+        # The new file is in place, and some file systems can't sync directories.
         with suppress(OSError):
-            _sync_folder(os.path.dirname(self.target))
+            _sync_directory(os.path.dirname(self.target))
 
     def check_space(self, size: int) -> None:
         """Write as many bytes to the disk, and remove them from the file again. Raises OSError, with the file empty too."""
@@ -76,7 +76,7 @@ class TemporaryFile(NamedTuple):
 
 @contextmanager
 def temporary_file(target: str, prefix: str) -> Iterator[TemporaryFile]:
-    """Create an empty file, readable by its owner only, in the folder of C(target); remove it in every case.
+    """Create an empty file, readable by its owner only, in the directory of C(target); always remove it.
 
     The target is an absolute path; the file's name begins with C(prefix). Raises OSError.
     """
@@ -111,12 +111,12 @@ def copy_attributes(source: str, target: int) -> None:
     os.fchmod(target, stat.S_IMODE(os.lstat(source).st_mode))
 
 
-def remove_temporary_files(folder: str, prefix: str) -> None:
+def remove_temporary_files(directory: str, prefix: str) -> None:
     """Remove the files with this prefix that killed processes have left, those that can be removed.
 
     The caller must ensure that no other process is writing one.
     """
-    for path in glob.glob(os.path.join(glob.escape(folder), f"{glob.escape(prefix)}????????{SUFFIX}")):
+    for path in glob.glob(os.path.join(glob.escape(directory), f"{glob.escape(prefix)}????????{SUFFIX}")):
         with suppress(OSError):
             os.unlink(path)
 
@@ -129,8 +129,8 @@ def _write(file: FileIO, content: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

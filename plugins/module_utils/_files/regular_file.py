@@ -20,10 +20,10 @@ KINDS = {
 }
 
 
-def resolve_folder(path: str) -> str:
-    """The absolute path, with the symbolic links in its folders resolved, but not the one that its last part may be."""
-    folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
+def resolve_directory(path: str) -> str:
+    """The absolute path, with the symbolic links in its directories resolved, but not the one that its last part may be."""
+    directory, name = os.path.split(path)
+    return os.path.join(os.path.realpath(directory), name)
 
 
 def require_regular_file(path: str) -> os.stat_result:

@@ -16,7 +16,7 @@ from typing import Any, Callable, NamedTuple
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
 from .atomic_file import TemporaryFile, copy_attributes, remove_temporary_files, temporary_file
-from .regular_file import open_regular_file, require_regular_file, resolve_folder
+from .regular_file import open_regular_file, require_regular_file, resolve_directory
 
 # In bytes. A larger file holds no secret, and is not read.
 MAX_SIZE = 65536
@@ -59,12 +59,12 @@ class SecretFile(NamedTuple):
     def check(self) -> None:
         """Raise InvalidOption when no secret can be stored there."""
         self.check_path()
-        self.check_folder()
+        self.check_directory()
 
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, even one that is only read."""
-        if not (os.path.isdir(self._folder()) or self._is_folder_planned()):
-            problem = f"The directory {self._folder()} does not exist. Create it first."
+        if not (os.path.isdir(self._directory()) or self._is_directory_planned()):
+            problem = f"The directory {self._directory()} does not exist. Create it first."
             raise InvalidOption(self.option, problem)
         try:
             status = require_regular_file(self.path)
@@ -78,12 +78,12 @@ class SecretFile(NamedTuple):
 
     def may_create_files(self) -> bool:
         """Whether this user may create files in the directory, which replacing the file requires."""
-        return os.access(self._folder(), os.W_OK | os.X_OK) or self._is_folder_planned()
+        return os.access(self._directory(), os.W_OK | os.X_OK) or self._is_directory_planned()
 
-    def check_folder(self) -> None:
+    def check_directory(self) -> None:
         """Raise InvalidOption when this user may not create files in the directory."""
         if not self.may_create_files():
-            problem = f"This user may not create files in {self._folder()}. Change its permissions, or set become."
+            problem = f"This user may not create files in {self._directory()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
 
     def read(self, private: bool = False) -> str | None:
@@ -133,7 +133,7 @@ class SecretFile(NamedTuple):
             try:
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
             except OSError as error:
-                problem = f"{self.option}: No file can be created in {self._folder()}: {error.strerror}."
+                problem = f"{self.option}: No file can be created in {self._directory()}: {error.strerror}."
                 raise SecretFileError(problem) from error
             self._prepare(temporary, attributes)
             _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
@@ -161,13 +161,13 @@ class SecretFile(NamedTuple):
         """Lock the directory against other tasks of this user that write secrets to it, where its file system has locks.
 
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
-        are removed. The lock's file remains. Raises SecretFileError, also when the lock is not free within LOCK_TIMEOUT.
+        are removed. The lock's file remains. Raises SecretFileError, even when the lock is not free within LOCK_TIMEOUT.
         """
         if self.check_mode:
             yield
             return
         # Each user has a separate lock, which others can't open, so that they can't hold it.
-        path = os.path.join(self._folder(), f".clouddb-{os.geteuid()}.lock")
+        path = os.path.join(self._directory(), f".clouddb-{os.geteuid()}.lock")
         with ExitStack() as cleanup:
             try:
                 lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -179,14 +179,14 @@ class SecretFile(NamedTuple):
                     "ended, or check who may write to this directory and remove the file."
                 ) from error
             if is_locked:
-                remove_temporary_files(self._folder(), _temporary_prefix())
+                remove_temporary_files(self._directory(), _temporary_prefix())
             yield
 
     def _prepare(self, temporary: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
         with self._write_errors():
             # Where everybody may write, anybody may have created the file to be given its new content.
-            is_shared = os.stat(self._folder()).st_mode & stat.S_IWOTH
+            is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
             is_kept = os.path.lexists(self.path) and not is_shared
             if is_kept:
                 copy_attributes(self.path, temporary.file.fileno())
@@ -224,11 +224,11 @@ class SecretFile(NamedTuple):
             f"Set {self.option} to another path."
         )
 
-    def _folder(self) -> str:
+    def _directory(self) -> str:
         return os.path.dirname(self.path)
 
-    def _is_folder_planned(self) -> bool:
-        return self.check_mode and not os.path.lexists(self._folder())
+    def _is_directory_planned(self) -> bool:
+        return self.check_mode and not os.path.lexists(self._directory())
 
 
 def dest_from(
@@ -251,7 +251,7 @@ def resolved(option: str, path: str) -> str:
     """The path of this option with which a secret's file is checked, written and reported. Raises InvalidOption."""
     if "\0" in path:
         raise InvalidOption(option, "The path has a NUL character. Remove it.")
-    return resolve_folder(path)
+    return resolve_directory(path)
 
 
 def _lock(file: int, deadline: Deadline) -> bool:

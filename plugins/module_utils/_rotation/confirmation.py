@@ -41,7 +41,7 @@ class Confirmation(NamedTuple):
     C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is
     the checksum of what a roll-back may still restore. C(known_keys) are those of the record. C(fingerprint) changes
     whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back, and can't be deployed
-    to the host any more.
+    to the host again.
     """
 
     host: str

@@ -50,7 +50,7 @@ class Record(NamedTuple):
     """The latest deployment: key C(key_id) in a file with this C(sha256) (None: deployed by tasks only).
 
     C(keys) are the keys that were not revoked, by id. C(withdrawn) is the id of the key that was rolled back last, and
-    must not be deployed any more. C(host) is the name of the host that the key was deployed to last, if any.
+    must not be deployed again. C(host) is the name of the host that the key was deployed to last, if any.
     """
 
     key_id: int | None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
 from ...module_utils._files.atomic_file import remove_temporary_files, temporary_file
-from ...module_utils._files.regular_file import open_regular_file, resolve_folder
+from ...module_utils._files.regular_file import open_regular_file, resolve_directory
 from ...module_utils._timestamps import parse_timestamp
 from .changes import FollowedProject
 
@@ -46,7 +46,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | None, base_url: str, clock: Clock):
-        self._path = resolve_folder(path) if path else None
+        self._path = resolve_directory(path) if path else None
         # Of temporary files. Other programs do not use this name, so what begins with it can be removed.
         self._prefix = f".clouddb-events.{os.path.basename(path or '')}."
         self._base_url = base_url

@@ -23,7 +23,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file
 )
 from ansible_collections.clouddb.control.plugins.module_utils._files.regular_file import (
     open_regular_file,
-    resolve_folder,
+    resolve_directory,
 )
 from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
@@ -59,17 +59,17 @@ def test_new_file_is_private_and_complete(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["f"]
 
 
-@pytest.mark.parametrize("can_sync_folders", [True, False])
+@pytest.mark.parametrize("can_sync_directorys", [True, False])
 def test_content_is_on_the_disk_before_the_file_is_replaced(
-    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_folders: bool
+    target: Path, monkeypatch: pytest.MonkeyPatch, can_sync_directorys: bool
 ) -> None:
     steps: list[object] = []
     fsync = os.fsync
 
     def watched_fsync(descriptor: int) -> None:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        steps.append("folder" if is_folder else os.fstat(descriptor).st_size)
-        if is_folder and not can_sync_folders:
+        steps.append("directory" if is_folder else os.fstat(descriptor).st_size)
+        if is_folder and not can_sync_directorys:
             failing(errno.EINVAL)()
         fsync(descriptor)
 
@@ -80,7 +80,7 @@ def test_content_is_on_the_disk_before_the_file_is_replaced(
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "replace", watched_replace)
     replace(target, b"new")
-    assert steps == [3, "rename", "folder"]
+    assert steps == [3, "rename", "directory"]
     assert target.read_bytes() == b"new"
 
 
@@ -170,14 +170,14 @@ def test_a_file_that_is_overwritten_never_has_a_part_of_a_secret(
 
 
 def test_only_temporary_files_with_the_prefix_are_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "[f]"
-    folder.mkdir()
+    directory = tmp_path / "[f]"
+    directory.mkdir()
     kept = {"f", ".p*-abcdefghi.tmp", ".p*-abcdefgh", ".pp-abcdefgh.tmp", ".p*-12345678.tmp"}
-    (folder / ".p*-12345678.tmp").mkdir()
+    (directory / ".p*-12345678.tmp").mkdir()
     for name in (*kept, ".p*-abcdefgh.tmp"):
-        (folder / name).exists() or (folder / name).touch()
-    remove_temporary_files(str(folder), ".p*-")
-    assert set(os.listdir(folder)) == kept
+        (directory / name).exists() or (directory / name).touch()
+    remove_temporary_files(str(directory), ".p*-")
+    assert set(os.listdir(directory)) == kept
 
 
 # Regular files
@@ -201,7 +201,7 @@ def test_links_are_resolved_in_folders_only(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "a" / "f").symlink_to("b")
     monkeypatch.chdir(tmp_path)
     real = os.path.realpath(tmp_path)
-    assert resolve_folder("f") == f"{real}/f"
-    assert resolve_folder("link/f") == f"{real}/a/b/f"
+    assert resolve_directory("f") == f"{real}/f"
+    assert resolve_directory("link/f") == f"{real}/a/b/f"
     # As the system resolves it, unlike os.path.abspath().
-    assert resolve_folder("link/../f") == f"{real}/a/f"
+    assert resolve_directory("link/../f") == f"{real}/a/f"

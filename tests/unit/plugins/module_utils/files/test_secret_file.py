@@ -87,14 +87,14 @@ def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], ob
         file.read()
 
 
-def test_the_folder_must_be_writable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     file.check_path()
     with pytest.raises(InvalidOption, match="^dest: This user may not create files in"):
         file.check()
 
 
-def test_folder_may_be_missing_in_check_mode(tmp_path: Path) -> None:
+def test_directory_may_be_missing_in_check_mode(tmp_path: Path) -> None:
     file = SecretFile(str(tmp_path / "nowhere" / "key"), keep_attributes, check_mode=True)
     file.check()
     assert file.read() is None
@@ -200,7 +200,7 @@ def test_file_gets_no_access_list_from_its_folder(file: SecretFile, key: Path) -
     assert (access_list(key), mode_of(key)) == (None, 0o640)
 
 
-def test_attributes_in_a_folder_of_everybody_are_not_kept(file: SecretFile, key: Path) -> None:
+def test_attributes_in_a_directory_of_everybody_are_not_kept(file: SecretFile, key: Path) -> None:
     """Anybody could have created the file."""
     key.parent.chmod(0o1777)
     with file.replacement() as write:
@@ -241,7 +241,7 @@ def test_attributes_to_restore_come_before_those_of_the_options(
     assert len(paths) == (0 if may_restore else 1)
 
 
-def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
+def test_directory_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
     with (
         pytest.raises(SecretFileError, match="No file can be created in"),
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
@@ -249,7 +249,7 @@ def test_folder_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> No
         pass
 
 
-def test_a_link_to_the_folder_and_a_relative_path_lead_to_the_file(
+def test_a_link_to_the_directory_and_a_relative_path_lead_to_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secrets").mkdir()
@@ -295,7 +295,7 @@ def test_wait_for_the_lock_is_bounded(file: SecretFile) -> None:
 
 @as_root
 def test_file_system_without_owners_and_modes(file: SecretFile, key: Path) -> None:
-    """Such as a Windows drive in WSL, or a shared folder of a virtual machine."""
+    """Such as a Windows drive in WSL, or a shared directory of a virtual machine."""
     (key.parent / LOCK).touch()
     (key.parent / LOCK).chmod(0o777)
     os.chown(key.parent / LOCK, OTHER_USER, OTHER_USER)
