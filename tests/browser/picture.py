@@ -19,61 +19,29 @@ from chromium import Page, chromium  # noqa: E402
 from sandbox import running_sandbox  # noqa: E402
 
 PICTURE = ROOT / "docs" / "docsite" / "images" / "account_report.png"
-SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1240, "scale": 1}
-HOURS = 60
-
-
-def operations(number: int, *failing: tuple[float, str, str]) -> list[dict[str, Any]]:
-    """Branches and computes of some days, and failed operations, each with its age in hours, action and error."""
-    actions = (
-        "start_compute",
-        "suspend_compute",
-        "create_branch",
-        "apply_config",
-        "start_compute",
-        "check_availability",
-    )
-    return [
-        *(
-            {
-                "action": actions[n % len(actions)],
-                "age": f"{(n * (7 + number) + number * n * n) % HOURS + n % 7 / 7:.2f}h",
-                "duration": 0.3 + n * (1 + number) % 17 / 4,
-            }
-            for n in range(60 // (1 + number))
-        ),
-        *(
-            {"action": action, "status": "failed", "age": f"{age}h", "duration": 61.4, "error": error}
-            for age, action, error in failing
-        ),
-    ]
-
-
+SIZE = {"x": 0, "y": 0, "width": 1200, "height": 1196, "scale": 1}
 SEED: dict[str, Any] = {
     "api_keys": [
         {"name": "ci", "age": "41d", "last_used": "1h"},
-        {"name": "nightly-report", "age": "85d", "last_used": "9h"},
         {"name": "laptop of a contractor", "age": "400d", "last_used": "160d"},
         {"name": "test", "age": "3d"},
     ],
     "projects": [
         {
-            **{"id": project_id, "name": name, "region_id": region, "pg_version": version, "cpu_used_sec": seconds},
-            **{"branch_logical_size_limit": 8192, "compute": False, "operations": started, **more},
+            **{
+                "id": project_id,
+                "name": name,
+                "region_id": region,
+                "cpu_used_sec": seconds,
+                "locked": name == "analytics",
+            },
+            **{"branch_logical_size_limit": 8192, "compute": False, "generate_operations": number},
         }
-        for project_id, name, region, version, seconds, started, more in (
-            (
-                *("wispy-lake-12345678", "shop", "aws-eu-central-1", 17, 402318),
-                operations(0, (30.2, "start_compute", "could not start the compute: no capacity in aws-eu-central-1")),
-                {},
-            ),
-            ("calm-hill-87654321", "blog", "aws-us-east-2", 16, 51240, operations(1), {}),
-            (
-                *("bold-river-24681357", "analytics", "aws-eu-central-1", 17, 1294733),
-                operations(2, (8.1, "apply_config", "could not reach the compute")),
-                {"locked": True},
-            ),
-            ("misty-field-11223344", "staging", "azure-westeurope", 17, 7210, operations(5), {}),
+        for project_id, name, region, seconds, number in (
+            ("wispy-lake-12345678", "shop", "aws-eu-central-1", 402318, 55),
+            ("calm-hill-87654321", "blog", "aws-us-east-2", 51240, 34),
+            ("bold-river-24681357", "analytics", "aws-eu-central-1", 1294733, 52),
+            ("misty-field-11223344", "staging", "azure-westeurope", 7210, 12),
         )
     ],
 }

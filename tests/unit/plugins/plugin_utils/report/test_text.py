@@ -59,28 +59,6 @@ def test_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    "value, expected",
-    [
-        (1.5, 1.5),
-        (True, True),
-        ("text", "text"),
-        (None, None),
-        (["a"], "['a']"),
-        (float("nan"), "nan"),
-        (float("inf"), "inf"),
-    ],
-)
-def test_values_that_the_service_does_not_describe(value: Any, expected: Any) -> None:
-    assert text.scalar({"field": value}, "field") == expected
-    assert text.number_or_zero({"field": value}, "field") == (expected if isinstance(expected, (int, float)) else 0)
-
-
-def test_sums_are_finite() -> None:
-    assert text.number_or_zero({"field": 1e308}, "field") == text.MAX_INTEGER
-    assert text.number_or_zero({"field": -1e308}, "field") == -text.MAX_INTEGER
-
-
-@pytest.mark.parametrize(
     "number, expected", [(True, True), (1234567, "1,234,567 s"), (1234.5, "1,234.5 s"), ("x", "x"), (None, None)]
 )
 def test_numbers(number: Any, expected: Any) -> None:
