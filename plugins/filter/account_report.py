@@ -163,6 +163,7 @@ _value:
 
 from collections.abc import Callable, Mapping
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -189,7 +190,7 @@ def account_report(
     project_url: str = "",
     account: str = "",
     interval: str | int = "1h",
-    policy: Mapping[str, Any] = {},
+    policy: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
