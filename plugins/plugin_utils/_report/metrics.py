@@ -204,7 +204,7 @@ def _counts(found: Iterable[Labels], known: Iterable[Labels] = ()) -> dict[Label
 
 
 def _oldest(groups: Mapping[Labels, Items]) -> dict[Labels, float]:
-    """The Unix time at which the oldest object of each group was created, for groups that have one."""
+    """The Unix time at which the oldest resource of each group was created, for groups that have one."""
     created = {
         labels: [moment.timestamp() for item in group if (moment := timestamp_of(item, "created_at"))]
         for labels, group in groups.items()

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from .operations import ERROR, EXECUTED_STATUSES, OK, by_label, grouped
+from .operations import ERROR, EXECUTED_STATUSES, by_label, grouped
 from .text import count_text, day_text, duration_text, time_text, truncated
 
 Operation = Mapping[str, Any]
@@ -73,27 +73,28 @@ def ticks(window: Window) -> list[tuple[float, str]]:
 
 
 def _lanes(operations: Sequence[Operation], window: Window, cells: int) -> dict[str, Any]:
-    """A lane for each action, the most frequent first. What is not OK has a track of its own, below the other marks."""
-    lanes, y = [], 0
+    """A lane for each action, the most frequent first, with a track for each label, so that no mark covers another."""
+    lanes: list[dict[str, Any]] = []
+    y = 0
     for action, group in grouped(operations, "action").items():
         marks: dict[tuple[str, int], list[Operation]] = {}
         for operation in group:
             cell = int(window.percent(parse_timestamp(operation["created_at"])) * cells / 100)
             marks.setdefault((operation["label"], cell), []).append(operation)
-        second_track = TRACK_HEIGHT if 0 < by_label(group)[OK] < len(group) else 0
+        labels = [label for label, number in by_label(group).items() if number]
         drawn: list[dict[str, Any]] = [
             {
                 **_extent(found, 100 * cell / cells, 75 / cells, window),
                 "label": label,
-                "y": y + 16 + (second_track if label != OK else 0),
+                "y": y + 16 + labels.index(label) * TRACK_HEIGHT,
                 "title": _title(found),
             }
             for (label, cell), found in marks.items()
         ]
-        # The widest first, so that none covers another.
+        # The widest first, because one that takes long may last until after the next one.
         drawn.sort(key=lambda mark: -mark["width"])
         lanes.append({"action": action, "total": len(group), "y": y, "marks": drawn})
-        y += LANE_HEIGHT + second_track
+        y += LANE_HEIGHT + (len(labels) - 1) * TRACK_HEIGHT
     return {"lanes": lanes, "height": y}
 
 

@@ -47,14 +47,14 @@ def test_the_period_starts_with_the_first_operation_and_no_mark_touches_an_edge(
 
 
 def test_order_of_lanes_and_tracks() -> None:
-    """The most frequent action is first. What is not OK has a track below if other operations are OK."""
+    """The most frequent action is first. Each label has a track."""
     labels = ("OK", "Scheduling", "In progress", "Error")
     found = drawn(operation(1, action="c"), *(operation(2, label, "b") for label in labels), operation(1, "Error", "a"))
-    assert [(lane["action"], lane["y"]) for lane in found["lanes"]] == [("b", 0), ("a", 49), ("c", 83)]
-    assert found["height"] == 117
+    assert [(lane["action"], lane["y"]) for lane in found["lanes"]] == [("b", 0), ("a", 79), ("c", 113)]
+    assert found["height"] == 147
     tracks = {mark["label"]: mark["y"] for mark in found["lanes"][0]["marks"]}
-    assert tracks == {"OK": 16, "Scheduling": 31, "In progress": 31, "Error": 31}
-    assert found["lanes"][1]["marks"][0]["y"] == 49 + 16
+    assert tracks == {"OK": 16, "Scheduling": 31, "In progress": 46, "Error": 61}
+    assert found["lanes"][1]["marks"][0]["y"] == 79 + 16
 
 
 @pytest.mark.parametrize(
