@@ -193,6 +193,8 @@ def _classified(failure: _Failure) -> tuple[bool, str]:
     """Whether the same request may succeed later, and the message. The first case that applies counts."""
     if failure.is_unicode():
         return False, "{name} was not sent: a value in it is not valid Unicode."
+    if type(failure.error).__name__ == "InvalidJSONError":  # which old versions of requests lack
+        return False, "{name} was not sent: its body has a number that JSON cannot represent, such as .nan or .inf."
     if failure.is_timeout():
         if failure.was_sent:
             return True, "{name} got no complete response from {base_url} within {limit}.{advice}"

@@ -125,6 +125,11 @@ SECRET_RESPONSE = '{"id": 7, "key": "the-new-secret"}'
             )
         ),
         (
+            requests_exceptions.InvalidJSONError("Out of range float values are not JSON compliant"),
+            f"{NOT_SENT}its body has a number that JSON cannot represent, such as .nan or .inf.",
+            False,
+        ),
+        (
             UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
             f"{NOT_SENT}a value in it is not valid Unicode.",
             False,
