@@ -90,7 +90,7 @@ def _report_metrics(facts: Mapping[str, Any], options: MetricsOptions, now: date
         ),
         Metric(
             "clouddb_account_report_period_seconds",
-            "Length of the period before the report whose operations are counted.",
+            "Length of the period whose operations are counted.",
             (),
             {(): facts["days"] * 86400},
         ),
@@ -103,13 +103,13 @@ def _account_metrics(facts: Mapping[str, Any], findings: Sequence[Mapping[str, A
     return [
         Metric(
             "clouddb_api_keys",
-            "Number of API keys that were never used, that are stale because of a long time without use, and of all others.",
+            "Number of API keys.",
             ("state",),
             _counts(((_key_state(key),) for key in keys), product(KEY_STATES)),
         ),
         Metric(
             "clouddb_api_key_findings",
-            "Number of findings of the API key policy that were not resolved. Without a policy, there is no such sample.",
+            "Number of findings of the API key policy that were not resolved.",
             ("kind",),
             _counts(
                 ((_label(finding["kind"]),) for finding in open_findings),
@@ -118,7 +118,7 @@ def _account_metrics(facts: Mapping[str, Any], findings: Sequence[Mapping[str, A
         ),
         Metric(
             "clouddb_api_key_oldest_created_timestamp_seconds",
-            "Unix time at which the oldest API key was created. An account without keys has no such sample.",
+            "Unix time at which the oldest API key was created.",
             (),
             _oldest({(): keys}),
         ),
@@ -151,7 +151,7 @@ def _operation_metrics(operations: Items) -> list[Metric]:
     return [
         Metric(
             "clouddb_operations",
-            "Number of operations that were created in the period.",
+            "Number of operations.",
             ("action", "status"),
             _counts(
                 ((operation["action"], _label(operation["status"])) for operation in labeled),
@@ -160,19 +160,19 @@ def _operation_metrics(operations: Items) -> list[Metric]:
         ),
         Metric(
             "clouddb_unfinished_operations",
-            "Number of operations of the period that have neither succeeded nor failed.",
+            "Number of operations that have neither succeeded nor failed.",
             ("action",),
             {labels: len(found) for labels, found in unfinished.items()},
         ),
         Metric(
             "clouddb_unfinished_operation_oldest_created_timestamp_seconds",
-            "Unix time at which the oldest unfinished operation was created. Actions without unfinished operations have no such sample.",
+            "Unix time at which the oldest unfinished operation was created.",
             ("action",),
             _oldest(unfinished),
         ),
         Metric(
             "clouddb_operation_duration_seconds",
-            "Time from the creation to the last update of the operations of the period that were executed.",
+            "Time from the creation to the last update of the operations that were executed.",
             ("action",),
             {
                 labels: [each["duration_seconds"] for each in found if each["duration_seconds"] is not None]
