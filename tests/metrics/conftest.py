@@ -56,7 +56,7 @@ class Written(NamedTuple):
 
 
 class Role:
-    """Runs the role with the metrics file C(production.prom) in a folder of its own."""
+    """Runs the role with the metrics file C(production.prom) in a directory of its own."""
 
     def __init__(self, folder: Path, service: Sandbox) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ def role(tmp_path: Path) -> Iterator[Role]:
 
 @pytest.fixture
 def promtool(tmp_path: Path) -> Promtool:
-    """Runs promtool in a temporary folder, and returns its output. It must succeed."""
+    """Runs promtool in a temporary directory, and returns its output. It must succeed."""
 
     def run(*arguments: str, text: str = "") -> str:
         done = run_program(["promtool", *arguments], tmp_path, input=text)

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from .operations import ERROR, LABELS, by_label, grouped
+from .operations import ERROR, LABELS, MAX_SLOWEST, by_label, grouped
 from .text import (
     NO_VALUE,
     age_text,
@@ -29,7 +29,6 @@ from .text import (
 from .timelines import kind_of, status_text, timelines
 
 TEMPLATES = Path(__file__).parents[3] / "roles" / "account_report" / "templates"
-MAX_SLOWEST = 10
 MAX_NAME_LENGTH = 120
 MAX_ERROR_LENGTH = 400
 # The smallest visible part of a bar.

@@ -197,6 +197,19 @@ def test_long_texts_are_truncated(length: int) -> None:
     assert (f"{'n' * 119}…" in lines, f"{'e' * 399}…" in lines) == (length > 120, length > 120)
 
 
+def test_control_characters_are_shown_as_escapes() -> None:
+    bad = "\x1b[31m\x9b\u202e\ud800"
+    page = rendered(
+        title=bad,
+        api_keys=[key(1, bad)],
+        projects=[project(bad, region_id=bad)],
+        operations=[operation(2, "failed", project_id=bad, action=bad, error=bad), operation(3, bad)],
+    )
+    assert page.lines().count(r"\x1b[31m\x9b\u202e\ud800") > 10
+    assert all(line.isprintable() for line in page.lines().splitlines())
+    assert all((value or "").isprintable() for _name, value in page.attributes)
+
+
 def test_links_to_the_console() -> None:
     url = "https://console.example.com/?a=1&id={project_id}#x"
     page = rendered(project_url=url, projects=[project("p 1/2", "shop")], operations=[operation(1, project_id="p 1/2")])
