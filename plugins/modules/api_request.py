@@ -249,16 +249,11 @@ failure:
     - C(kind) is V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out.
     - C(kind) is V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource. V(no_match) also if O(find) does not
       match the resource that was created.
-    - C(option) names the option if C(kind) is V(invalid_option). C(status), C(message), C(code) and C(request_id) are from the service's response.
-      C(method), C(path) and C(attempts) describe the request.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: locked
-    method: POST
-    path: /projects/wispy-lake-12345678/branches
-    attempts: 1
-    status: 423
 """
 
 from collections.abc import Mapping

@@ -114,13 +114,11 @@ failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(not_found) if there is no such project, branch, database or user, and V(secret_file) if
       O(dest) can't be read or written.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: not_found
-    option: branch
 """
 
 from collections.abc import Mapping

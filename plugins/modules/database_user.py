@@ -84,8 +84,8 @@ pending_ids:
   elements: str
 failure:
   description:
-    - Machine-readable cause of the failure, as RV(clouddb.control.api_request#module:failure), with C(kind), C(option), C(status), C(message), C(code),
-      C(request_id), C(method), C(path) and C(attempts). C(kind) is also V(not_found) if there is no such project or branch.
+    - Machine-readable cause of the failure. C(kind) is V(not_found) if there is no such project or branch.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -177,19 +177,12 @@ summary:
         start_compute: 8
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure, such as C(kind) V(not_found) if there is no such project.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: not_found
-    method: GET
-    path: /projects/wispy-lake-12345678/operations
-    attempts: 1
-    status: 404
-    message: project not found
-    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
 """
 
 from collections.abc import Mapping

@@ -152,8 +152,7 @@ failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out. If an error aborted
       the wait, or the last poll before the deadline met one, it is the kind of that error, such as V(unreachable).
-    - C(option) names the option if C(kind) is V(invalid_option).
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -114,20 +114,13 @@ unavailable_project_ids:
   sample: []
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set. If no project matches although O(required=true), it is V(not_found).
-    - C(option) names the option if C(kind) is V(invalid_option). C(project_id), C(name), C(region_id) and
-      C(query) describe a missing project. C(unavailable_project_ids) lists those that the list lacks.
-    - C(status), C(message), C(code) and C(request_id) are from the service's response. C(method), C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure. If no project matches although O(required=true), C(kind) is V(not_found). C(project_id), C(name),
+      C(region_id) and C(query) describe the missing project. C(unavailable_project_ids) lists those that the list lacks.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
-    kind: unauthorized
-    method: GET
-    path: /projects
-    attempts: 1
-    status: 401
-    message: this API key is not valid
-    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
+    kind: not_found
 """
 
 from collections.abc import Mapping

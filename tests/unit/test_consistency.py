@@ -24,6 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.session impo
 from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
+from ansible_collections.clouddb.control.tests.unit.support.return_values import OF_FAILURES
 
 ROOT = Path(__file__).parents[2]
 COLLECTION = "ansible_collections.clouddb.control"
@@ -220,9 +221,11 @@ def test_guide_lists_every_kind_of_failure() -> None:
             r'(?:^    kind = |"kind": |ResourceError\(\s*)"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE
         )
     }
-    listed = re.findall(r"   \* - ``(\w+)``", (ROOT / "docs/docsite/rst/troubleshooting.rst").read_text())
+    page = (ROOT / "docs/docsite/rst/troubleshooting.rst").read_text()
+    listed = re.findall(r"   \* - ``(\w+)``", page)
     # Those of the base class and of the charts of the report are no kinds of failures.
     assert sorted(listed) == sorted(defined - {"error", "resource"})
+    assert {*re.findall(r"``(\w+)``", page)} > OF_FAILURES - {"kind"}
 
 
 @each_module

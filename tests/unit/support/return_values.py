@@ -13,6 +13,8 @@ import yaml
 
 # What a task of any module can return.
 COMMON = {"changed", "invocation", "failed", "msg", "warnings", "exception", "deprecations", "diff"}
+# The fields of C(failure) that the page Troubleshooting describes for all modules.
+OF_FAILURES = {"kind", "option", "method", "path", "attempts", "request_id", "status", "message", "code"}
 # Descriptions of values whose fields the service chooses.
 AS_SENT = re.compile(r"all fields that\s+the service sent|as sent by the service")
 # Dictionaries whose keys are values, such as statuses and ids, or fields of any object of the service, or that only another module reads.
@@ -45,6 +47,8 @@ def _missing(value: dict[str, Any], documented: dict[str, Any], when: str) -> li
 def undocumented_fields(module: ModuleType, result: dict[str, Any]) -> list[str]:
     """The fields of the result that the module does not document, such as C(api_keys.note)."""
     own = {name: value for name, value in result.items() if name not in COMMON}
+    if own.get("failure"):
+        own["failure"] = {name: value for name, value in own["failure"].items() if name not in OF_FAILURES}
     return _undocumented(own, return_values(module))
 
 
