@@ -129,6 +129,7 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT}, None),
     (api_key_deployment, {"step": "deploy", **DEPLOYMENT, "host": "web2", "record": "web1.rotation"}, None),
     (project_info, {"name": "shpo", "required": True}, None),
+    (operation_info, {"project": "shpo"}, None),
     (api_request, {**CREATE_BRANCH, "lock_timeout": 1}, {"kind": "status", "status": 423, "method": "POST"}),
     (api_request, CREATE_BRANCH, {"kind": "lost_answer", "method": "POST"}),
     (api_request, FIND_BRANCH, {"kind": "reset", "method": "POST"}),
