@@ -1,7 +1,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows the progress of the wait, for the modules that meta/runtime.yml redirects here as well. Keeps P10."""
+"""Shows the progress of the wait. Keeps P10."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_equal_rows_of_the_slowest_operations_are_one() -> None:
         operation(9, seconds=2),
         operation(10, project_id="p2", seconds=1.5),
     ]
-    lines = rendered(operations=operations).lines().split("Slowest")[-1].split("Timelines")[0].splitlines()
+    lines = rendered(operations=operations).lines().rsplit("Slowest", maxsplit=1)[-1].split("Timelines")[0].splitlines()
     assert [line for line in lines if line.startswith("| p")] == [
         "| p1 | start_compute | OK | 21 Nov 03:00:00 | 2.00 s",
         "| p1 | start_compute | OK | 21 Nov 12:00:00 and 7 others | 1.50 s",
