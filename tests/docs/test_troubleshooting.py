@@ -63,14 +63,12 @@ UPPER_CASE = {
     "find": {"list": "branches", "match": {"name": "PR-1"}},
 }
 UNKNOWN_OPERATION = {"operations": [{"id": "op", "project_id": SHOP}]}
-SANDBOX = CHECKOUT / "roles" / "sandbox" / "files"
 CONTROLLER_FILES = [
     *CHECKOUT.glob("roles/*/tasks/*.yml"),
     *CHECKOUT.glob("plugins/action/*.py"),
     CHECKOUT / "plugins" / "module_utils" / "_errors.py",
     CHECKOUT / "roles" / "sandbox" / "vars" / "main.yml",
-    SANDBOX / "background.py",
-    SANDBOX / "clouddb_sandbox" / "server.py",
+    CHECKOUT / "roles" / "sandbox" / "files" / "background.py",
 ]
 
 

@@ -18,6 +18,7 @@ Runs for the same directory wait for each other.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -25,6 +26,7 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -166,12 +168,17 @@ def reach(folder: Folder, wanted: Wanted) -> bool:
     if wanted["state"] == "started":
         folder.require_usable()
         require_python(folder, wanted)
+        if wanted.get("check") or not folder.is_created():
+            require_address(folder, wanted)
     if wanted.get("check") or (wanted["state"] != "started" and not folder.is_created()):
         return not is_reached(folder, wanted)
     folder.create()
     with exclusive(folder):
         if is_reached(folder, wanted):
             return False
+        if wanted["state"] == "started":
+            # Before the stop, so that a running sandbox stays. Here, because another run may just have started it.
+            require_address(folder, wanted)
         stop(folder)
         if wanted["state"] == "started":
             start(folder, wanted)
@@ -272,6 +279,32 @@ def run(*command: str) -> None:
 
 
 # Start, stop and remove
+
+
+def require_address(folder: Folder, wanted: Wanted) -> None:
+    """Raise Refused if the server could not listen at the wanted address. The port of the running sandbox is free for it."""
+    host, port = wanted["host"], port_of(folder, wanted)
+    try:
+        family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+    except OSError as error:
+        is_own = folder.pid() is not None and folder.last_start().get("port") == port
+        if not (is_own and error.errno == errno.EADDRINUSE):
+            raise Refused(address_problem(host, port, error)) from error
+
+
+def address_problem(host: str, port: int, error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"The address {host} is unknown ({error.strerror}). Set sandbox_host to an address of this machine."
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is in use. Stop the process that listens there, or set sandbox_port to another port."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is not an address of this machine. Set sandbox_host to one that is."
+    if error.errno == errno.EACCES:
+        return f"This user may not listen on port {port} of {host}. Set sandbox_port to 1024 or more."
+    return f"Port {port} of {host} can't be used: {error.strerror}. Check sandbox_port and sandbox_host."
 
 
 def start(folder: Folder, wanted: Wanted) -> None:

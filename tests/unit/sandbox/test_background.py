@@ -159,12 +159,23 @@ class TestStates:
         assert not (folder.server / "new.py").exists()
         assert run()["base_url"].endswith(f":{free_port}/api/v2")
 
-    def test_port_in_use_fails_the_start(self, run):
+    @pytest.mark.parametrize("check", [False, True])
+    def test_address_that_cannot_be_used_changes_nothing(self, run, folder, check):
+        """Nothing is created, and a running sandbox stays."""
         with socket.create_server(("127.0.0.1", 0)) as other:
-            problem = run(port=other.getsockname()[1])["problem"]
-        assert problem.startswith("The sandbox cannot start. Port ")
-        assert problem.endswith("Stop the process that listens there, or set sandbox_port to another port.")
-        assert "\n" not in problem
+            port = other.getsockname()[1]
+            assert f"Port {port} of 127.0.0.1 is in use." in run(check=check, port=port)["problem"]
+            assert not folder.path.exists()
+            first = start(run)
+            for changed, option in (
+                ({"port": port}, "sandbox_port"),
+                ({"host": "203.0.113.7"}, "sandbox_host"),
+                ({"host": "no.such.invalid"}, "sandbox_host"),
+            ):
+                outcome = run(check=check, **changed)
+                assert option in outcome["problem"]
+                assert outcome["changed"] is False
+            assert run() == {**first, "changed": False}
 
     def test_stop_ignores_stale_process_ids(self, run, folder, other_process):
         """The files of a killed sandbox have an id that is now another process's."""

@@ -90,17 +90,6 @@ class TestCommandLine:
         assert errors.startswith("The sandbox cannot start.")
         assert message in errors
 
-    @pytest.mark.parametrize(
-        ("host", "message"),
-        [
-            ("203.0.113.7", "203.0.113.7 is not an address of this machine. Set sandbox_host to one that is."),
-            ("no.such.invalid", "The address no.such.invalid is unknown"),
-        ],
-    )
-    def test_host_that_cannot_be_used_is_named(self, arguments, capsys, host, message):
-        assert main([*arguments, "--host", host]) == 1
-        assert capsys.readouterr().err.startswith(f"The sandbox cannot start. {message}")
-
     @pytest.mark.parametrize("speed", ["-1", "1e6", "inf", "nan"])
     def test_speed_that_the_clock_cannot_have_fails(self, tmp_path, arguments, capsys, speed):
         assert main([*arguments, "--speed", speed]) == 1

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from collections.abc import Callable
 
@@ -48,34 +47,17 @@ class Server(uvicorn.Server):
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a bound socket; the server starts listening on it. Port 0 means any free port.
-
-    Raises ValueError, which says what to do, if this address can't be used.
-    """
-    try:
-        family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except socket.gaierror as error:
-        raise ValueError(
-            f"The address {host} is unknown ({error.strerror}). Set sandbox_host to an address of this machine."
-        ) from error
+    """Return a bound socket; the server starts listening on it. Port 0 means any free port. Raises OSError."""
+    # The role has checked the address, and says what to do if it can't be used.
+    family, kind, protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-    except OSError as error:
+    except OSError:
         listener.close()
-        raise ValueError(_bind_problem(host, port, error)) from error
+        raise
     return listener
-
-
-def _bind_problem(host: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is in use. Stop the process that listens there, or set sandbox_port to another port."
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine. Set sandbox_host to one that is."
-    if error.errno == errno.EACCES:
-        return f"This user may not listen on port {port} of {host}. Set sandbox_port to 1024 or more."
-    return f"Port {port} of {host} can't be used: {error.strerror}. Check sandbox_port and sandbox_host."
 
 
 def base_url(listener: socket.socket) -> str:
