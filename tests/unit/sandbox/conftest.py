@@ -63,8 +63,8 @@ class Service:
         self.advance(5)
         return f"projects/{PROJECT}/branches/{branch['id']}"
 
-    def create_database(self, branch_id, name="orders"):
-        body = {"database": {"name": name, "owner_name": "app"}}
+    def create_database(self, branch_id, name="orders", owner="clouddb_owner"):
+        body = {"database": {"name": name, "owner_name": owner}}
         return self.request("POST", f"projects/{PROJECT}/branches/{branch_id}/databases", json=body)
 
     def default_branch(self):

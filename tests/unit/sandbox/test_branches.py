@@ -178,7 +178,7 @@ def test_endpoint_is_idle_while_it_is_suspended(service):
 WRITES = [
     ("PATCH", "{branch}", {"branch": {"name": "x"}}),
     ("DELETE", "{branch}", None),
-    ("POST", "{branch}/databases", {"database": {"name": "x", "owner_name": "x"}}),
+    ("POST", "{branch}/databases", {"database": {"name": "x", "owner_name": "clouddb_owner"}}),
     ("PATCH", "{branch}/databases/clouddb", {"database": {"name": "x"}}),
     ("DELETE", "{branch}/databases/clouddb", None),
     ("POST", "{branch}/roles", {"role": {"name": "x"}}),

@@ -26,23 +26,27 @@ def test_get_returns_the_list_item(service, databases):
     assert service.ok("GET", databases)["databases"][1] == created
 
 
-def test_owner_does_not_have_to_be_a_role(service, databases):
+def test_owner_is_a_role_of_the_branch(service, databases):
     body = {"database": {"name": "orders", "owner_name": "nobody"}}
-    assert service.ok("POST", databases, json=body)["database"]["owner_name"] == "nobody"
+    for method, path in (("POST", databases), ("PATCH", f"{databases}/clouddb")):
+        assert service.request(method, path, json=body).status_code == 404
+    assert names(service, databases) == ["clouddb"]
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"name": "sales"}, ("sales", "app")),
-        ({"owner_name": "clouddb_owner"}, ("orders", "clouddb_owner")),
-        ({"name": "sales", "owner_name": "clouddb_owner"}, ("sales", "clouddb_owner")),
-        ({"name": None}, ("orders", "app")),
-        ({}, ("orders", "app")),
+        ({"name": "sales"}, ("sales", "clouddb_owner")),
+        ({"owner_name": "app"}, ("orders", "app")),
+        ({"name": "sales", "owner_name": "app"}, ("sales", "app")),
+        ({"name": None}, ("orders", "clouddb_owner")),
+        ({}, ("orders", "clouddb_owner")),
     ],
 )
 def test_update(service, databases, changes, expected):
     """Fields that are missing or null stay as they are. The id stays the same."""
+    service.ok("POST", databases.replace("/databases", "/roles"), json={"role": {"name": "app"}})
+    service.advance(5)
     before = service.create_database(service.default_branch()).json()["database"]
     service.advance(5)
     changed = service.ok("PATCH", f"{databases}/orders", json={"database": changes})["database"]
@@ -79,7 +83,7 @@ def test_delete(service, databases):
 
 def test_names_with_special_characters(service, databases):
     name = "büro/& 100 %2F?#"
-    service.ok("POST", databases, json={"database": {"name": name, "owner_name": "app"}})
+    service.ok("POST", databases, json={"database": {"name": name, "owner_name": "clouddb_owner"}})
     path = f"{databases}/b%C3%BCro%2F%26%20100%20%252F%3F%23"
     assert service.ok("GET", path)["database"]["name"] == name
     service.advance(5)

@@ -60,7 +60,7 @@ def test_reset_password(service, branch):
 def test_delete(service, branch):
     """A database that the role owns keeps its owner's name."""
     create_role(service, branch)
-    service.create_database(service.default_branch())
+    service.create_database(service.default_branch(), owner="app")
     service.advance(5)
     deleted = service.ok("DELETE", f"{branch}/roles/app")["role"]
     assert (deleted["name"], "password" in deleted) == ("app", False)

@@ -15,7 +15,7 @@ from .store import Transaction
 
 
 def insert(tx: Transaction, branch_id: str, name: str, owner_name: str, created_at: int | None = None) -> Database:
-    """Insert a database. Its owner does not have to be a role of the branch. Raises a 409 error if the name exists."""
+    """Insert a database. Raises a 409 error if the name exists."""
     created_at = created_at or tx.unique_time()
     try:
         tx.db.execute(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from .. import branches, computes, databases, operations
+from .. import branches, computes, databases, operations, roles
 from ..paths import BASE_PATH
 from ..request_models import DatabaseCreateRequest, DatabaseUpdateRequest
 from ..response_models import DatabaseListResponse, DatabaseOperationsResponse, DatabaseResponse
@@ -31,7 +31,8 @@ def create_database(
     """Creates a database on a branch."""
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
-        database = databases.insert(tx, branch.id, body.database.name, body.database.owner_name)
+        owner = roles.get(tx, branch.id, body.database.owner_name)
+        database = databases.insert(tx, branch.id, body.database.name, owner.name)
         return DatabaseOperationsResponse(database=database, operations=[computes.apply_config(tx, branch)])
 
 
@@ -51,6 +52,8 @@ def update_database(
     with sandbox.store.transaction() as tx:
         branch = branches.get_unlocked(tx, project_id, branch_id)
         database = databases.get(tx, branch.id, database_name)
+        if body.database.owner_name:
+            roles.get(tx, branch.id, body.database.owner_name)
         changed = databases.update(
             tx, database, body.database.name or database.name, body.database.owner_name or database.owner_name
         )
