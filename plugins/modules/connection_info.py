@@ -48,8 +48,11 @@ options:
   dest:
     description:
       - Path of the file on the target to write the connection string to. The directory must exist.
-      - The file is replaced atomically, and only if its content differs. Its mode is V(0600) unless O(mode) is set.
+      - The file is replaced atomically, and only if its content differs.
+      - The lock file C(.clouddb-UID.lock) remains in the directory.
     type: path
+  mode:
+    description: Permissions of O(dest), as with M(clouddb.control.api_key). If not set, a new file gets V(0600).
 notes:
   - The module follows the service's published API document.
 seealso:
@@ -133,7 +136,8 @@ from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_ID, not_blank
-from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, project_id_from
+from ..module_utils._resources.lookup import list_resources
+from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, not_found, project_id_from
 from ..module_utils._secrets import MASK
 
 
@@ -174,9 +178,13 @@ def _connection_uri(params: Mapping[str, Any], client: Client, check_mode: bool)
         query = {"branch_id": branch_id, "database_name": params["database"], "role_name": user}
         response = client.get("projects", project_id, "connection_uri", query=query)
     except NotFound:
-        if not check_mode:
-            raise
-        return None
+        if check_mode:
+            return None
+        for option, field in {"database": "databases", "user": "roles"}.items():
+            listed = list_resources(client, (*path[:4], field), field)
+            if params[option] and params[option] not in [each.get("name") for each in listed.items]:
+                raise not_found(option, listed, params[option]) from None
+        raise
     return str(response.require(response.object(), uri=str)["uri"])
 
 

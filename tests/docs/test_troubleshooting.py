@@ -146,10 +146,15 @@ CASES: list[tuple[ModuleType, dict[str, Any], dict[str, Any] | None]] = [
         {"kind": "ignored_change", "method": "PATCH"},
     ),
     (api_request, {**FIND_BRANCH, "body": {"brnch": {"name": "preview"}}}, None),
+    (api_request, {**FIND_BRANCH, "body": {"branch": {"nmae": "preview"}}}, None),
     (api_request, {**FIND_BRANCH, "find": {"list": "branchs", "match": {"name": "preview"}}}, None),
     (
         api_request,
-        {"path": f"projects/{SHOP}/branches", "find": {"list": "branches", "match": {"nmae": "preview"}}},
+        {
+            "method": "DELETE",
+            "path": f"projects/{SHOP}/branches/{{id}}",
+            "find": {"list": "branches", "match": {"nmae": "preview"}},
+        },
         None,
     ),
     (api_request, {"path": "projects//branches"}, None),

@@ -64,7 +64,7 @@ class SecretFile(NamedTuple):
     def check_path(self) -> None:
         """Raise InvalidOption when the path can't be that of a secret, even one that is only read."""
         if not (os.path.isdir(self._directory()) or self._is_directory_planned()):
-            problem = f"The directory {self._directory()} does not exist. Create it first."
+            problem = f"the directory {self._directory()} does not exist. Create it first."
             raise InvalidOption(self.option, problem)
         try:
             status = require_regular_file(self.path)
@@ -83,7 +83,7 @@ class SecretFile(NamedTuple):
     def check_directory(self) -> None:
         """Raise InvalidOption when this user may not create files in the directory."""
         if not self.may_create_files():
-            problem = f"This user may not create files in {self._directory()}. Change its permissions, or set become."
+            problem = f"this user may not create files in {self._directory()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
 
     def read(self, private: bool = False) -> str | None:
@@ -133,7 +133,7 @@ class SecretFile(NamedTuple):
             try:
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
             except OSError as error:
-                problem = f"{self.option}: No file can be created in {self._directory()}: {error.strerror}."
+                problem = f"{self.option}: no file can be created in {self._directory()}: {error.strerror}."
                 raise SecretFileError(problem) from error
             self._prepare(temporary, attributes)
             _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
@@ -175,7 +175,7 @@ class SecretFile(NamedTuple):
                 is_locked = _lock(lock, Deadline.after(self.clock, LOCK_TIMEOUT))
             except OSError as error:
                 raise SecretFileError(
-                    f"{self.option}: The lock {path} can't be used: {error.strerror}. Wait until the task that holds it has "
+                    f"{self.option}: the lock {path} can't be used: {error.strerror}. Wait until the task that holds it has "
                     "ended, or check who may write to this directory and remove the file."
                 ) from error
             if is_locked:
@@ -250,7 +250,7 @@ def dest_from(
 def resolved(option: str, path: str) -> str:
     """The path of this option with which a secret's file is checked, written and reported. Raises InvalidOption."""
     if "\0" in path:
-        raise InvalidOption(option, "The path has a NUL character. Remove it.")
+        raise InvalidOption(option, "the path has a NUL character. Remove it.")
     return resolve_directory(path)
 
 

@@ -163,11 +163,13 @@ def is_loopback(host: str) -> bool:
 
 def _checked_api_key(api_key: str) -> str:
     api_key = api_key.strip()
+    if api_key.lower().startswith("bearer "):
+        raise InvalidOption("api_key", "starts with 'Bearer '. Remove the prefix.")
     if not is_sendable(api_key):
         raise InvalidOption(
             "api_key",
-            "the value is not a bare key. Typical causes are a second line in its file, quotes, the prefix Bearer, and "
-            "a value that is still encrypted with Ansible Vault.",
+            "the value is not a bare key. Typical causes are a second line in its file, quotes, and a value that is "
+            "still encrypted with Ansible Vault.",
         )
     return api_key
 

@@ -40,7 +40,7 @@ def timed_out(state: WaitState, error: RequestFailed | None) -> WaitFailed:
     if error:
         message += f" The last poll met an error: {sentence(error)}"
     elif unfinished:
-        message += " Unfinished operations continue on the service. Wait for them again, or increase timeout."
+        message += " Unfinished operations continue on the service. Run the task again, or increase timeout."
     return _wait_failed(message, state, failed, error)
 
 

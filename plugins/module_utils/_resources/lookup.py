@@ -132,7 +132,8 @@ def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> t
     # The body of a POST has these fields as well, so that a misspelt one is an error after the creation.
     fields = plan.find.match if plan.find and listed.items and plan.method != "POST" else {}
     unknown = [name for name in fields if not any(name in item for item in listed.items)]
-    return None, [f"No resource in the list has the field {name} of find.match. Check its name." for name in unknown]
+    subject = "Nothing was deleted: no resource" if plan.method == "DELETE" else "No resource"
+    return None, [f"{subject} in the list has the field {name} of find.match. Check its name." for name in unknown]
 
 
 def name_of(resource: Mapping[str, Any]) -> str:

@@ -84,8 +84,13 @@ def _selected(option: str, listed: Listed, text: str, may_be_missing: bool) -> s
         )
     if may_be_missing:
         return NOT_CREATED_ID
+    raise not_found(option, listed, text)
+
+
+def not_found(option: str, listed: Listed, text: str) -> ClouddbError:
+    """The error for an option that names a resource that is not in its list."""
     if listed.problem:
-        raise ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
+        return ResourceError("incomplete_list", f"{option}: there is no {option} '{text}'. {listed.problem}")
     near = similar(text, {str(each.get("name")) for each in listed.items})
     hint = f"Did you mean {' or '.join(near)}?" if near else "Check its name, and whether the API key may access it."
-    raise ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")
+    return ResourceNotFound(option, f"there is no {option} '{text}'. {hint}")

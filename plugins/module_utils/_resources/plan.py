@@ -116,23 +116,39 @@ def _require_match_in_body(find: Find, last_segment: str, body: Mapping[str, Any
     The fields of C(match) are in a wrapper that fits the list, such as C(branch) for C(branches). Where the list is the
     response itself, as that of API keys, the body has no wrapper, and may name the fields differently.
     """
-    wrappers = [name for name, value in body.items() if isinstance(value, Mapping)]
+    if not body:
+        raise InvalidOption("body", "is required to create a resource.")
+    wrappers = {name: value for name, value in body.items() if isinstance(value, Mapping)}
     plural = find.field or last_segment
-    fitting = [body[name] for name in wrappers if {plural, last_segment} & {f"{name}s", f"{name}es", f"{name[:-1]}ies"}]
+    fitting = {
+        name: wrappers[name]
+        for name in wrappers
+        if {plural, last_segment} & {f"{name}s", f"{name}es", f"{name[:-1]}ies"}
+    }
+    if not fitting and (find.field or wrappers):
+        raise _not_the_wrapper([*(wrappers or body)], plural)
     for name, wanted in find.match.items():
-        values = [fields[name] for fields in fitting if name in fields]
-        if find.field is None and not wrappers:
+        values = [fields[name] for fields in fitting.values() if name in fields]
+        if not fitting:
             values = [body[name]] if name in body else [*body.values()]
         if not values:
-            place = f"and {' and '.join(wrappers)} does not fit" if wrappers and not fitting else "in a field that fits"
-            problem = f"lacks the field {name} of find.match, {place} the list {plural}"
-            raise InvalidOption(
-                "body", f"{problem}, so each run would create a resource. Check the names of its fields."
-            )
+            wrapper, fields = next(iter(fitting.items()))
+            problem = f"lacks {name}, which find.match has. It has: {', '.join(fields) or 'none'}."
+            raise InvalidOption(f"body.{wrapper}", problem)
         # In check mode, a value may be null, because an earlier task would provide it.
         if has_values(wanted) and not any(contains(value, wanted) for value in values):
             problem = f"match and body have different values of {name}, so each run would create a resource"
             raise InvalidOption("find", f"{problem}. Use the same value in both.")
+
+
+def _not_the_wrapper(names: Sequence[str], plural: str) -> InvalidOption:
+    """The error if the body has these fields, but none that fits the list C(plural)."""
+    from .._missing import similar  # most tasks have nothing misspelt
+
+    near = {name: found[0] for name in names if (found := similar(name, (plural[:-1], plural[:-2])))}
+    name = next(iter(near), names[0])
+    advice = f"Did you mean {near[name]}?" if near else "Put the fields of the resource into its wrapper."
+    return InvalidOption("body", f"'{name}' is not the wrapper of a resource in {plural}. {advice}")
 
 
 def _find_from(

@@ -61,7 +61,7 @@ def test_what_does_not_exist_is_an_error_except_in_check_mode(client: Client, tm
     dest = str(tmp_path / "database.url")
     with pytest.raises(ClouddbError) as error:
         task(client, **{missing: "missing"}, dest=dest)
-    assert error.value.kind == "not_found"
+    assert (error.value.kind, error.value.details) == ("not_found", {"option": missing})
     planned = task(client, True, **{missing: "missing"}, dest=dest)
     assert (planned["changed"], planned["host"], planned["uri"]) == (True, None, "********")
     assert planned.keys() == task(client).keys()

@@ -90,7 +90,7 @@ def test_only_a_regular_file_is_used(tmp_path: Path, create: Callable[[Path], ob
 def test_the_directory_must_be_writable(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     file.check_path()
-    with pytest.raises(InvalidOption, match="^dest: This user may not create files in"):
+    with pytest.raises(InvalidOption, match="^dest: this user may not create files in"):
         file.check()
 
 
@@ -243,7 +243,7 @@ def test_attributes_to_restore_come_before_those_of_the_options(
 
 def test_directory_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
     with (
-        pytest.raises(SecretFileError, match="No file can be created in"),
+        pytest.raises(SecretFileError, match="no file can be created in"),
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
     ):
         pass

@@ -97,6 +97,7 @@ def test_key_with_invalid_header_characters_is_refused(inside: str) -> None:
     key = f"{API_KEY}{inside}{API_KEY}"
     refused("api_key", api_key=key)
     assert not is_sendable(key)
+    assert "Remove the prefix" in refused("api_key", api_key=f"Bearer {key}")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
             ["running", "finished"],
             None,
             " with 1 of 2 operations unfinished: start_compute op-1 of shop is running. Unfinished operations continue on the "
-            "service. Wait for them again, or increase timeout.",
+            "service. Run the task again, or increase timeout.",
         ),
         (
             ["running", None],
@@ -97,7 +97,7 @@ def test_twenty_operations_are_described(number: int, last: str) -> None:
             ["running", "failed"],
             None,
             " with 1 of 2 operations unfinished and 1 of 2 operations failed: start_compute op-2 of shop is failed; start_compute op-1 of shop "
-            "is running. Unfinished operations continue on the service. Wait for them again, or increase timeout.",
+            "is running. Unfinished operations continue on the service. Run the task again, or increase timeout.",
         ),
     ],
 )

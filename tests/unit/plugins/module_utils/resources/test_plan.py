@@ -54,7 +54,7 @@ def test_a_get_may_accept_every_status_and_accepts_successes_by_default() -> Non
         ("find", "DELETE", {"find": {"match": {"name": ""}}}),
         ("find", "POST", {"find": {"match": {"a": 1}}, "body": {"branch": {"a": 2}}}),
         ("body", "POST", {"find": {}, "body": {"brnch": {"name": "x"}}}),
-        ("body", "POST", {"find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}),
+        ("body.branch", "POST", {"find": {"match": {"a": 1}}, "body": {"branch": {}, "a": 1}}),
         ("body", "POST", {"find": {}, "body": None}),
         ("body", "PATCH", {"find": {}, "body": {}}),
         ("body", "GET", {"body": {"a": 1}}),
@@ -68,6 +68,19 @@ def test_invalid_options_are_named(option: str, method: str, options: dict[str, 
     with pytest.raises(InvalidOption) as error:
         plan(method, **{"find": None, **options})
     assert error.value.details["option"] == option
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"endpoints": [], "options": {}, "brnch": {}}, ["'brnch'", "Did you mean branch?"]),
+        ({"name": "x"}, ["'name'", "wrapper."]),
+    ],
+)
+def test_a_body_without_a_wrapper_that_fits_the_list(body: dict[str, Any], named: list[str]) -> None:
+    with pytest.raises(InvalidOption) as error:
+        plan("POST", find={"list": "branches"}, body=body)
+    assert [text in str(error.value) for text in named] == [True, True]
 
 
 @pytest.mark.parametrize(
