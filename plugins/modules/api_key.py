@@ -191,25 +191,16 @@ revoked:
       last_used_from_addr: 192.0.2.7
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(key_ids) lists the keys that the message is about. C(stored_name) is the name that the service has given to the new key.
+    - Machine-readable cause of the failure. C(key_ids) lists the keys that the message is about.
     - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(other_key) when O(dest) holds another key,
       V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written,
-      V(name_changed) when the new key was revoked because the service had changed its name, and V(orphaned_key) when keys may be active that
-      nobody has the secret of, or that should have been revoked.
-    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
-    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
-      C(path) and C(attempts) describe the request.
+      V(name_changed) when the new key was revoked because the service had changed its name to C(stored_name), and V(orphaned_key) when keys may
+      be active that nobody has the secret of, or that should have been revoked.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
-    kind: unauthorized
-    method: GET
-    path: /api_keys
-    attempts: 1
-    status: 401
-    message: this API key is not valid
-    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
+    kind: secret_unavailable
 """
 
 from collections.abc import Mapping

@@ -122,10 +122,9 @@ previous:
   type: str
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not
+    - Machine-readable cause of the failure. C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not
       accept the key, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written.
-    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting), with C(option) or with C(status),
-      C(message), C(code), C(request_id), C(method), C(path) and C(attempts).
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -67,19 +67,12 @@ api_keys:
       last_used_from_addr: ""
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
-      C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: unauthorized
-    method: GET
-    path: /api_keys
-    attempts: 1
-    status: 401
-    message: this API key is not valid
-    request_id: 3f1c5a52-6c0e-4b2f-9e57-0e2b40c54a0c
 """
 
 from collections.abc import Mapping

@@ -243,17 +243,13 @@ left:
   sample: []
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is always set.
-    - C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists them. The result then contains what
-      was done until the error.
-    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting).
-    - C(option) is the name of an invalid option. C(status), C(message), C(code) and C(request_id) are from the service's response. C(method),
-      C(path) and C(attempts) describe the request.
+    - Machine-readable cause of the failure. C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists
+      them. The result then contains what was done until the error.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: orphaned_key
-    key_ids: [165431]
 """
 
 from collections.abc import Mapping

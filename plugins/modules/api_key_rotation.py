@@ -167,16 +167,14 @@ left:
   elements: int
 failure:
   description:
-    - Machine-readable description of the error. C(kind) is V(rotation_refused) when the confirmations do not allow the step,
+    - Machine-readable cause of the failure. C(kind) is V(rotation_refused) when the confirmations do not allow the step,
       V(rotation_failed) with O(step=withdraw), and V(orphaned_key) when keys that should have been revoked may be active. C(hosts) and C(key_ids)
       list what the message is about.
-    - Other kinds are R(those of all modules, ansible_collections.clouddb.control.docsite.troubleshooting), with C(option) or with C(status),
-      C(message), C(code), C(request_id), C(method), C(path) and C(attempts).
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
   sample:
     kind: rotation_refused
-    hosts: [web2]
 """
 
 from collections.abc import Mapping
