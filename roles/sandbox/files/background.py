@@ -177,8 +177,9 @@ def reach(folder: Folder, wanted: Wanted) -> bool:
         if is_reached(folder, wanted):
             return False
         if wanted["state"] == "started":
-            # Before the stop, so that a running sandbox stays. Here, because another run may just have started it.
+            # Before the stop, so that a running sandbox stays if this fails. Here, because another run may just have started it.
             require_address(folder, wanted)
+            install(folder, wanted)
         stop(folder)
         if wanted["state"] == "started":
             start(folder, wanted)
@@ -250,7 +251,7 @@ def is_unpacked(folder: Folder, wanted: Wanted) -> bool:
 
 
 def install(folder: Folder, wanted: Wanted) -> None:
-    """Replace the server's files and install its requirements, unless both are there."""
+    """Install the server's requirements, unless they and its files are there."""
     virtualenv = virtualenv_of(folder, wanted)
     if has_virtualenv(folder, wanted) and is_unpacked(folder, wanted):
         return
@@ -259,6 +260,10 @@ def install(folder: Folder, wanted: Wanted) -> None:
     if wanted["requirements"]:
         pip = (str(virtualenv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
         run(*pip, *wanted["requirements"])
+
+
+def unpack(folder: Folder, wanted: Wanted) -> None:
+    """Replace the server's files."""
     remove_path(folder.server)
     for name, text in wanted["files"].items():
         path = folder.server / name
@@ -309,7 +314,7 @@ def address_problem(host: str, port: int, error: OSError) -> str:
 
 def start(folder: Folder, wanted: Wanted) -> None:
     """Start the sandbox, and wait until it listens. Raises Refused."""
-    install(folder, wanted)
+    unpack(folder, wanted)
     if not folder.applied_seed.exists():
         # There is no account yet, or the server writes the checksum of its seed again.
         folder.seed.touch(mode=0o600)

@@ -249,10 +249,20 @@ class TestInstallation:
         for expected in ([(*pip, "fastapi<2")], []):
             programs.clear()
             background.install(folder, wanted)
+            background.unpack(folder, wanted)
             assert programs == expected
         Path(wanted["virtualenv"], "bin", "activate").unlink()
         background.install(folder, wanted)
         assert programs == [(sys.executable, "-m", "venv", wanted["virtualenv"]), (*pip, "fastapi<2")]
+
+    def test_running_sandbox_stays_if_the_installation_fails(self, run, monkeypatch):
+        def fail(*_command):
+            raise background.Refused("no network")
+
+        first = start(run)
+        monkeypatch.setattr(background, "run", fail)
+        assert run(requirements=["fastapi<2"])["problem"] == "no network"
+        assert run() == {**first, "changed": False}
 
     def test_old_python_is_refused_before_the_installation(self, run, wanted, monkeypatch):
         monkeypatch.setattr(background.sys, "version_info", (3, 9, 18))
