@@ -34,7 +34,7 @@ NODE = Path(sys.prefix) / "bin" / "node"
 
 PROJECT = "wispy-lake-12345678"
 BRANCHES = "/projects/{project_id}/branches"
-# The role that owns the database in the document's example requests
+# The role that owns the database of the account
 ROLE = "casey"
 
 

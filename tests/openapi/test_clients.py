@@ -118,7 +118,7 @@ def test_requests_of_the_modules(account: Account, contract: Contract, monkeypat
         (database_user, {**below, "branch": "b", "name": "app"}),
         (database, {**below, "branch": "b", "name": "orders", "owner": "app"}),
         (connection_info, {"project": PROJECT, "branch": "b", "database": "orders"}),
-        (database, {**below, "branch": "b", "name": "orders", "owner": ROLE}),
+        (database, {**below, "branch": "b", "name": "orders", "owner": "clouddb_owner"}),
         (database, {**below, "branch": "b", "name": "orders", "state": "absent"}),
         (database_user, {**below, "branch": "b", "name": "app", "state": "absent"}),
         (branch, {**below, "name": "b", "state": "absent"}),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from conftest import Account
+from conftest import ROLE, Account
 from contract import Contract, query_parameters
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
@@ -35,6 +35,8 @@ def test_example_request_gets_a_valid_response(account: Account, contract: Contr
     body = contract.document.example_body(operation)
     if body and "parent_id" in body.get("branch", {}):
         body = {"branch": {**body["branch"], "parent_id": account.parent_id}}
+    if body and "owner_name" in body.get("database", {}):
+        body = {"database": {**body["database"], "owner_name": ROLE}}
     sent = {"json": body, "headers": {"Authorization": f"Bearer {API_KEY}"}}
     received = requests.request(operation.method, account.sandbox.base_url + path, params=query, timeout=60, **sent)
     assert received.ok, received.text
