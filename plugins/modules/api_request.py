@@ -247,8 +247,8 @@ failure:
     - C(kind) is V(wait_failed) if an operation failed or the resource was not as asked after O(timeout).
     - C(kind) is V(locked) if the project was locked until O(lock_timeout).
     - C(kind) is V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out.
-    - C(kind) is V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource. V(no_match) also if O(find) does not
-      match the resource that was created.
+    - C(kind) is V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource.
+    - C(kind) is also V(no_match) if the resource that was created does not match O(find).
     - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
   returned: failure
   type: dict
