@@ -13,8 +13,7 @@ description:
   - Creates or revokes an API key by name. The service shows the secret of a key only once, when the key is created.
   - If the response to a create request is lost, the request is not retried. The task fails and names the key that may have been created.
   - When many hosts create the same key at once, one key is kept and the others are revoked.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes

@@ -15,8 +15,7 @@ description:
   - The task must not be delegated, because a host can only confirm what it holds itself.
   - Replaces only a file that still has the content that this run has found or written there, and only with a secret that the service accepts at
     that moment. Several rotations can therefore run at the same time.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes

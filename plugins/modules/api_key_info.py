@@ -12,16 +12,14 @@ version_added: 1.0.0
 description:
   - Lists the active API keys of the account. Revoked keys are not included.
   - The result has no secrets. The service shows a secret only once, when the key is created.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
   - clouddb.control.attributes.info
 options:
   name:
-    description:
-      - Name of the keys to return, matched exactly. Several keys can have the same name.
+    description: Name of the keys to return, matched exactly. Several keys can have the same name.
     type: str
   fields:
     description:

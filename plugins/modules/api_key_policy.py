@@ -16,8 +16,7 @@ description:
     task runs, or a key without valid timestamps or without a name. It lists the keys again before each revocation, and keeps a key that no longer
     violates the policy.
   - All ages are by the service's clock.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes

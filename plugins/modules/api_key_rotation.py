@@ -14,8 +14,7 @@ description:
     in a play with the strategy C(linear).
   - Revokes a key only if every host has confirmed that it does not need it. M(clouddb.control.api_key_deployment) returns the confirmations. If one
     is missing, old, or about another key, the task fails, names the hosts, and revokes nothing.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -38,9 +37,8 @@ options:
     choices: [plan, revoke, withdraw]
     required: true
   name:
-    description:
-      - Name of the keys, with V({timestamp}) as the placeholder for the creation time, for example V(deploy-{timestamp}). The module manages all
-        keys with such a name.
+    description: Name of the keys, with V({timestamp}) as the placeholder for the creation time, for example V(deploy-{timestamp}). The module manages
+      all keys with such a name.
     type: str
     required: true
   run:

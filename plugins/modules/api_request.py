@@ -16,8 +16,7 @@ description:
     resource is as asked. If it is not after O(timeout), the task fails.
   - If a project is locked by unfinished operations (HTTP status 423), the task waits for them and then sends the request.
   - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the task finds out whether it was carried out.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -37,8 +36,7 @@ attributes:
       - Only the fields of the resource that change are shown.
 options:
   method:
-    description:
-      - HTTP method of the request.
+    description: HTTP method of the request.
     type: str
     choices: [GET, POST, PATCH, PUT, DELETE]
     default: GET
@@ -49,12 +47,10 @@ options:
     type: str
     required: true
   query:
-    description:
-      - Query parameters. Values are strings, numbers, booleans, or lists of them.
+    description: Query parameters. Values are strings, numbers, booleans, or lists of them.
     type: dict
   body:
-    description:
-      - JSON object to send. Required for PATCH and PUT.
+    description: JSON object to send. Required for PATCH and PUT.
     type: dict
   status_code:
     description:
@@ -79,12 +75,10 @@ options:
     type: dict
     suboptions:
       path:
-        description:
-          - Path of the list. If not set, it is O(path) without a placeholder at its end.
+        description: Path of the list. If not set, it is O(path) without a placeholder at its end.
         type: str
       list:
-        description:
-          - Name of the array in the response, for example V(branches). If not set, the response itself is the array.
+        description: Name of the array in the response, for example V(branches). If not set, the response itself is the array.
         type: str
       match:
         description:
@@ -93,12 +87,10 @@ options:
           - If no resource in the list has one of these fields, a warning names it.
         type: dict
       query:
-        description:
-          - Query parameters of the list, for example C(search) or C(limit).
+        description: Query parameters of the list, for example C(search) or C(limit).
         type: dict
   all_pages:
-    description:
-      - Whether a GET request fetches all pages of the list that it returns. The list of O(find) is always fetched completely.
+    description: Whether a GET request fetches all pages of the list that it returns. The list of O(find) is always fetched completely.
     type: bool
     default: false
   wait:
@@ -108,13 +100,11 @@ options:
     type: bool
     default: true
   lock_timeout:
-    description:
-      - Time to wait for the unfinished operations of a locked project (HTTP status 423), in seconds or such as V(5m). V(0) fails at once.
+    description: Time to wait for the unfinished operations of a locked project (HTTP status 423), in seconds or such as V(5m). V(0) fails at once.
     type: raw
     default: 300
   secret_fields:
-    description:
-      - Names of further fields whose values are secret.
+    description: Names of further fields whose values are secret.
     type: list
     elements: str
     default: []
@@ -206,9 +196,8 @@ object:
     id: br-small-term-683261
     name: preview
 operations:
-  description:
-    - Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource, with all fields
-      that the service sent. See RV(clouddb.control.operation_wait#module:operations).
+  description: Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource, with all
+    fields that the service sent. See RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict

@@ -14,8 +14,7 @@ description:
   - Waits until the branch is ready and its compute has started.
   - If a branch of this name is being deleted, the task waits until it is gone. If the creation of a branch has failed, each run fails with the error
     of that operation until you delete the branch.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -31,24 +30,19 @@ options:
     type: str
     required: true
   parent:
-    description:
-      - Id or name of the branch that a new branch is created from. If not set, the project's default branch. It cannot be changed.
+    description: Id or name of the branch that a new branch is created from. If not set, the project's default branch. It cannot be changed.
     type: str
   expires_at:
-    description:
-      - Time at which the service deletes the branch, for example V(2026-12-24T00:00:00Z). If not set, it stays as it is.
+    description: Time at which the service deletes the branch, for example V(2026-12-24T00:00:00Z). If not set, it stays as it is.
     type: str
   protected:
-    description:
-      - Whether the branch is protected from deletion. If not set, it stays as it is.
+    description: Whether the branch is protected from deletion. If not set, it stays as it is.
     type: bool
   older_than:
-    description:
-      - Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d).
+    description: Minimum age of the branches that a pattern in O(name) deletes, in seconds or such as V(24h). If not set, V(7d).
     type: raw
   max_deletions:
-    description:
-      - Maximum number of branches that a pattern in O(name) deletes. If more match, a warning says so.
+    description: Maximum number of branches that a pattern in O(name) deletes. If more match, a warning says so.
     type: int
     default: 10
 seealso:
@@ -89,8 +83,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 branch:
-  description:
-    - The branch as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
+  description: The branch as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -110,9 +103,8 @@ branches:
     - id: br-small-term-683261
       name: pr-42
 operations:
-  description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. See
-      RV(clouddb.control.operation_wait#module:operations).
+  description: Last known state of each operation that was waited for, with all fields that the service sent. See
+    RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict

@@ -9,10 +9,8 @@ DOCUMENTATION = r"""
 module: connection_info
 short_description: Get the connection string of a database
 version_added: 1.2.0
-description:
-  - Returns what an application needs to connect to a database, or writes its connection string to a file.
-author:
-  - clouddb.control contributors (@clouddb)
+description: Returns what an application needs to connect to a database, or writes its connection string to a file.
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -32,17 +30,14 @@ attributes:
       - The difference would be a secret.
 options:
   database:
-    description:
-      - Name of the database.
+    description: Name of the database.
     type: str
     required: true
   user:
-    description:
-      - Name of the user to connect as. If not set, the owner of the database.
+    description: Name of the user to connect as. If not set, the owner of the database.
     type: str
   expose_secrets:
-    description:
-      - Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then. Otherwise V(********) takes their place.
+    description: Whether the result contains RV(password) and RV(uri). Set C(no_log) on the task then. Otherwise V(********) takes their place.
     type: bool
     default: false
   dest:

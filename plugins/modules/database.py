@@ -12,8 +12,7 @@ version_added: 1.2.0
 description:
   - Creates a database on a branch, changes its owner, or deletes it with its data.
   - Waits until the change has taken effect.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -23,13 +22,11 @@ extends_documentation_fragment:
   - clouddb.control.wait
 options:
   name:
-    description:
-      - Name of the database.
+    description: Name of the database.
     type: str
     required: true
   owner:
-    description:
-      - Name of the user that owns the database. Required with O(state=present).
+    description: Name of the user that owns the database. Required with O(state=present).
     type: str
 seealso:
   - module: clouddb.control.database_user
@@ -56,8 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 database:
-  description:
-    - The database as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
+  description: The database as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -66,9 +62,8 @@ database:
     name: orders
     owner_name: orders_app
 operations:
-  description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. See
-      RV(clouddb.control.operation_wait#module:operations).
+  description: Last known state of each operation that was waited for, with all fields that the service sent. See
+    RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict

@@ -13,8 +13,7 @@ description:
   - Creates a user (PostgreSQL role) on a branch, for which the service generates a password, or deletes it.
   - Waits until the change has taken effect.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -24,8 +23,7 @@ extends_documentation_fragment:
   - clouddb.control.wait
 options:
   name:
-    description:
-      - Name of the user.
+    description: Name of the user.
     type: str
     required: true
 seealso:
@@ -52,8 +50,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 database_user:
-  description:
-    - The user as it is when the task ends, with all fields that the service sent, without its password. V(null) after it was deleted.
+  description: The user as it is when the task ends, with all fields that the service sent, without its password. V(null) after it was deleted.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -61,9 +58,8 @@ database_user:
     name: orders_app
     protected: false
 operations:
-  description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. See
-      RV(clouddb.control.operation_wait#module:operations).
+  description: Last known state of each operation that was waited for, with all fields that the service sent. See
+    RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict

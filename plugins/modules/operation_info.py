@@ -12,8 +12,7 @@ version_added: 1.0.0
 description:
   - Lists operations of one project, or of all projects of the account, newest first, with a summary.
   - Fetches only the pages that the options need. If a page cannot be fetched, the task fails.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -30,8 +29,7 @@ options:
     type: str
     version_added: 1.2.0
   project_id:
-    description:
-      - Id of the project, instead of O(project). It saves the request that looks up O(project).
+    description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
   query:
     description:
@@ -59,17 +57,14 @@ options:
     type: list
     elements: str
   branch_id:
-    description:
-      - Branch of the operations to return.
+    description: Branch of the operations to return.
     type: str
   endpoint_id:
-    description:
-      - Compute of the operations to return.
+    description: Compute of the operations to return.
     type: str
   created_after:
-    description:
-      - Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
-        service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
+    description: Earliest creation time of the operations to return. Either an ISO 8601 timestamp (UTC if it has no offset), or an age by the
+      service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
     type: raw
   max_results:
     description:
@@ -77,14 +72,12 @@ options:
       - Cannot be combined with O(summary_only=true), which counts all selected operations.
     type: int
   page_size:
-    description:
-      - Number of operations to request per page.
+    description: Number of operations to request per page.
     type: int
     default: 100
   workers:
-    description:
-      - Maximum number of projects to list in parallel when no project is set, or of operations to fetch in parallel when
-        O(operation_id) has several, from 1 to 32.
+    description: Maximum number of projects to list in parallel when no project is set, or of operations to fetch in parallel when O(operation_id) has
+      several, from 1 to 32.
     type: int
     default: 4
   fields:
@@ -96,8 +89,7 @@ options:
     type: list
     elements: str
   summary_only:
-    description:
-      - Whether to return only RV(summary). Memory then does not grow with the number of operations.
+    description: Whether to return only RV(summary). Memory then does not grow with the number of operations.
     type: bool
     default: false
 seealso:

@@ -17,8 +17,7 @@ description:
   - Polls are frequent at first. The interval between them grows to O(interval). Operations of the same project share a request.
   - Transient errors, including rate limits, are retried until O(timeout). Permanent errors, such as 401, 403 or 404, end the wait.
   - During the wait, the controller shows a line for each status change, and a line a minute when nothing changes.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -44,8 +43,7 @@ options:
     type: str
     version_added: 1.2.0
   project_id:
-    description:
-      - Id of the project, instead of O(project). It saves the request that looks up O(project).
+    description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
   operation_id:
     description:
@@ -61,8 +59,7 @@ options:
     type: raw
     default: 86400
   workers:
-    description:
-      - Maximum number of projects to poll in parallel, from 1 to 32.
+    description: Maximum number of projects to poll in parallel, from 1 to 32.
     type: int
     default: 4
 seealso:

@@ -12,8 +12,7 @@ version_added: 1.2.0
 description:
   - Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
   - Waits until the operations that this starts have succeeded.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -27,24 +26,19 @@ options:
       - One of O(name) and O(id) is required.
     type: str
   id:
-    description:
-      - Id of an existing project to change or delete.
+    description: Id of an existing project to change or delete.
     type: str
   region_id:
-    description:
-      - Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed.
+    description: Region of a new project, for example V(aws-eu-central-1). If not set, the service decides. It cannot be changed.
     type: str
   pg_version:
-    description:
-      - Major version of PostgreSQL of a new project. If not set, the service decides. It cannot be changed.
+    description: Major version of PostgreSQL of a new project. If not set, the service decides. It cannot be changed.
     type: int
   history_retention:
-    description:
-      - How far back branches can be created, in seconds or such as V(7d). If not set, it stays as it is.
+    description: How far back branches can be created, in seconds or such as V(7d). If not set, it stays as it is.
     type: raw
   org_id:
-    description:
-      - Organization in which the project is looked up and created. Some accounts require it.
+    description: Organization in which the project is looked up and created. Some accounts require it.
     type: str
 seealso:
   - module: clouddb.control.project_info
@@ -75,8 +69,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 project:
-  description:
-    - The project as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
+  description: The project as it is when the task ends, with all fields that the service sent. V(null) after it was deleted.
   returned: success, and when the wait failed
   type: dict
   sample:
@@ -86,9 +79,8 @@ project:
     pg_version: 17
     history_retention_seconds: 604800
 operations:
-  description:
-    - Last known state of each operation that was waited for, with all fields that the service sent. See
-      RV(clouddb.control.operation_wait#module:operations).
+  description: Last known state of each operation that was waited for, with all fields that the service sent. See
+    RV(clouddb.control.operation_wait#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict

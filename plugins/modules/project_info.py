@@ -12,8 +12,7 @@ version_added: 1.0.0
 description:
   - Lists all projects that the API key can access.
   - The list is complete. Every page is fetched, or the task fails.
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
@@ -24,20 +23,16 @@ attributes:
       - If O(project_id) is V(null), an earlier task would create the project. No project is returned, even if O(required=true).
 options:
   project_id:
-    description:
-      - Id of the project to return, matched exactly.
+    description: Id of the project to return, matched exactly.
     type: str
   name:
-    description:
-      - Name of the projects to return, matched exactly.
+    description: Name of the projects to return, matched exactly.
     type: str
   region_id:
-    description:
-      - Region of the projects to return, matched exactly.
+    description: Region of the projects to return, matched exactly.
     type: str
   page_size:
-    description:
-      - Maximum number of projects in a page. If not set, the service decides.
+    description: Maximum number of projects in a page. If not set, the service decides.
     type: int
   query:
     description:
@@ -45,8 +40,7 @@ options:
       - Values are strings, numbers, or lists of them.
     type: dict
   required:
-    description:
-      - Whether the task fails if no project matches. Otherwise, the list is empty.
+    description: Whether the task fails if no project matches. Otherwise, the list is empty.
     type: bool
     default: false
   fields:
