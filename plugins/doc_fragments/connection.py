@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The documentation of the connection options."""
 
@@ -38,13 +37,11 @@ options:
       - If not set, E(REQUESTS_CA_BUNDLE) and E(CURL_CA_BUNDLE) apply, and without them the bundle of the C(requests) package.
     type: path
   allow_http:
-    description:
-      - Whether plain C(http) is accepted for other hosts than loopback addresses. It exposes the key to every network in between.
+    description: Whether plain C(http) is accepted for other hosts than loopback addresses. It exposes the key to every network in between.
     type: bool
     default: false
   api_timeout:
-    description:
-      - Maximum duration of one attempt of a request in seconds, from the name lookup to the last byte of the response.
+    description: Maximum duration of one attempt of a request in seconds, from the name lookup to the last byte of the response.
     type: float
     default: 30
   api_retries:

@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options and notes that the modules of projects, branches, databases and users share."""
 
@@ -17,8 +16,7 @@ options:
     choices: [present, absent]
     default: present
   wait:
-    description:
-      - Whether to wait for the operations on the resource, and until it is as asked.
+    description: Whether to wait for the operations on the resource, and until it is as asked.
     type: bool
     default: true
 attributes:
@@ -41,13 +39,11 @@ notes:
     PROJECT = r"""
 options:
   project:
-    description:
-      - Id or name of the project.
+    description: Id or name of the project.
     type: str
     required: true
   org_id:
-    description:
-      - Organization of the project. Some accounts require it to find a project by its name.
+    description: Organization of the project. Some accounts require it to find a project by its name.
     type: str
 """
 
@@ -55,7 +51,6 @@ options:
     BRANCH = r"""
 options:
   branch:
-    description:
-      - Id or name of the branch. If not set, the project's default branch.
+    description: Id or name of the branch. If not set, the project's default branch.
     type: str
 """

@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The documentation of the options that all modules that wait for operations share."""
 
@@ -18,13 +17,11 @@ options:
     type: raw
     default: 300
   interval:
-    description:
-      - Maximum interval between polls, in seconds or such as V(5s).
+    description: Maximum interval between polls, in seconds or such as V(5s).
     type: raw
     default: 5
   failed_grace:
-    description:
-      - Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
+    description: Time that the platform has to retry a V(failed) operation before it counts as failed, in seconds or such as V(1m).
     type: raw
     default: 0
   progress:

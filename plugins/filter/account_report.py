@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Filter plugin that calculates an account report for the role account_report. Keeps P3 and P8."""
 
@@ -18,8 +17,7 @@ description:
   - The label of an operation is the one that the web console shows. It is V(OK) for C(finished) and C(skipped), V(Scheduling) for
     C(scheduling), V(Error) for C(failed), C(error) and C(cancelled), and V(In progress) for any other status, as in
     M(clouddb.control.operation_wait).
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 options:
   _input:
     description:
@@ -45,9 +43,8 @@ options:
     type: str
     default: Account report
   previous:
-    description:
-      - JSON of an earlier report. If the facts are the same, the result keeps the earlier C(generated_at), so that the report does not
-        change only because time has passed. Anything other than the JSON of a report is ignored.
+    description: JSON of an earlier report. If the facts are the same, the result keeps the earlier C(generated_at), so that the report does not
+      change only because time has passed. Anything other than the JSON of a report is ignored.
     type: str
     default: ""
   most_timelines:

@@ -12,8 +12,7 @@ version_added: 1.0.0
 description:
   - Adds a host for each project of the account to the group C(clouddb_projects), with the fields of the project as host variables.
   - Uses a configuration file whose name ends in C(clouddb.yml) or C(clouddb.yaml).
-author:
-  - clouddb.control contributors (@clouddb)
+author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection.plugin
   - ansible.builtin.constructed
@@ -42,27 +41,22 @@ options:
     type: str
     default: clouddb_
   filters:
-    description:
-      - Exact values of C(project_id), C(name) or C(region_id) that projects must have, as in M(clouddb.control.project_info).
+    description: Exact values of C(project_id), C(name) or C(region_id) that projects must have, as in M(clouddb.control.project_info).
     type: dict
     default: {}
   query:
-    description:
-      - Additional query parameters that the service supports, such as C(org_id) or C(search).
+    description: Additional query parameters that the service supports, such as C(org_id) or C(search).
     type: dict
   page_size:
-    description:
-      - Maximum number of projects in a page. If not set, the service decides.
+    description: Maximum number of projects in a page. If not set, the service decides.
     type: int
   operations:
-    description:
-      - Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created
-        within the last 24 hours and are unfinished or failed.
+    description: Whether hosts have the variable C(clouddb_operations) (with the default prefix). It lists the project's operations that were created
+      within the last 24 hours and are unfinished or failed.
     type: bool
     default: false
   workers:
-    description:
-      - Number of projects whose operations are fetched in parallel, at most 32.
+    description: Number of projects whose operations are fetched in parallel, at most 32.
     type: int
     default: 4
 notes:

@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A response of the service, the checks that it has the shape that api.md describes, and the pages of a list (api.md, Pagination
 object). Keeps P1, P8 and P11."""

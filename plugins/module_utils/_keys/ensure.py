@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings the API keys of a name to the state that a task asks for: present or absent. Keeps P2, P3, P5, P6 and P9."""
 

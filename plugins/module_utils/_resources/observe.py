@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Observes a resource: its fields, and its state by these and by the operations about it. Keeps P1 and P3."""
 

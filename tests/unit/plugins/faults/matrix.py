@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The result of each task after each error: the tests check this table, and the page shows it.
 
@@ -196,7 +195,6 @@ COLUMNS = {
 PAGE = """\
 ..
   Copyright (c) clouddb.control contributors
-  GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
   SPDX-License-Identifier: GPL-3.0-or-later
 
 .. _ansible_collections.clouddb.control.docsite.fault_matrix:

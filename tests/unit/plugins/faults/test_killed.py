@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """api_key killed by SIGKILL at the lines of its code from the POST on: at most one key is orphaned, and the next run reports and replaces it."""
 

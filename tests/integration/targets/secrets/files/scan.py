@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs everything of the collection that uses a key, then searches its output, logs and files for API keys, and for the password on
 standard input, which the error of an operation quotes.

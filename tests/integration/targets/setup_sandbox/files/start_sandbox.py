@@ -1,5 +1,4 @@
 # Copyright (c) clouddb.control contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Start a sandbox like the role, but in one task: ``start_sandbox.py ROLE FOLDER``, the seed on standard input.
 
