@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The typed errors; each renders itself as the result of a failed task. Keeps P2 and P11.
+"""The errors of all rooms; each renders itself as the result of a failed task. Keeps P11.
 
 No error ever holds a header or a key. Modules load this file before anything that fails on a Python older than 3.9.
 """
@@ -22,18 +22,6 @@ if sys.version_info < (3, 9):  # noqa: UP036
     raise SystemExit(1)
 
 from ._untrusted import MAX_MESSAGE_LENGTH, displayable, walk
-
-# The project has unfinished operations; the request was refused.
-LOCKED = 423
-# After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
-TRANSIENT_STATUSES = frozenset({LOCKED, 429, 500, 502, 503, 504})
-# After these, the service did not act, and may do so later, so that even a POST may be retried.
-REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
-# After these, the service did not act either, nor will it. After any other status, it may have acted: a gateway may
-# send it when the service is done, and a redirect is a usual response to a POST that succeeded.
-REFUSED_PERMANENTLY = frozenset(
-    {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
-)
 
 
 def sentence(text: object) -> str:
@@ -80,76 +68,3 @@ class SecretFileError(ClouddbError):
     """The file that a secret is to be written to cannot be read or written."""
 
     kind = "secret_file"
-
-
-class RequestFailed(ClouddbError):
-    """A request without a usable response.
-
-    C(may_have_acted) is set if the service may have carried out the request, at any of its attempts.
-    """
-
-    may_have_acted = False
-    retry_after: float | None = None
-
-    def __init__(self, message: str, method: str, path: str, attempts: int, request_id: str, **details: Any):
-        super().__init__(
-            message, {"method": method, "path": path, "attempts": attempts, "request_id": request_id, **details}
-        )
-        self.attempts = attempts
-
-
-class ServiceUnreachable(RequestFailed):
-    """No complete response: no connection, a broken one, a timeout, or a certificate that is not trusted."""
-
-    kind = "unreachable"
-
-    def __init__(
-        self, message: str, method: str, path: str, attempts: int, request_id: str, sent: bool, transient: bool
-    ):
-        super().__init__(message, method, path, attempts, request_id)
-        self.may_have_acted = sent
-        self.transient = transient
-
-
-class StatusError(RequestFailed):
-    """A response with an HTTP status other than 2xx (api.md, Errors).
-
-    C(error_body) holds those of C(message), C(code) and C(request_id) that the service sent.
-    """
-
-    kind = "http_status"
-
-    def __init__(
-        self,
-        message: str,
-        method: str,
-        path: str,
-        attempts: int,
-        request_id: str,
-        status: int,
-        error_body: dict[str, str],
-    ):
-        super().__init__(message, method, path, attempts, request_id, status=status)
-        self.details.update(_displayable(error_body))
-        self.status = status
-        self.transient = status in TRANSIENT_STATUSES
-        self.may_have_acted = status not in REFUSED_TEMPORARILY | REFUSED_PERMANENTLY
-
-
-class Unauthorized(StatusError):
-    """401: the key is missing, invalid or revoked."""
-
-    kind = "unauthorized"
-
-
-class NotFound(StatusError):
-    """404: there is no such resource, or the key may not access it."""
-
-    kind = "not_found"
-
-
-class UnexpectedResponse(RequestFailed):
-    """A response that api.md does not describe: HTML, malformed JSON, or JSON of another shape."""
-
-    kind = "unexpected_response"
-    may_have_acted = True

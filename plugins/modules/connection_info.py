@@ -126,9 +126,9 @@ from urllib.parse import unquote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 
-from ..module_utils._errors import NotFound
 from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._http.errors import NotFound
 from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_ID, not_blank
 from ..module_utils._resources.lookup import list_resources

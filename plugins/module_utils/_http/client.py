@@ -106,7 +106,7 @@ class Client:
         So is any error status after an earlier attempt that may have been carried out, which it would hide.
         Without C(retry_locked), a 423 is not retried. With C(may_be_empty), the JSON of an empty body is None.
         """
-        request = Request(method, path_of(segments), query, body, _new_uuid())
+        request = Request(method, path_of(segments), _new_uuid(), query, body)
         response = self._transport.send(request, self._deadline, retry_locked, self._retries_until_deadline)
         self._learn_service_time(response.headers.get("Date"))
         hides_change = response.acted_before and method != "GET" and response.status not in SUCCESS
@@ -125,7 +125,7 @@ class Client:
             from .failures import json_problem  # most tasks meet no error
 
             decoded, problem = None, json_problem(response.content)
-        result = Response(decoded, method, request.path, response.attempts, request.request_id, response.status)
+        result = Response(decoded, request, response.attempts, response.status)
         if problem:
             raise result.unexpected(problem)
         return result

@@ -20,11 +20,12 @@ from http.client import BadStatusLine, IncompleteRead
 from typing import Any, NamedTuple
 
 from .._clock import Clock
-from .._errors import TRANSIENT_STATUSES, NotFound, ServiceUnreachable, StatusError, Unauthorized, sentence
+from .._errors import sentence
 from .._untrusted import decode, displayable
 from .attempt import AttemptError
 from .connection import Connection
-from .session import BodyError, RawResponse, Request
+from .errors import NotFound, ServiceUnreachable, StatusError, Unauthorized
+from .session import TRANSIENT_STATUSES, BodyError, RawResponse, Request
 
 with suppress(ImportError):  # which session.py reports
     from requests import RequestException
@@ -248,15 +249,8 @@ def error_of(
     if attempts > 1:
         message += f" {attempts} attempts were made."
     message += _earlier_attempt_note(request, acted_before and not attempt.was_sent)
-    return ServiceUnreachable(
-        connection.redact(message),
-        request.method,
-        request.path,
-        attempts,
-        request.request_id,
-        sent=attempt.was_sent or acted_before,
-        transient=transient,
-    )
+    sent = attempt.was_sent or acted_before
+    return ServiceUnreachable(connection.redact(message), request, attempts, sent, transient)
 
 
 def _earlier_attempt_note(request: Request, acted_before: bool) -> str:
@@ -296,9 +290,7 @@ def status_error(response: RawResponse, connection: Connection, request: Request
         message += " Set base_url to the service's own address."
     elif _is_empty_or_html(response.content) and status not in TRANSIENT_STATUSES:
         message += " The response is not one of the control API. Check base_url."
-    error = error_class(
-        message, request.method, request.path, response.attempts, request.request_id, status, error_body=body
-    )
+    error = error_class(message, request, response.attempts, status, body)
     error.may_have_acted = error.may_have_acted or response.acted_before
     error.retry_after = retry_after_seconds(response.headers, clock.utcnow())
     return error

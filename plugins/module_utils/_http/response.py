@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._errors import UnexpectedResponse
 from .._untrusted import displayable, is_id
 
 if TYPE_CHECKING:
     from .client import Client
+    from .errors import UnexpectedResponse
+    from .session import Request
 
 # The ids that are used in paths, file names, host names and events.
 ID_FIELDS = ("id", "project_id", "branch_id", "endpoint_id")
@@ -24,19 +25,19 @@ class Response(NamedTuple):
     """The decoded JSON of a response, with what an error about it has to name."""
 
     json: Any
-    method: str
-    path: str
-    attempts: int
-    request_id: str
+    request: Request
+    attempts: int = 1
     status: int = 200
 
     def __repr__(self) -> str:
-        return f"Response({self.method} {self.path}, ...)"  # without the JSON, which may hold a secret
+        return f"Response({self.request.method} {self.request.path}, ...)"  # without the JSON, which may hold a secret
 
     def unexpected(self, problem: str) -> UnexpectedResponse:
         """The error for a response that is not what api.md describes; C(problem) says why, without a full stop."""
-        message = f"The response to {self.method} {self.path} is not what the API describes: {problem}."
-        return UnexpectedResponse(message, self.method, self.path, self.attempts, self.request_id)
+        from .errors import UnexpectedResponse  # most responses are as described
+
+        message = f"The response to {self.request.method} {self.request.path} is not what the API describes: {problem}."
+        return UnexpectedResponse(message, self.request, self.attempts)
 
     def object(self, field: str | None = None) -> dict[str, Any]:
         """The JSON object itself, or the one in its C(field). Raises UnexpectedResponse."""

@@ -17,7 +17,6 @@ from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from urllib.parse import urlsplit
 
-from .._errors import REFUSED_TEMPORARILY, TRANSIENT_STATUSES
 from .connection import Connection, is_loopback
 
 REQUESTS_IMPORT_ERROR: str | None = None
@@ -37,6 +36,18 @@ except ImportError:
 COLLECTION_VERSION = "1.1.0"
 MAX_CONNECTIONS = 32
 
+# The project has unfinished operations; the request was refused.
+LOCKED = 423
+# After these, the same GET or DELETE may succeed later (the service's rate limit is among them).
+TRANSIENT_STATUSES = frozenset({LOCKED, 429, 500, 502, 503, 504})
+# After these, the service did not act, and may do so later, so that even a POST may be retried.
+REFUSED_TEMPORARILY = frozenset({LOCKED, 429, 503})
+# After these, the service did not act either, nor will it. After any other status, it may have acted: a gateway may
+# send it when the service is done, and a redirect is a usual response to a POST that succeeded.
+REFUSED_PERMANENTLY = frozenset(
+    {400, 401, 402, 403, 404, 405, 407, 409, 410, 411, 412, 413, 414, 415, 417, 421, 422, 425, 426, 428, 431, 451}
+)
+
 
 def missing_requests() -> str:
     """The message for REQUESTS_IMPORT_ERROR, without a full stop."""
@@ -51,9 +62,9 @@ class Request(NamedTuple):
 
     method: str
     path: str
-    query: Mapping[str, Any] | None
-    body: Mapping[str, Any] | None
     request_id: str
+    query: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
 
 
 class RawResponse(NamedTuple):

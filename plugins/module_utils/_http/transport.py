@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from .._clock import Clock, Deadline
-from .._errors import LOCKED, ServiceUnreachable
 from .attempt import AttemptError, end_if_abandoned, run_attempt
 from .connection import Connection
-from .session import RawResponse, Request, exchange, open_session
+from .session import LOCKED, RawResponse, Request, exchange, open_session
+
+if TYPE_CHECKING:
+    from .errors import ServiceUnreachable
 
 # Carried out twice, these have the effect of one request (RFC 9110, 9.2.2).
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
@@ -55,9 +58,9 @@ class Transport:
 
                 pause = pause_before_retry(attempts, response, self._clock.utcnow())
             if pause is None or (deadline and pause >= deadline.remaining()):
-                if isinstance(outcome, ServiceUnreachable):
-                    raise outcome
-                return outcome
+                if isinstance(outcome, RawResponse):
+                    return outcome
+                raise outcome
             acted_before = outcome.may_have_acted
             self._clock.sleep(pause)
 

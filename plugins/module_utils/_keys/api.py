@@ -9,9 +9,10 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Callable, NamedTuple, TypeVar
 
-from .._errors import ClouddbError, InvalidOption, NotFound, RequestFailed, Unauthorized, UnexpectedResponse, sentence
+from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
+from .._http.errors import NotFound, RequestFailed, Unauthorized, UnexpectedResponse
 from .._timestamps import timestamp_of
 
 Key = dict[str, Any]
@@ -135,14 +136,8 @@ def require_accepted(client: Client, created: CreatedKey) -> None:
     try:
         _unless_rejected(own, partial(own.get, "api_keys"))
     except Unauthorized as error:
-        raise UnexpectedResponse(
-            f"The service rejects key {created.id}, which it has just created, so that it replaced no other key. "
-            "Run the task again.",
-            "GET",
-            "/api_keys",
-            error.attempts,
-            error.details["request_id"],
-        ) from error
+        problem = f"The service rejects key {created.id}, which it has just created, so that it replaced no other key."
+        raise UnexpectedResponse(f"{problem} Run the task again.", error.request, error.attempts) from error
 
 
 def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collection[int]) -> tuple[Key, list[str]]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, RequestFailed, SecretFileError
+from .._errors import ClouddbError, SecretFileError
 from .._files.secret_file import SecretFile
 from .._http.client import Client
+from .._http.errors import RequestFailed
 from .._options import NOT_CREATED_KEY_ID
 from .._timestamps import BEGINNING, timestamp_of
 from .api import (

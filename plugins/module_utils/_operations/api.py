@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Callable, NamedTuple, TypeVar, Union
 
-from .._errors import NotFound
 from .._http.client import Client
+from .._http.errors import NotFound
 from .._http.response import Page, Response, pages
 from .._options import Fields
 from .._parallel import in_parallel

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .._errors import REFUSED_TEMPORARILY, NotFound, StatusError
 from .._http.client import Client
+from .._http.errors import NotFound, StatusError
+from .._http.session import REFUSED_TEMPORARILY
 from .api import PAGE_SIZE, Operation, get_operation, operation_pages
 
 MIN_PAGE_SIZE = 20

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Callable, NamedTuple
 
 from .._clock import Deadline
-from .._errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import Client
+from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import next_cursor
 from .._parallel import in_parallel
 from .._timestamps import duration

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._errors import ClouddbError, RequestFailed, sentence
+from .._errors import ClouddbError, sentence
+from .._http.errors import RequestFailed
 from .._untrusted import displayable
 from .wait_state import OperationRef, WaitState
 

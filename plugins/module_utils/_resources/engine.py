@@ -14,9 +14,10 @@ from datetime import timedelta
 from typing import Any
 
 from .._clock import Deadline
-from .._errors import LOCKED, NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.client import SUCCESS, Client
+from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
 from .._http.response import Response
+from .._http.session import LOCKED
 from .._operations.api import Operation
 from .._operations.status import SUCCEEDED
 from .._operations.wait import LAST_POLL_SECONDS, Limits, StopWhen, Wait, poll_interval

@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from .._errors import NotFound, StatusError
 from .._http.client import Client
+from .._http.errors import NotFound, StatusError
 from .._operations.api import PAGE_SIZE, Operation, operation_pages, time_of_creation
 from .._operations.status import FAILED, SUCCEEDED
 from .._timestamps import BEGINNING

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._errors import ClouddbError, RequestFailed
+from .._errors import ClouddbError
+from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains

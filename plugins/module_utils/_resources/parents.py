@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .._errors import ClouddbError, InvalidOption, NotFound
+from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
+from .._http.errors import NotFound
 from .._missing import similar
 from .._options import NOT_CREATED_ID, identifier, not_blank
 from .lookup import Listed, ResourceError, list_resources

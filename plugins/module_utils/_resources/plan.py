@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._errors import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY, InvalidOption
+from .._errors import InvalidOption
 from .._http.client import SUCCESS, path_of
+from .._http.session import REFUSED_PERMANENTLY, REFUSED_TEMPORARILY
 from .._options import NOT_CREATED_ID, query_parameters
 from .._untrusted import is_id
 from .compare import contains, fields_of, has_values

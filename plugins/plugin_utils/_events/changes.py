@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from ...module_utils._errors import NotFound
 from ...module_utils._http.client import Client
+from ...module_utils._http.errors import NotFound
 from ...module_utils._operations.api import Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp, timestamp_of

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Callable, NamedTuple, Union
 
 from ...module_utils._clock import SYSTEM_CLOCK, Clock
-from ...module_utils._errors import NotFound, RequestFailed, Unauthorized
+from ...module_utils._http.errors import NotFound, RequestFailed, Unauthorized
 from ...module_utils._operations.api import Operation
 from ...module_utils._parallel import Worker
 from ...module_utils._projects import Projects, list_projects

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils._clock import Clock
-from ...module_utils._errors import RequestFailed
 from ...module_utils._http.client import Client
 from ...module_utils._http.connection import Connection
+from ...module_utils._http.errors import RequestFailed
 from ...module_utils._http.response import Response
 
 # For pages after the first one. A list of projects can have hundreds of them, so it does not begin anew because one fails.

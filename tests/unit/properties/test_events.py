@@ -19,13 +19,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     RequestFailed,
     ServiceUnreachable,
     StatusError,
     UnexpectedResponse,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.support.simulated_operations import (
@@ -71,12 +72,12 @@ faults = st.builds(
 
 def error_of(fault: str, path: str) -> RequestFailed:
     if fault == "cut off":
-        return ServiceUnreachable("It failed.", "GET", path, 1, "request", sent=True, transient=True)
+        return ServiceUnreachable("It failed.", Request("GET", path, "request"), 1, sent=True, transient=True)
     if fault == "not JSON":
-        return UnexpectedResponse("It is HTML.", "GET", path, 1, "request")
+        return UnexpectedResponse("It is HTML.", Request("GET", path, "request"), 1)
     status = int(fault.split()[0])
     error_class = NotFound if status == 404 else StatusError
-    error = error_class("It failed.", "GET", path, 1, "request", status, {})
+    error = error_class("It failed.", Request("GET", path, "request"), 1, status)
     error.retry_after = 55.0 if "Retry-After" in fault else None
     return error
 

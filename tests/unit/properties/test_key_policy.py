@@ -11,8 +11,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._policy.policy import REVOCABLE_KINDS
 from ansible_collections.clouddb.control.plugins.modules import api_key_policy
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH
@@ -169,7 +171,7 @@ class KeyPolicy(RuleBasedStateMachine):
 
     def action(self, kind: str, number: int, name: str) -> Callable[[], None]:
         def error() -> None:
-            raise ServiceUnreachable("no response", "GET", "/api_keys", 1, "request", False, True)
+            raise ServiceUnreachable("no response", Request("GET", "/api_keys", "request"), 1, False, True)
 
         return {
             "use": lambda: self.use(number),

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.status import FAILED, SUCCEEDED
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import LAST_POLL_SECONDS, Limits, Wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import WaitFailed
@@ -68,7 +69,7 @@ def service_with(operations: Iterable[Plan], failing: set[int]) -> tuple[Service
     def refuse(path: str) -> None:
         if len(service.requests) - 1 in failing:
             clock.elapsed += LATENCY
-            raise ServiceUnreachable("It failed.", "GET", "/", 1, "request", sent=True, transient=True)
+            raise ServiceUnreachable("It failed.", Request("GET", "/", "request"), 1, sent=True, transient=True)
         for plan in by_id.values():
             if not plan.outlives(clock.elapsed + LATENCY):
                 service.delete(plan.operation.id)

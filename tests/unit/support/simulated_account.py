@@ -9,15 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Clock, Deadline
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     ServiceUnreachable,
     StatusError,
     Unauthorized,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import EPOCH, FakeClock
 
 ADMIN_SECRET = "secret-of-the-administrator"
@@ -67,7 +68,7 @@ class SimulatedAccount:
             if self.secrets[key_id] == secret:
                 key["last_used_at"] = self.now()
                 return
-        raise Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {})
+        raise Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
 
     def now(self) -> str:
         return (EPOCH + timedelta(seconds=self.clock.elapsed)).isoformat()
@@ -116,20 +117,20 @@ class SimulatedClient:
         def revoke() -> dict[str, Any]:
             key = self.account.keys.pop(int(key_id), None)
             if key is None:
-                raise NotFound("not found", "DELETE", f"/api_keys/{key_id}", 1, "request", 404, {})
+                raise NotFound("not found", Request("DELETE", f"/api_keys/{key_id}", "request"), 1, 404)
             return {**key, "revoked": True}
 
         return self._send("DELETE", revoke, f" {key_id}")
 
     def _send(self, method: str, act: Callable[[], Any], key_id: str = "") -> Response:
         """The response to a request. Raises Unauthorized, what C(act) raises, and the error of a planned fault."""
-        request = (method, "/api_keys", 1, "request")
+        request = (Request(method, "/api_keys", "request"), 1)
         self.account.sent.append(method + key_id)
         fault = self.account.before_request() if self.account.before_request else None
         if fault == "refused":
             raise ServiceUnreachable("not sent", *request, sent=False, transient=True)
         if fault == "error":
-            raise StatusError("internal error", *request, 500, {})
+            raise StatusError("internal error", *request, 500)
         self.account.use(self.connection.api_key)
         json = act()
         if fault == "lost":

@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from unittest import mock
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.plugin_utils._events import follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.rate_limit import RateLimitedClient
@@ -74,14 +75,14 @@ class SimulatedOperations:
             return self._page(path, "projects", list(self.projects), query, PROJECTS_PER_PAGE, self._project)
         project_id, *rest = map(str, segments[1:])
         if project_id not in self.operations:
-            raise NotFound("not found", "GET", path, 1, "request", 404, {})
+            raise NotFound("not found", Request("GET", path, "request"), 1, 404)
         created = [each for each in reversed(self.operations[project_id]) if each.statuses[0][0] <= self.clock.elapsed]
         if len(rest) == 1:
             return self._page(path, "operations", created, query, 50, lambda each: self._operation(project_id, each))
         for each in created:
             if each.id == rest[1]:
-                return Response({"operation": self._operation(project_id, each)}, "GET", path, 1, "request")
-        raise NotFound("not found", "GET", path, 1, "request", 404, {})
+                return Response({"operation": self._operation(project_id, each)}, Request("GET", path, "request"))
+        raise NotFound("not found", Request("GET", path, "request"), 1, 404)
 
     def _page(
         self,
@@ -95,7 +96,7 @@ class SimulatedOperations:
         first = int(query.get("cursor", 0))
         end = first + int(query.get("limit") or page_size)
         content = list(map(render, items[first:end]))
-        return Response({field: content, "pagination": {"cursor": str(end)}}, "GET", path, 1, "request")
+        return Response({field: content, "pagination": {"cursor": str(end)}}, Request("GET", path, "request"))
 
     def _project(self, project_id: str) -> dict[str, Any]:
         project = dict(self.projects[project_id])

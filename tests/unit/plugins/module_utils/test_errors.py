@@ -8,38 +8,38 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
-    ClouddbError,
+from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError, SecretFileError, sentence
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
-    SecretFileError,
     ServiceUnreachable,
     StatusError,
     Unauthorized,
     UnexpectedResponse,
-    sentence,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 
-REQUEST: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
+REQUEST = Request("GET", "/projects", "id-1")
+SENT: dict[str, Any] = {"method": "GET", "path": "/projects", "attempts": 2, "request_id": "id-1"}
 
 
 def status_error(
     status: int, error_body: dict[str, str] | None = None, error_class: type[StatusError] = StatusError
 ) -> StatusError:
-    return error_class("failed", **REQUEST, status=status, error_body=error_body or {})
+    return error_class("failed", REQUEST, 2, status, error_body)
 
 
 @pytest.mark.parametrize(
     "error, failure",
     [
         (SecretFileError("failed", {"key_ids": [1]}), {"kind": "secret_file", "key_ids": [1]}),
-        (ServiceUnreachable("failed", **REQUEST, sent=True, transient=True), {"kind": "unreachable", **REQUEST}),
-        (UnexpectedResponse("failed", **REQUEST), {"kind": "unexpected_response", **REQUEST}),
-        (status_error(409), {"kind": "http_status", **REQUEST, "status": 409}),
-        (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **REQUEST, "status": 401}),
-        (status_error(404, error_class=NotFound), {"kind": "not_found", **REQUEST, "status": 404}),
+        (ServiceUnreachable("failed", REQUEST, 2, sent=True, transient=True), {"kind": "unreachable", **SENT}),
+        (UnexpectedResponse("failed", REQUEST, 2), {"kind": "unexpected_response", **SENT}),
+        (status_error(409), {"kind": "http_status", **SENT, "status": 409}),
+        (status_error(401, error_class=Unauthorized), {"kind": "unauthorized", **SENT, "status": 401}),
+        (status_error(404, error_class=NotFound), {"kind": "not_found", **SENT, "status": 404}),
         (
             status_error(500, {"message": "oh", "code": "X", "request_id": "theirs"}),
-            {"kind": "http_status", **REQUEST, "status": 500, "message": "oh", "code": "X", "request_id": "theirs"},
+            {"kind": "http_status", **SENT, "status": 500, "message": "oh", "code": "X", "request_id": "theirs"},
         ),
     ],
 )

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
-    InvalidOption,
-    UnexpectedResponse,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._projects import (
     Filters,
     checked_filters,

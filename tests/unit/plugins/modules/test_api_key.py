@@ -18,11 +18,11 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._errors import (
     ClouddbError,
     InvalidOption,
-    RequestFailed,
     SecretFileError,
-    Unauthorized,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
     MultipleKeys,
@@ -89,7 +89,7 @@ def dest(tmp_path: Path) -> Path:
 
 
 def reject() -> None:
-    raise Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {})
+    raise Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)
 
 
 def interrupt(*args: object) -> None:

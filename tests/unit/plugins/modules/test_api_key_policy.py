@@ -8,12 +8,13 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
-    InvalidOption,
+from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     RequestFailed,
     ServiceUnreachable,
     Unauthorized,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._policy.revocation import (
     COMPLIES,
@@ -231,13 +232,13 @@ def test_key_that_complies_by_now_is_kept(account: Account) -> None:
 
 
 def unreachable(method: str = "GET", sent: bool = True, transient: bool = True) -> ServiceUnreachable:
-    return ServiceUnreachable("no response", method, "/api_keys", 1, "request", sent, transient)
+    return ServiceUnreachable("no response", Request(method, "/api_keys", "request"), 1, sent, transient)
 
 
 @pytest.mark.parametrize("number", range(1, LISTS_BEFORE + 5))
 @pytest.mark.parametrize(
     "error",
-    [unreachable(transient=False), Unauthorized("unauthorized", "GET", "/api_keys", 1, "request", 401, {})],
+    [unreachable(transient=False), Unauthorized("unauthorized", Request("GET", "/api_keys", "request"), 1, 401)],
     ids=lambda error: error.kind,
 )
 def test_error_of_each_request(account: Account, number: int, error: RequestFailed) -> None:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.modules import project_info
 from ansible_collections.clouddb.control.tests.unit.plugins.security.certificates import OTHER_HOST, Authority
 from ansible_collections.clouddb.control.tests.unit.support.module_main import Outcome, run_main

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection, encodings
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import RawResponse, Request
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import CreatedKey, create_key
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.module_main import run_main
@@ -83,7 +83,7 @@ def test_syslog_has_options_but_not_the_key(
         Connection("https://control.example.com", SPECIAL_KEY),
         CreatedKey(SPECIAL_KEY, {"id": 7}),
         RawResponse(200, {}, SPECIAL_KEY.encode(), 1, False),
-        Response({"key": SPECIAL_KEY}, "POST", "/api_keys", 1, "request"),
+        Response({"key": SPECIAL_KEY}, Request("POST", "/api_keys", "request")),
     ],
     ids=lambda holder: type(holder).__name__,
 )

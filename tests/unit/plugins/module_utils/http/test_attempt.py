@@ -13,13 +13,13 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http import attempt as attempt_file
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import (
     Attempt,
     AttemptError,
     run_attempt,
 )
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import (
     time_out_when,
 )

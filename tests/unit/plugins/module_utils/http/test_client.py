@@ -13,7 +13,7 @@ import pytest
 from requests.adapters import HTTPAdapter
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     NotFound,
     StatusError,
     UnexpectedResponse,

@@ -13,16 +13,16 @@ import pytest
 from requests import exceptions as requests_exceptions
 from urllib3 import exceptions as urllib3_exceptions
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.attempt import AttemptError
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable
 from ansible_collections.clouddb.control.plugins.module_utils._http.failures import error_of, status_error
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import BodyError, RawResponse, Request
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 URL = "https://control.example.com/api/v2"
 CONNECTION = Connection(URL, "the-secret-key")
-POST = Request("POST", "/api_keys", None, {}, "request-1")
+POST = Request("POST", "/api_keys", "request-1", body={})
 GET = POST._replace(method="GET")
 
 

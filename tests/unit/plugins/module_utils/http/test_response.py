@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 
 
 def response(body: Any) -> Response:
-    return Response(body, "GET", "/projects", 3, "id-1")
+    return Response(body, Request("GET", "/projects", "id-1"), 3)
 
 
 JSON_TYPES: list[tuple[Any, str]] = [

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils import _http as http
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._http import session
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     RequestFailed,
     ServiceUnreachable,
     StatusError,
     Unauthorized,
 )
-from ansible_collections.clouddb.control.plugins.module_utils._http import session
 from ansible_collections.clouddb.control.tests.unit.support.attempt_timeouts import time_out_when_hanging
 from ansible_collections.clouddb.control.tests.unit.support.scripted_client import (
     API_KEY,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import (
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import (
     RequestFailed,
     StatusError,
     Unauthorized,

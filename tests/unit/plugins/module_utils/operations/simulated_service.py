@@ -10,10 +10,11 @@ from threading import Lock
 from typing import Any
 
 from ansible_collections.clouddb.control.plugins.module_utils._clock import Deadline
-from ansible_collections.clouddb.control.plugins.module_utils._errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import Connection
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import ServiceUnreachable, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import Limits, Wait
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
     OperationRef,
@@ -73,7 +74,9 @@ class Service(SimulatedOperations):
         limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
         self.clock.elapsed += min(self._seconds, limit)
         if self._seconds > limit:
-            raise ServiceUnreachable("no response within api_timeout", "GET", path, 1, "", sent=True, transient=True)
+            raise ServiceUnreachable(
+                "no response within api_timeout", Request("GET", path, ""), 1, sent=True, transient=True
+            )
         return self.get(segments, query)
 
     def delete(self, name: str) -> None:
@@ -143,7 +146,7 @@ def unavailable(until: Callable[[], bool]) -> Callable[[str], None]:
 
     def refuse(path: str) -> None:
         if not until():
-            raise StatusError("unavailable", "GET", path, 1, "", 503, {})
+            raise StatusError("unavailable", Request("GET", path, ""), 1, 503)
 
     return refuse
 
@@ -161,7 +164,7 @@ def rate_limited(service: Service, clock: FakeClock, requests: int) -> None:
         since_pause[len(clock.pauses)] += 1
         if since_pause[len(clock.pauses)] > requests:
             refusal = StatusError(
-                f"the service responded 429 Too Many Requests to GET {path}", "GET", path, 1, "", 429, {}
+                f"the service responded 429 Too Many Requests to GET {path}", Request("GET", path, ""), 1, 429, {}
             )
             refusal.retry_after = 1.0
             raise refusal

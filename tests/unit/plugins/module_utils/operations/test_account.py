@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.response import Response
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.api import (
     Selection,
     count_operations,
@@ -83,7 +84,7 @@ def test_counting_keeps_no_more_than_two_pages_in_memory(serve: Serve, monkeypat
         number = int(query.get("cursor", 0))
         items = [Item(id=f"{number}-{index}", status="finished") for index in range(10)] if number < 5 else []
         fetched.extend(map(weakref.ref, items))
-        return Response({"operations": items, "pagination": {"cursor": str(number + 1)}}, "GET", "/", 1, "")
+        return Response({"operations": items, "pagination": {"cursor": str(number + 1)}}, Request("GET", "/", ""))
 
     client = serve().client
     monkeypatch.setattr(client, "get", get)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._operations.poll import (
     poll_operations,
 )

@@ -11,8 +11,9 @@ from threading import Barrier
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     poll_interval,
 )
@@ -85,7 +86,7 @@ def test_retry_after_can_only_lengthen_an_interval(
     service = service_of(running)
 
     def refuse(path: str) -> None:
-        refusal = StatusError("too many requests", "GET", path, 1, "", 429, {})
+        refusal = StatusError("too many requests", Request("GET", path, ""), 1, 429)
         refusal.retry_after = retry_after
         raise refusal
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import (
     aborted,
     operations_failed,
@@ -23,7 +24,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_s
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 
 REF = OperationRef("shop", "op-1")
-UNAVAILABLE = StatusError("The service responded 503", "GET", "/x", 1, "r", 503, {})
+UNAVAILABLE = StatusError("The service responded 503", Request("GET", "/x", "r"), 1, 503)
 
 
 def state_of(*statuses: str | None, **fields: Any) -> WaitState:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     Limits,
     StopWhen,
@@ -180,7 +181,7 @@ def reject_cursors(service: Service, times: int, status: int) -> None:
     def refuse(path: str) -> None:
         if statuses and service.cursors[-1] == "200":
             status = statuses.pop(0)
-            raise StatusError("rejected", "GET", path, 1, "", status, {})
+            raise StatusError("rejected", Request("GET", path, ""), 1, status)
 
     service.refuse = refuse
 

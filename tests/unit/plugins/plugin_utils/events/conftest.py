@@ -11,7 +11,8 @@ from typing import Any, Callable
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.emitter import EventQueue
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import Follower
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
@@ -93,7 +94,7 @@ class Account(SimulatedOperations):
         status = self.error(self.clock.elapsed, path)
         if status:
             error_class = NotFound if status == 404 else StatusError
-            raise error_class("It failed.", "GET", path, 1, "request", status, {})
+            raise error_class("It failed.", Request("GET", path, "request"), 1, status)
 
     def _page(self, path: str, field: str, items: Any, *arguments: Any) -> Any:
         def is_hidden(item: Any) -> bool:

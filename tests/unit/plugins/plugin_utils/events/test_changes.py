@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, UnexpectedResponse
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, UnexpectedResponse
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.changes import (
     Change,
     FollowedProject,

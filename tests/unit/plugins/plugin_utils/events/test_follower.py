@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import NotFound, Unauthorized
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import NotFound, Unauthorized
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.tests.unit.plugins.plugin_utils.events.conftest import EventSource, summary
 

@@ -14,8 +14,9 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.clouddb.control.plugins.module_utils._errors import StatusError
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
+from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.checkpoint import Checkpoint
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.follower import PROJECT_LIST
 from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import source_options
@@ -97,7 +98,7 @@ def test_four_polls_run_at_the_same_time() -> None:
 def test_retry_after_applies_to_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
     sent: list[float] = []
-    error = StatusError("too many requests", "GET", LIST, 1, "request", 429, {})
+    error = StatusError("too many requests", Request("GET", LIST, "request"), 1, 429)
     error.retry_after = 20.0
 
     def get(self: Client, *segments: str | int, query: Any = None) -> None:
