@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Platform and action group; each module documents its check and diff mode."""
+    """Platform and action group."""
 
     DOCUMENTATION = r"""
 attributes:
@@ -21,6 +21,18 @@ attributes:
     platforms: posix
 """
 
+    # Of modules that change something.
+    CHANGES = r"""
+attributes:
+  check_mode:
+    description: Can run in check mode and return what it would change.
+    support: full
+  diff_mode:
+    description: Returns what has changed, or would have changed in check mode, when in diff mode.
+    support: full
+"""
+
+    # Of modules that change nothing.
     INFO = r"""
 attributes:
   check_mode:

@@ -17,19 +17,15 @@ author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.attributes.changes
   - ansible.builtin.files
 attributes:
   check_mode:
-    description: Can run in check mode and return what it would change.
-    support: full
     details:
       - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null). Whether O(owner), O(group), O(attributes) and a
         symbolic O(mode) can be set is not checked.
       - An O(id) that is V(null) is that of a key that an earlier task would create, and the directory of O(dest) may be missing because an earlier
         task would create it.
-  diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
-    support: full
 options:
   state:
     description:
@@ -148,28 +144,21 @@ api_key:
     id:
       description: Id of the key. V(null) in check mode for a key that would be created.
       type: int
-      returned: success
       sample: 165432
     name:
       description: Name of the key.
       type: str
-      returned: success
       sample: deploy
     created_at:
       description: Time at which the key was created. V(null) in check mode for a key that would be created.
       type: str
-      returned: success
       sample: "2026-11-21T09:15:07.123456Z"
     last_used_at:
       description: Time at which the key was last used. V(null) if it was never used.
       type: str
-      returned: success
-      sample: null
     last_used_from_addr:
       description: Network address that the key was last used from. Empty if it was never used.
       type: str
-      returned: success
-      sample: ""
 key:
   description:
     - Secret of the created key. Set C(no_log) on the task, or use O(dest) instead.

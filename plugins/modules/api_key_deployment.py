@@ -10,25 +10,17 @@ module: api_key_deployment
 short_description: Deploy an API key to a host and confirm it (internal)
 version_added: 1.0.0
 description:
-  - Runs one step of the deployment of an API key on a host that uses it, and returns a confirmation of what the host holds.
-    M(clouddb.control.api_key_rotation) revokes no key without it. Only the role P(clouddb.control.api_key_rotation#role) uses this module.
-  - The task must not be delegated, because a host can only confirm what it holds itself.
-  - Replaces only a file that still has the content that this run has found or written there, and only with a secret that the service accepts at
-    that moment. Several rotations can therefore run at the same time.
+  - Runs one step of the deployment of an API key on a host that uses it. Only the role P(clouddb.control.api_key_rotation#role) uses this module.
+  - Returns a confirmation of what the host holds, without which M(clouddb.control.api_key_rotation) revokes no key. The task must not be
+    delegated, because a host can only confirm what it holds itself.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.attributes.changes
   - ansible.builtin.files
 attributes:
-  check_mode:
-    description: Can run in check mode and return what it would change.
-    support: full
-    details:
-      - A task that is not in check mode does not accept a confirmation of check mode.
-      - The directories of O(dest) and O(record) may be missing, because an earlier task would create them.
   diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: none
     details:
       - The difference would be a secret.
@@ -45,11 +37,11 @@ options:
     choices: [inspect, deploy, confirm, commit, roll_back]
     required: true
   host:
-    description: Name of the host, for the confirmation.
+    description: Name of the host.
     type: str
     required: true
   run:
-    description: Identifies the run. A confirmation of another run is not accepted.
+    description: Identifies the run.
     type: str
     required: true
   variables:
@@ -57,12 +49,10 @@ options:
     type: dict
     default: {}
   dest:
-    description: Path of the file for the secret, in an existing directory. If not set, other tasks deploy the key.
+    description: Path of the file for the secret. If not set, other tasks deploy the key.
     type: path
   record:
-    description:
-      - Path of another file that records the deployment, required with O(dest). It holds key ids, checksums and names of hosts, but no secret.
-      - A file that another user owns or may write is refused.
+    description: Path of the file that records the deployment, required with O(dest).
     type: path
   key:
     description: Secret of the new key. With O(step=commit), set it only in the run that has deployed it.
@@ -87,47 +77,25 @@ options:
     description: Not used. The module authenticates with the secret that it verifies.
     type: str
     required: false
-  mode:
-    description: Permissions of O(dest), as with M(clouddb.control.api_key).
-  owner:
-    description: Name of the user that owns O(dest). If not set, an existing file keeps its owner.
-  group:
-    description: Name of the group that owns O(dest). If not set, an existing file keeps its group.
   attributes:
     description: Not supported. An attribute such as C(+i) would prevent a rollback.
-  unsafe_writes:
-    description: Allows writing the secret in place when O(dest) can't be replaced because it is mounted into a container.
-seealso:
-  - module: clouddb.control.api_key_rotation
 """
 
-EXAMPLES = r"""
-- name: Rotate a key with the role, which uses this module
-  ansible.builtin.include_role:
-    name: clouddb.control.api_key_rotation
-  vars:
-    api_key_rotation_name: deploy-{timestamp}
-    api_key_rotation_dest: /etc/myapp/clouddb.key
-"""
+EXAMPLES = "# See the role clouddb.control.api_key_rotation."
 
 RETURN = r"""
 confirmation:
-  description: Which key the host holds, with checksums, ids and times, but no secret, for M(clouddb.control.api_key_rotation).
+  description: Which key the host holds, with checksums, ids and times, but no secret.
   returned: success, except with O(step=deploy)
   type: dict
 previous:
-  description: Secret that O(dest) held before. V(null) if there was none. Set C(no_log) on the task.
+  description: Secret that O(dest) held before. V(null) if there was none.
   returned: success with O(step=deploy)
   type: str
 failure:
-  description:
-    - Machine-readable cause of the failure. C(kind) is V(deployment_refused) when the host has changed in the meantime, the service does not
-      accept the key, or the task is delegated. It is V(secret_file) when O(dest) or O(record) can't be read or written.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure, as with M(clouddb.control.api_key).
   returned: failure
   type: dict
-  sample:
-    kind: deployment_refused
 """
 
 from collections.abc import Mapping

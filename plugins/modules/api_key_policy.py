@@ -20,13 +20,7 @@ author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
-attributes:
-  check_mode:
-    description: Can run in check mode and return what it would change.
-    support: full
-  diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
-    support: full
+  - clouddb.control.attributes.changes
 options:
   allowed:
     description:
@@ -149,48 +143,34 @@ findings:
           V(duplicate) are found for the surplus keys, which are those that were created or used least recently.
         - V(missing) if O(allowed) has an exact name, and there is no such key.
       type: str
-      returned: always
       sample: expired
     key_id:
       description: Id of the key. V(null) if the kind is V(missing).
       type: int
-      returned: always
-      sample: 165431
     name:
       description: Name of the key.
       type: str
-      returned: always
       sample: deploy-web1
     title:
       description: Name and id of the key, or the name that is V(missing). Characters that cannot be displayed are escaped.
       type: str
-      returned: always
       sample: deploy-web1 (id 165431)
     message:
       description: The finding and its outcome as sentences, with the owner and the reason of the entry in O(allowed).
       type: str
-      returned: always
       sample: "deploy-web1 (id 165431) was created on 2026-08-16, longer ago than max_age. Owner: platform team. It was revoked."
     owner:
       description: C(owner) of the entry in O(allowed).
       type: str
-      returned: always
-      sample: platform team
     reason:
       description: C(reason) of the entry in O(allowed).
       type: str
-      returned: always
-      sample: null
     created_at:
       description: Time at which the key was created.
       type: str
-      returned: always
-      sample: "2026-08-16T09:15:07.123456Z"
     last_used_at:
       description: Time at which the key was last used. V(null) if it was never used.
       type: str
-      returned: always
-      sample: "2026-11-20T22:04:11.000000Z"
     outcome:
       description:
         - V(revoked) if the task has revoked the key, or would have in check mode.
@@ -198,13 +178,10 @@ findings:
         - V(gone) if somebody else has revoked the key in the meantime, or if a V(duplicate) or V(over_limit) ends with the revocation of other keys.
         - V(reported) otherwise.
       type: str
-      returned: always
       sample: revoked
     kept_because:
       description: Why the key is not revoked, as a sentence. V(null) unless C(outcome) is V(kept).
       type: str
-      returned: always
-      sample: null
 checked:
   description: Kinds of findings that the options check.
   returned: success
@@ -215,31 +192,17 @@ summary:
   description: Number of findings by kind.
   returned: success
   type: dict
-  sample:
-    unknown: 2
-    expired: 1
-    idle: 0
-    never_used: 0
-    duplicate: 0
-    over_limit: 0
-    missing: 0
+  sample: {unknown: 2, expired: 1, idle: 0, never_used: 0, duplicate: 0, over_limit: 0, missing: 0}
 revoked:
   description: Revocation results, as sent by the service. In check mode, the keys that would be revoked.
   returned: success
   type: list
   elements: dict
-  sample:
-    - id: 165431
-      name: deploy-web1
-      revoked: true
-      last_used_at: "2026-11-20T22:04:11.000000Z"
-      last_used_from_addr: 192.0.2.7
 left:
   description: Ids of keys that have findings of O(revoke_kinds), and were not revoked. RV(findings) has the reasons.
   returned: success
   type: list
   elements: int
-  sample: []
 failure:
   description:
     - Machine-readable cause of the failure. C(kind) is V(orphaned_key) when keys that should have been revoked may be active. C(key_ids) lists

@@ -12,18 +12,15 @@ version_added: 1.0.0
 description:
   - Runs one step of the rotation of an API key that several hosts use. Only the role P(clouddb.control.api_key_rotation#role) uses this module,
     in a play with the strategy C(linear).
-  - Revokes a key only if every host has confirmed that it does not need it. M(clouddb.control.api_key_deployment) returns the confirmations. If one
-    is missing, old, or about another key, the task fails, names the hosts, and revokes nothing.
+  - Revokes a key only if every host has confirmed with M(clouddb.control.api_key_deployment) that it does not need it. If a confirmation is
+    missing, old, or about another key, the task fails, names the hosts, and revokes nothing.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.attributes.changes
 attributes:
-  check_mode:
-    description: Can run in check mode and return what it would change.
-    support: full
   diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
     support: none
 options:
   step:
@@ -37,12 +34,11 @@ options:
     choices: [plan, revoke, withdraw]
     required: true
   name:
-    description: Name of the keys, with V({timestamp}) as the placeholder for the creation time, for example V(deploy-{timestamp}). The module manages
-      all keys with such a name.
+    description: Name of the keys, with V({timestamp}) as the placeholder for the creation time.
     type: str
     required: true
   run:
-    description: Identifies the run. Confirmations of another run are not accepted.
+    description: Identifies the run.
     type: str
     required: true
   variables:
@@ -50,32 +46,30 @@ options:
     type: dict
     default: {}
   confirmations:
-    description: Confirmations from the hosts, as M(clouddb.control.api_key_deployment) returns them. Empty items are ignored.
+    description: What M(clouddb.control.api_key_deployment) returned on the hosts as C(confirmation).
     type: list
     elements: dict
     required: true
   hosts:
-    description: Names of the hosts of the play, which all use the key.
+    description: Hosts of the play.
     type: list
     elements: str
     default: []
   other_hosts:
-    description: Names of further hosts that use the key. Those in the records of the hosts are added.
+    description: Further hosts that use the key. Those in the records of the hosts are added.
     type: list
     elements: str
     default: []
   retired_hosts:
-    description: Names of hosts that no longer use the key, even if a record names them.
+    description: Hosts that no longer use the key, even if a record names them.
     type: list
     elements: str
     default: []
   own_key:
-    description:
-      - Id or name of the task's own key, which is never revoked. If no host has a record, no key is revoked without this option.
-      - The task fails unless exactly one key has this id or name. Not used with O(step=withdraw).
+    description: Id or name of the task's own key. Not used with O(step=withdraw).
     type: str
   max_age:
-    description: Maximum age of the newest key for O(step=plan), in seconds or as an age such as V(12h), V(30d) or V(4w).
+    description: Maximum age of the newest key.
     type: raw
     default: 30d
   keep:
@@ -83,7 +77,7 @@ options:
     type: int
     default: 0
   grace_period:
-    description: Time between deployment and revocation for O(step=plan), in seconds or with a unit such as V(15m) or V(1h).
+    description: Time between deployment and revocation.
     type: raw
     default: 0
   tags:
@@ -98,47 +92,35 @@ options:
     description: Secret of the new key, for O(step=withdraw).
     type: str
   plan:
-    description: What O(step=plan) returned as RV(plan), for the other steps.
+    description: What O(step=plan) returned as RV(plan).
     type: dict
   errors:
-    description: Error messages by host, for the message of O(step=withdraw).
+    description: Error messages by host, for O(step=withdraw).
     type: dict
     default: {}
-seealso:
-  - module: clouddb.control.api_key_deployment
 """
 
-EXAMPLES = r"""
-- name: Rotate a key with the role, which uses this module
-  ansible.builtin.include_role:
-    name: clouddb.control.api_key_rotation
-  vars:
-    api_key_rotation_name: deploy-{timestamp}
-    api_key_rotation_dest: /etc/myapp/clouddb.key
-"""
+EXAMPLES = "# See the role clouddb.control.api_key_rotation."
 
 RETURN = r"""
 reason:
   description: Why a new key is needed. Empty if none is needed.
   returned: success with O(step=plan)
   type: str
-  sample: key 165432 has reached its maximum age
 message:
-  description: Sentence that says whether a new key is needed.
+  description: The reason as a sentence.
   returned: success with O(step=plan)
   type: str
-  sample: "A new key is needed: key 165432 has reached its maximum age."
 name:
   description: Name of a new key.
   returned: success with O(step=plan)
   type: str
-  sample: deploy-20261121T091507Z
 api_key:
   description: Public fields of the newest key, as sent by the service. V(null) if there is none.
   returned: success
   type: dict
 plan:
-  description: Hosts and older keys that this run was planned for, for the steps that follow.
+  description: Hosts and older keys that this run was planned for.
   returned: success with O(step=plan)
   type: dict
 revoke:
@@ -164,15 +146,9 @@ left:
   type: list
   elements: int
 failure:
-  description:
-    - Machine-readable cause of the failure. C(kind) is V(rotation_refused) when the confirmations do not allow the step,
-      V(rotation_failed) with O(step=withdraw), and V(orphaned_key) when keys that should have been revoked may be active. C(hosts) and C(key_ids)
-      list what the message is about.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure, as with M(clouddb.control.api_key). C(hosts) and C(key_ids) list what the message is about.
   returned: failure
   type: dict
-  sample:
-    kind: rotation_refused
 """
 
 from collections.abc import Mapping

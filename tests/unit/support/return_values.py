@@ -35,7 +35,7 @@ def _missing(value: dict[str, Any], documented: dict[str, Any], when: str) -> li
     paths = []
     for name, described in documented.items():
         if name not in value:
-            paths += [name] * (when in described["returned"])
+            paths += [name] * (when in described.get("returned", when))
         else:
             items = value[name] if isinstance(value[name], list) else [value[name]]
             nested = [_missing(item, described.get("contains", {}), when) for item in items if isinstance(item, dict)]
