@@ -26,8 +26,8 @@ options:
     default: 0
   progress:
     description:
-      - Whether the controller shows the progress of the wait, on its standard error. The default for all tasks is the variable
-        C(clouddb_progress), or V(true).
+      - Whether the controller shows the progress of the wait on its standard error. It shows a line for each status change, and one a minute when
+        nothing changes. The default for all tasks is the variable C(clouddb_progress), or V(true).
       - No progress is shown in check mode, for tasks with C(async) or C(no_log), and if the stdout callback is C(json) or C(jsonl).
     type: bool
 """

@@ -148,12 +148,6 @@ EXAMPLES = r"""
     find: {list: branches, match: {name: archive}}
     body: {branch: {name: archive-2026}}
 
-- name: Delete the branch
-  clouddb.control.api_request:
-    method: DELETE
-    path: projects/wispy-lake-12345678/branches/{id}
-    find: {list: branches, match: {name: archive-2026}}
-
 - name: List all branches
   clouddb.control.api_request:
     path: projects/wispy-lake-12345678/branches
@@ -192,12 +186,9 @@ object:
     - After a creation, it also has the fields that only the response shows. V(null) if there is no resource.
   returned: success, and when the wait failed
   type: dict
-  sample:
-    id: br-small-term-683261
-    name: preview
 operations:
   description: Last known state of each operation that the request started or, if nothing was sent, that was unfinished on the resource, with all
-    fields that the service sent. See RV(clouddb.control.operation_wait#module:operations).
+    fields that the service sent. See RV(clouddb.control.operation_info#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict
@@ -214,12 +205,10 @@ elapsed:
   description: Duration of the task, in seconds.
   returned: success, and when the wait failed
   type: float
-  sample: 1.914
 polls:
   description: Number of polls of operations.
   returned: success, and when the wait failed
   type: int
-  sample: 5
 failed_ids:
   description: Ids of the failed operations.
   returned: when the wait failed
@@ -231,14 +220,8 @@ pending_ids:
   type: list
   elements: str
 failure:
-  description:
-    - Machine-readable cause of the failure.
-    - C(kind) is V(wait_failed) if an operation failed or the resource was not as asked after O(timeout).
-    - C(kind) is V(locked) if the project was locked until O(lock_timeout).
-    - C(kind) is V(unknown_outcome) if the response was lost and nothing shows whether the request was carried out.
-    - C(kind) is V(ambiguous_match), V(no_match) or V(incomplete_list) if O(find) did not find one resource.
-    - C(kind) is also V(no_match) if the resource that was created does not match O(find).
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure. R(Troubleshooting,
+    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -102,17 +102,13 @@ password:
   description: Password of the user.
   returned: success
   type: str
-  sample: "********"
 uri:
   description: Connection string with the password.
   returned: success
   type: str
-  sample: "********"
 failure:
-  description:
-    - Machine-readable cause of the failure. C(kind) is V(not_found) if there is no such project, branch, database or user, and V(secret_file) if
-      O(dest) can't be read or written.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure. R(Troubleshooting,
+    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

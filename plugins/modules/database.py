@@ -63,7 +63,7 @@ database:
     owner_name: orders_app
 operations:
   description: Last known state of each operation that was waited for, with all fields that the service sent. See
-    RV(clouddb.control.operation_wait#module:operations).
+    RV(clouddb.control.operation_info#module:operations).
   returned: success, and when the wait failed
   type: list
   elements: dict
@@ -71,7 +71,6 @@ elapsed:
   description: Duration of the task, in seconds.
   returned: success, and when the wait failed
   type: float
-  sample: 1.914
 failed_ids:
   description: Ids of the failed operations.
   returned: when the wait failed
@@ -83,9 +82,8 @@ pending_ids:
   type: list
   elements: str
 failure:
-  description:
-    - Machine-readable cause of the failure. C(kind) is V(not_found) if there is no such project or branch.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure. R(Troubleshooting,
+    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -45,15 +45,11 @@ options:
     type: list
     elements: str
   status:
-    description:
-      - Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
-      - A warning names statuses that are unknown to this collection, and the known ones.
+    description: Statuses of the operations to return, such as V(scheduling), V(running), V(finished) or V(failed).
     type: list
     elements: str
   action:
-    description:
-      - Actions of the operations to return, such as V(create_branch) or V(start_compute).
-      - A warning names actions that are unknown to this collection, and the known ones.
+    description: Actions of the operations to return, such as V(create_branch) or V(start_compute).
     type: list
     elements: str
   branch_id:
@@ -67,9 +63,7 @@ options:
       service's clock, in seconds or such as V(90s), V(30m), V(24h), V(7d) or V(2w).
     type: raw
   max_results:
-    description:
-      - Maximum number of operations to return, newest first.
-      - Cannot be combined with O(summary_only=true), which counts all selected operations.
+    description: Maximum number of operations to return, newest first.
     type: int
   page_size:
     description: Number of operations to request per page.
@@ -85,11 +79,11 @@ options:
       - Names of the fields to return of each operation, such as V(id) and V(status). If not set, all fields are returned.
       - C(id) is returned only if it is named. RV(summary) does not depend on this option.
       - A warning names fields that no operation has, except C(error) and C(endpoint_id), which operations may lack.
-      - Cannot be combined with O(summary_only=true).
     type: list
     elements: str
   summary_only:
-    description: Whether to return only RV(summary). Memory then does not grow with the number of operations.
+    description: Whether to return only RV(summary). Memory then does not grow with the number of operations. Cannot be combined with O(fields) and
+      O(max_results).
     type: bool
     default: false
 seealso:
@@ -129,7 +123,7 @@ RETURN = r"""
 operations:
   description:
     - Operations, newest first, with all fields that the service sent, or those in O(fields).
-    - A failed operation has the service's error text in C(error), if it sent one.
+    - C(endpoint_id) is set if the operation has a compute. A failed operation has the service's error text in C(error), if it sent one.
   returned: success, unless O(summary_only=true)
   type: list
   elements: dict
@@ -147,30 +141,17 @@ summary:
   description: Numbers of the returned operations, or with O(summary_only=true) of all selected ones.
   returned: success
   type: dict
-  contains:
-    total:
-      description: Number of operations.
-      type: int
-      returned: success
-      sample: 12
+  sample:
+    total: 12
     by_status:
-      description: Number of operations by status.
-      type: dict
-      returned: success
-      sample:
-        finished: 11
-        failed: 1
+      finished: 11
+      failed: 1
     by_action:
-      description: Number of operations by action.
-      type: dict
-      returned: success
-      sample:
-        create_branch: 4
-        start_compute: 8
+      create_branch: 4
+      start_compute: 8
 failure:
-  description:
-    - Machine-readable cause of the failure, such as C(kind) V(not_found) if there is no such project.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+  description: Machine-readable cause of the failure. R(Troubleshooting,
+    ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -16,7 +16,6 @@ description:
     treated as unfinished.
   - Polls are frequent at first. The interval between them grows to O(interval). Operations of the same project share a request.
   - Transient errors, including rate limits, are retried until O(timeout). Permanent errors, such as 401, 403 or 404, end the wait.
-  - During the wait, the controller shows a line for each status change, and a line a minute when nothing changes.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
@@ -32,7 +31,7 @@ options:
   operations:
     description:
       - Operations to wait for, each a dictionary with C(id) and C(project_id), as in the C(operations) of a response. Other keys are ignored.
-      - With an empty list the task returns at once.
+      - With an empty list here or in O(operation_id), the task returns at once.
     type: list
     elements: dict
   project:
@@ -46,9 +45,7 @@ options:
     description: Id of the project, instead of O(project). It saves the request that looks up O(project).
     type: str
   operation_id:
-    description:
-      - Id of the operation to wait for, or a list of ids. Requires O(project) or O(project_id).
-      - With an empty list the task returns at once.
+    description: Id of the operation to wait for, or a list of ids. Requires O(project) or O(project_id).
     type: list
     elements: str
   lookback:
@@ -90,66 +87,38 @@ EXAMPLES = r"""
 - name: Wait for all unfinished operations of a project
   clouddb.control.operation_wait:
     project: shop
-
-- name: Distinguish a failure from a timeout
-  block:
-    - name: Wait, and give the platform a minute to retry failed operations
-      clouddb.control.operation_wait:
-        project: shop
-        failed_grace: 1m
-      register: waited
-  rescue:
-    - name: Show which operations failed and which are unfinished
-      ansible.builtin.debug:
-        msg: "failed: {{ waited.failed_ids }}, unfinished: {{ waited.pending_ids }}"
 """
 
 RETURN = r"""
 operations:
   description:
-    - Last known state of each operation, with all fields that the service sent.
-    - C(endpoint_id) is set if the operation has a compute, and C(error) of a failed operation is the service's error text, if it sent one.
+    - Last known state of each operation, with all fields that the service sent. See RV(clouddb.control.operation_info#module:operations).
     - An operation that could not be polled has only C(id), C(project_id) and a C(status) of V(null).
   returned: success, and when the wait failed
   type: list
   elements: dict
-  sample:
-    - id: a07f8772-1877-4da9-a939-3a3ae62d1d8d
-      project_id: wispy-lake-12345678
-      branch_id: br-small-term-683261
-      action: create_branch
-      status: finished
-      failures_count: 0
-      created_at: "2026-11-21T09:15:07.123456Z"
-      updated_at: "2026-11-21T09:15:08.654321Z"
 elapsed:
   description: Duration of the wait, in seconds.
   returned: success, and when the wait failed
   type: float
-  sample: 1.914
 polls:
   description: Number of polls.
   returned: success, and when the wait failed
   type: int
-  sample: 5
 failed_ids:
   description: Ids of the failed operations.
   returned: when the wait failed
   type: list
   elements: str
-  sample: []
 pending_ids:
   description: Ids of the unfinished operations.
   returned: when the wait failed
   type: list
   elements: str
-  sample:
-    - a07f8772-1877-4da9-a939-3a3ae62d1d8d
 failure:
   description:
-    - Machine-readable cause of the failure. C(kind) is V(wait_failed) if an operation failed or the wait timed out. If an error aborted
-      the wait, or the last poll before the deadline met one, it is the kind of that error, such as V(unreachable).
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+    - Machine-readable cause of the failure. If an error ended the wait, or the last poll met one, C(kind) is that of the error.
+    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the kinds and fields.
   returned: failure
   type: dict
   sample:
