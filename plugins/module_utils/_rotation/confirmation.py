@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from .._errors import ClouddbError, InvalidOption
+from .._errors import ClouddbError
 from .._timestamps import parse_timestamp
 from .record import COMMITTED, DEPLOYED, KnownKey, checksum, keys_as_json, keys_from_json
 
@@ -77,22 +77,11 @@ def run_from(params: Mapping[str, Any], check_mode: bool) -> Run:
     return Run(run, {name: checksum(json.dumps(value, sort_keys=True))[:16] for name, value in variables})
 
 
-def confirmations_from(items: Iterable[Mapping[str, Any]]) -> list[Confirmation]:
-    """The confirmations that api_key_deployment has returned. Raises InvalidOption."""
-    try:
-        found = [item for item in items if item]
-        # Most hosts have the same text.
-        keys = {text: keys_from_json(json.loads(text)) for text in {item["known_keys"] for item in found}}
-        return [_parse({**item, "known_keys": keys[item["known_keys"]]}) for item in found]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        raise InvalidOption("confirmations", "must be what clouddb.control.api_key_deployment returned") from None
-
-
-def _parse(data: dict[str, Any]) -> Confirmation:
-    confirmation = Confirmation(**data)
-    for timestamp in filter(None, (confirmation.checked_at, confirmation.deployed_at)):
-        parse_timestamp(timestamp)
-    return confirmation._replace(variables=dict(confirmation.variables))
+def confirmations_from(items: Sequence[Mapping[str, Any]]) -> list[Confirmation]:
+    """The inverse of Confirmation.as_dict(), for what api_key_deployment has returned."""
+    # Most hosts have the same text.
+    keys = {text: keys_from_json(json.loads(text)) for text in {item["known_keys"] for item in items}}
+    return [Confirmation(**{**item, "known_keys": keys[item["known_keys"]]}) for item in items]
 
 
 def confirmations_of(items: Iterable[Confirmation], run: Run, now: datetime) -> dict[str, Confirmation]:

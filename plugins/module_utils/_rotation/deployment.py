@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .._errors import ClouddbError, InvalidOption
 from .._files.secret_file import FileAttributes, SecretFile
 from .._http.client import Client
-from .._keys.api import is_valid_secret
+from .._keys.api import REJECTIONS, is_valid_secret
 from .confirmation import Confirmation, Run
 from .record import (
     COMMITTED,
@@ -30,7 +30,6 @@ from .record import (
     checksum_of,
     keys_from_json,
     read_record,
-    write_record,
 )
 
 # A service that spreads a new key over several machines may take some seconds to accept it.
@@ -56,14 +55,9 @@ class NewKey(NamedTuple):
 
 
 def planned_from(params: Mapping[str, Any]) -> tuple[list[str], dict[int, KnownKey]]:
-    """The hosts and the older keys that this run was planned for; none if it was not. Raises InvalidOption."""
+    """The hosts and the older keys that this run was planned for; none if it was not."""
     plan = params["plan"]
-    if plan is None:
-        return [], {}
-    try:
-        return [str(name) for name in plan["hosts"]], keys_from_json(plan["older_keys"])
-    except (TypeError, ValueError, LookupError, AttributeError):
-        raise InvalidOption("plan", "must be what clouddb.control.api_key_rotation returned") from None
+    return ([], {}) if plan is None else (plan["hosts"], keys_from_json(plan["older_keys"]))
 
 
 class Found(NamedTuple):
@@ -115,15 +109,13 @@ class Host(NamedTuple):
         return record if self.file is None or found.secret == key.secret else None
 
     def write_record(self, record: Record) -> None:
-        """Replace the record, if the host has one. Raises SecretFileError."""
+        """Replace the record, if the host has one; a new one is readable by its owner only. Raises SecretFileError."""
         if self.record:
-            write_record(self.record, record)
+            with self.record.replacement() as write:
+                write(record.as_text())
 
     def write_secret(self, secret: str, attributes: FileAttributes | None = None) -> None:
-        """Replace the secret in the file, if the host has one. Raises SecretFileError.
-
-        C(attributes) are its owner, group and mode, instead of those that the options say.
-        """
+        """Replace the secret in the file, if the host has one; C(attributes) replace those of the options. Raises SecretFileError."""
         if self.file:
             with self.file.replacement(attributes) as write:
                 write(secret)
@@ -142,7 +134,7 @@ class Host(NamedTuple):
         if deployed and not self.record:
             key_id, state = deployed.id, DEPLOYED
         secret = found.secret if self.file or deployed is None else deployed.secret
-        accepted, checked_at = _check(client, secret)
+        accepted, checked_at = _check(client, secret) if secret else (None, None)
         return Confirmation(
             host=self.name,
             run=self.run.id,
@@ -162,12 +154,10 @@ class Host(NamedTuple):
         )
 
 
-def _check(client: Client, secret: str | None) -> tuple[bool | None, str | None]:
-    """Whether the service accepts the secret, and the time of that by its clock; None if there is no secret."""
-    if not secret:
-        return None, None
+def _check(client: Client, secret: str, rejections: int = REJECTIONS) -> tuple[bool, str]:
+    """Whether the service accepts the secret, and the time of that by its clock."""
     own_client = client.with_api_key(secret)
-    accepted = is_valid_secret(own_client)
+    accepted = is_valid_secret(own_client, rejections)
     return accepted, own_client.service_now().isoformat()
 
 
@@ -267,7 +257,7 @@ def _restore_file(client: Client, host: Host, before: Previous | None, previous:
         return True
     if previous is None or checksum(previous) != before.sha256 or not is_valid_secret(client.with_api_key(previous)):
         return False
-    host.write_secret(previous, before.attributes)
+    host.write_secret(previous, FileAttributes(**before.attributes) if before.attributes else None)
     return True
 
 
@@ -284,7 +274,7 @@ def _record_before(record: Record) -> Record:
 def _previous(host: Host, found: Found) -> Previous:
     """What a roll-back is to restore: the file as it is, and what is known about the key in it."""
     sha256 = checksum_of(found.secret)
-    attributes = host.file.attributes() if host.file and found.secret is not None else None
+    attributes = host.file.attributes()._asdict() if host.file and found.secret is not None else None
     record = found.record
     # An interrupted deployment has not written its key if the file still holds what was there before.
     for known in (record, record and record.previous):
@@ -295,10 +285,10 @@ def _previous(host: Host, found: Found) -> Previous:
 
 def _require_accepted(client: Client, host: Host, key: NewKey) -> str:
     """The time by the service's clock at which it accepted the key from here. Raises DeploymentRefused."""
-    own_client = client.with_api_key(key.secret)
-    if not is_valid_secret(own_client, REJECTIONS_OF_NEW_KEY):
+    accepted, checked_at = _check(client, key.secret, REJECTIONS_OF_NEW_KEY)
+    if not accepted:
         raise DeploymentRefused(
             f"The service does not accept the new key {key.id} from {host.name}. It may have been revoked by another "
             "rotation. Run the role again, and only once at a time."
         )
-    return own_client.service_now().isoformat()
+    return checked_at

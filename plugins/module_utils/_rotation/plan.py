@@ -23,11 +23,11 @@ TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 class Rotation(NamedTuple):
     """What is rotated: the active C(keys) of a C(name) with C({timestamp}) in it, the earliest first.
 
-    C(foreign_keys) have such a name as well, but no record names them: others may use them, so they are left alone. If no
-    host has a record, all keys count as C(keys). C(hosts) are those of the play, C(other_hosts) those that the user has
-    named, C(retired_hosts) those that no longer use a key. C(confirmations) are those of this run's latest step, by host.
-    C(recorded) is what the records say of C(keys), by key id. C(now) is the time by the service's clock. C(own_key) is the
-    id of the key that the user has named as the task's own, if any.
+    C(foreign_keys) have such a name as well, but no record names them: others may use them, so they are left alone. With
+    C(has_no_record), no host has a record, and all keys count as C(keys). C(hosts) are those of the play, C(other_hosts)
+    those that the user has named, C(retired_hosts) those that no longer use a key. C(confirmations) are those of this run's
+    latest step, by host. C(recorded) is what the records say of C(keys), by key id. C(now) is the time by the service's
+    clock. C(own_key) is the id of the key that the user has named as the task's own, if any.
     """
 
     name: str
@@ -39,7 +39,8 @@ class Rotation(NamedTuple):
     confirmations: Mapping[str, Confirmation]
     recorded: Mapping[int, KnownKey]
     now: datetime
-    own_key: int | None = None
+    own_key: int | None
+    has_no_record: bool
 
     def own_keys(self, secret: str) -> set[int | None]:
         """The ids of the keys that the task authenticates with: those recorded with this secret, and the one that the user named."""
@@ -72,17 +73,9 @@ class Rotation(NamedTuple):
         """Whether every host has a record, so that it is known who may use a key."""
         return all(one.has_record for one in self.confirmations.values())
 
-    def has_no_record(self) -> bool:
-        """Whether no host has a record."""
-        return _has_no_record(self.confirmations)
-
-    def surplus(self, older: Sequence[Key], keep: int) -> list[Key]:
-        """The older keys beyond the latest C(keep)."""
-        return list(older[: max(0, len(older) - keep)])
-
     def may_revoke(self) -> bool:
         """Whether it is known who uses the keys: by the records, or else because the user has named all hosts and the own key."""
-        return self.own_key is not None or not self.has_no_record()
+        return self.own_key is not None or not self.has_no_record
 
 
 def rotation_of(
@@ -99,7 +92,8 @@ def rotation_of(
     pattern = re.escape(name).replace(re.escape(PLACEHOLDER), "[0-9]{8}T[0-9]{6}Z")
     managed = [key for key in listed if isinstance(key.get("name"), str) and re.fullmatch(pattern, key["name"])]
     recorded = recorded_keys(confirmations.values())
-    keys = [key for key in managed if _has_no_record(confirmations) or key["id"] in recorded]
+    has_no_record = bool(confirmations) and not any(one.has_record for one in confirmations.values())
+    keys = [key for key in managed if has_no_record or key["id"] in recorded]
     ids = {key["id"] for key in keys}
     return Rotation(
         name,
@@ -110,11 +104,13 @@ def rotation_of(
         {key_id: key for key_id, key in recorded.items() if key_id in ids},
         now,
         own_key,
+        has_no_record,
     )
 
 
-def _has_no_record(confirmations: Mapping[str, Confirmation]) -> bool:
-    return bool(confirmations) and not any(one.has_record for one in confirmations.values())
+def surplus(older: Sequence[Key], keep: int) -> list[Key]:
+    """The older keys beyond the latest C(keep)."""
+    return list(older[: max(0, len(older) - keep)])
 
 
 def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float, tags: Sequence[str]) -> Result:
@@ -144,10 +140,10 @@ def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float,
             "use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
-    surplus = rotation.surplus(keys if reason else keys[:-1], keep)
+    beyond = surplus(keys if reason else keys[:-1], keep)
     # Without a record, the task's own key may be among them.
-    unknown = [*rotation.foreign_keys, *([] if rotation.may_revoke() else surplus)]
-    older = [key for key in surplus if key not in unknown]
+    unknown = [*rotation.foreign_keys, *([] if rotation.may_revoke() else beyond)]
+    older = beyond if rotation.may_revoke() else []
     # Only a file shows which key a host holds, other than in the run that deploys it.
     can_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
     waiting = older if can_wait else []
@@ -221,7 +217,7 @@ def _warnings(rotation: Rotation, missing: Sequence[str], unknown: Sequence[Key]
     if unknown:
         why = f"and no record of these hosts shows who uses {'it' if len(unknown) == 1 else 'them'}"
         advice = "Use another name for the keys of other hosts. Revoke keys that nothing uses by their ids."
-        if rotation.has_no_record():
+        if rotation.has_no_record:
             why = "because without a record nothing shows which key is the task's own"
             advice = "Set api_key_rotation_own_key to the id of the task's own key, or api_key_rotation_record."
         warnings.append(f"{_remain(unknown)} valid, {why}. {advice}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .._errors import SecretFileError
-from .._files.secret_file import FileAttributes, SecretFile, resolved
+from .._files.secret_file import SecretFile, resolved
 
 # In bytes. A record has the names of all hosts.
 MAX_SIZE = 16 * 2**20
@@ -26,13 +26,13 @@ COMMITTED = "committed"
 
 
 class Previous(NamedTuple):
-    """What a roll-back restores: the file with its owner and mode, and the deployment where it is known.
+    """What a roll-back restores: the file with its FileAttributes, and the deployment where it is known.
 
     C(sha256) is None if there was no file.
     """
 
     sha256: str | None
-    attributes: FileAttributes | None
+    attributes: dict[str, int] | None
     key_id: int | None
     state: str | None
     deployed_at: str | None
@@ -64,8 +64,6 @@ class Record(NamedTuple):
     def as_text(self) -> str:
         """The record as the JSON that its file has."""
         previous = self.previous._asdict() if self.previous else None
-        if previous and previous["attributes"]:
-            previous["attributes"] = previous["attributes"]._asdict()
         return json.dumps({**self._asdict(), "previous": previous, "keys": keys_as_json(self.keys)}, indent=2) + "\n"
 
 
@@ -73,15 +71,10 @@ class Record(NamedTuple):
 NO_RECORD = Record(None, None, None, None, None, {})
 
 
-def record_file(path: str, check_mode: bool = False) -> SecretFile:
+def record_file(path: str, check_mode: bool) -> SecretFile:
     """The file of a record."""
-    return SecretFile(
-        resolved("record", path),
-        lambda path: False,
-        option="record",
-        max_size=MAX_SIZE,
-        check_mode=check_mode,
-    )
+    path = resolved("record", path)
+    return SecretFile(path, lambda path: False, option="record", max_size=MAX_SIZE, check_mode=check_mode)
 
 
 def read_record(file: SecretFile) -> Record | None:
@@ -96,12 +89,6 @@ def read_record(file: SecretFile) -> Record | None:
         raise SecretFileError(
             f"record: {file.path} is not the record of a deployment. Set record to another path, or remove the file."
         ) from None
-
-
-def write_record(file: SecretFile, record: Record) -> None:
-    """Replace the record in this file; a new one is readable by its owner only. Raises SecretFileError."""
-    with file.replacement() as write:
-        write(record.as_text())
 
 
 def keys_as_json(keys: Mapping[int, KnownKey]) -> dict[str, Any]:
@@ -123,7 +110,7 @@ def _parse(data: Any) -> Record:
         data["sha256"],
         str(data["state"]),
         data["deployed_at"],
-        _previous(data["previous"]) if data["previous"] else None,
+        Previous(**data["previous"]) if data["previous"] else None,
         keys_from_json(data["keys"]),
         data["withdrawn"],
         # Missing in a record of version 1.1.0.
@@ -132,11 +119,6 @@ def _parse(data: Any) -> Record:
     if record.state not in (DEPLOYING, DEPLOYED, COMMITTED):
         raise ValueError
     return record
-
-
-def _previous(data: dict[str, Any]) -> Previous:
-    attributes = data["attributes"]
-    return Previous(**{**data, "attributes": FileAttributes(**attributes) if attributes else None})
 
 
 def checksum(secret: str) -> str:

@@ -12,12 +12,8 @@ from .._http.client import Client
 from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key, sentence
 from .._keys.ensure import Result, revoke_all
 from .confirmation import NAMED_HOSTS, Confirmation, RotationRefused, names_text
-from .plan import Rotation
+from .plan import Rotation, surplus
 from .record import COMMITTED, checksum
-
-OWN_KEY_LEFT = (
-    "{} of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
-)
 
 
 class RotationFailed(ClouddbError):
@@ -37,19 +33,19 @@ def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, ch
         _require_committed(rotation, key_id)
     elif not check_mode:
         raise InvalidOption("key_id", "is required")
-    older = rotation.surplus(keys if key_id is None else keys[:-1], keep) if rotation.may_revoke() else []
+    older = surplus(keys if key_id is None else keys[:-1], keep) if rotation.may_revoke() else []
     own = rotation.own_keys(client.connection.api_key)
     revocable = [key for key in older if key["id"] not in own]
     left = [key["id"] for key in older if key["id"] in own]
+    own_key_left = (
+        "of this name is the task's own key, and not revoked. Switch to the newest key, then run the role again."
+    )
     result: Result = {
-        "changed": bool(revocable),
         "api_key": keys[-1] if keys else None,
         "left": left,
-        "warnings": [OWN_KEY_LEFT.format(numbered(left))] if left else [],
+        "warnings": [f"{numbered(left)} {own_key_left}"] if left else [],
     }
-    if check_mode:
-        return {**result, "revoked": [as_revoked(key) for key in revocable]}
-    revoked = revoke_all(client, revocable, result)
+    revoked = [as_revoked(key) for key in revocable] if check_mode else revoke_all(client, revocable, result)
     return {**result, "changed": bool(revoked), "revoked": revoked}
 
 

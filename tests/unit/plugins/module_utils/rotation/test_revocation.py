@@ -10,10 +10,7 @@ import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import (
-    Confirmation,
-    confirmations_from,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._rotation.confirmation import Confirmation
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.record import checksum
 from ansible_collections.clouddb.control.plugins.module_utils._rotation.revocation import RotationFailed
 from ansible_collections.clouddb.control.tests.unit.plugins.module_utils.rotation.rotations import (
@@ -71,20 +68,6 @@ def test_a_key_id_is_required(keys: Keys) -> None:
     account, ids = keys
     with pytest.raises(InvalidOption, match="key_id"):
         run(account, "revoke", *both(account, ids[-1]))
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        {"host": "web1"},
-        {"host": "web1", "known_keys": "{"},
-        {"known_keys": "{}"},
-        {"known_keys": '{"1": {"consumers": []}}'},
-    ],
-)
-def test_what_is_not_a_confirmation_is_refused(item: dict[str, Any]) -> None:
-    with pytest.raises(InvalidOption, match="^confirmations: "):
-        confirmations_from([item])
 
 
 @pytest.mark.parametrize("keep, kept", [(0, 0), (1, 1), (2, 2), (3, 2)])
