@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Replaces a file completely or not at all, even if the process is killed or the power fails. Keeps P7."""
+"""Reads regular files only, and replaces a file completely or not at all, even if the power fails. Keeps P4, P5 and P7."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import NamedTuple
 
-from .regular_file import open_regular_file
-
 SUFFIX = ".tmp"
 ACCESS_LIST = "system.posix_acl_access"
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class TemporaryFile(NamedTuple):
@@ -52,8 +58,6 @@ class TemporaryFile(NamedTuple):
 
     def check_space(self, size: int) -> None:
         """Write as many bytes to the disk, and remove them from the file again. Raises OSError, with the file empty too."""
-        if not size:
-            return
         try:
             _write(self.file, b"\n" * size)
         finally:
@@ -118,6 +122,29 @@ def remove_temporary_files(directory: str, prefix: str) -> None:
     for path in glob.glob(os.path.join(glob.escape(directory), f"{glob.escape(prefix)}????????{SUFFIX}")):
         with suppress(OSError):
             os.unlink(path)
+
+
+def resolve_directory(path: str) -> str:
+    """The absolute path, with the symbolic links in its directories resolved, but not the one that its last part may be."""
+    directory, name = os.path.split(path)
+    return os.path.join(os.path.realpath(directory), name)
+
+
+def require_regular_file(path: str) -> os.stat_result:
+    """The status of the file. Raises OSError, whose C(strerror) is a clause if there is something else."""
+    status = os.lstat(path)
+    kind = KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind:
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")
+    return status
+
+
+def open_regular_file(path: str, flags: int = os.O_RDONLY) -> FileIO:
+    """Open an existing regular file, unbuffered. Raises OSError, as require_regular_file() does for anything else."""
+    # Opening a device can have effects, so the path is checked first.
+    require_regular_file(path)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    return FileIO(descriptor, "rb" if flags == os.O_RDONLY else "rb+")
 
 
 def _write(file: FileIO, content: bytes) -> None:

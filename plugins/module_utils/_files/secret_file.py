@@ -14,10 +14,17 @@ from typing import Any, Callable, NamedTuple
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
-from .atomic_file import TemporaryFile, copy_attributes, remove_temporary_files, temporary_file
-from .regular_file import open_regular_file, require_regular_file, resolve_directory
+from .atomic_file import (
+    TemporaryFile,
+    copy_attributes,
+    open_regular_file,
+    remove_temporary_files,
+    require_regular_file,
+    resolve_directory,
+    temporary_file,
+)
 
-# In bytes. A larger file holds no secret, and is not read.
+# In bytes. A larger file holds no secret, and is refused.
 MAX_SIZE = 65536
 # In bytes. That there is space for a new secret or record is checked with a file of this size.
 SPACE = 16384
@@ -42,7 +49,7 @@ class SecretFile(NamedTuple):
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
     replaces. C(option) is the name of the option that holds the path, for messages. C(max_size) is in bytes; a larger file is
-    not read. In check mode, nothing is locked or written, and the directory may be missing, because an earlier task would create it.
+    refused. In check mode, nothing is locked or written, and the directory may be missing, because an earlier task would create it.
     """
 
     path: str
@@ -73,15 +80,12 @@ class SecretFile(NamedTuple):
             problem = f"{self.path} can't be used: {error.strerror}. Set {self.option} to the path of a regular file."
             raise InvalidOption(self.option, problem) from error
         if status.st_size > self.max_size:
-            raise InvalidOption(self.option, self._too_large())
-
-    def may_create_files(self) -> bool:
-        """Whether this user may create files in the directory, which replacing the file requires."""
-        return os.access(self._directory(), os.W_OK | os.X_OK) or self._is_directory_planned()
+            problem = f"{self.path} has more than {self.max_size} bytes, so it was not written by this collection."
+            raise InvalidOption(self.option, f"{problem} Set {self.option} to another path.")
 
     def check_directory(self) -> None:
         """Raise InvalidOption when this user may not create files in the directory."""
-        if not self.may_create_files():
+        if not self._may_create_files():
             problem = f"this user may not create files in {self._directory()}. Change its permissions, or set become."
             raise InvalidOption(self.option, problem)
 
@@ -90,29 +94,25 @@ class SecretFile(NamedTuple):
 
         With C(private), a file that another user owns or may write is refused.
         """
-        try:
-            with open_regular_file(self.path) as file:
+        with self._errors("read"):
+            try:
+                file = open_regular_file(self.path)
+            except FileNotFoundError:
+                return None
+            with file:
                 status = os.fstat(file.fileno())
-                if private and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-                    raise SecretFileError(
-                        f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
-                        "not trusted. Check who has written it, and remove it or change its owner and mode."
-                    )
-                content = file.read(self.max_size + 1) or b""
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self._error("read", error) from error
-        if len(content) > self.max_size:
-            raise SecretFileError(f"{self.option}: {self._too_large()}")
+                content = file.read(self.max_size) or b""
+        if private and (status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+            raise SecretFileError(
+                f"{self.option}: {self.path} belongs to another user, or others may write to it, so its content is "
+                "not trusted. Check who has written it, and remove it or change its owner and mode."
+            )
         return content.decode(errors="replace").strip()
 
     def attributes(self) -> FileAttributes:
         """Owner, group and mode of the existing file. Raises SecretFileError."""
-        try:
+        with self._errors("read"):
             status = os.lstat(self.path)
-        except OSError as error:
-            raise self._error("read", error) from error
         return FileAttributes(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode))
 
     @contextmanager
@@ -136,33 +136,31 @@ class SecretFile(NamedTuple):
                 raise SecretFileError(problem) from error
             self._prepare(temporary, attributes)
             _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
-            with self._write_errors():
-                temporary.check_space(SPACE if check_space else 0)
+            if check_space:
+                with self._errors("written"):
+                    temporary.check_space(SPACE)
 
             def write(secret: str) -> None:
-                with self._write_errors():
+                with self._errors("written"):
                     temporary.replace_target(secret.encode(), self.unsafe_writes)
 
             yield write
 
     def remove(self) -> None:
         """Remove the file, if there is one. Raises SecretFileError."""
-        if self.check_mode:
-            return
-        try:
-            with suppress(FileNotFoundError):
+        if not self.check_mode:
+            with self._errors("removed"), suppress(FileNotFoundError):
                 os.unlink(self.path)
-        except OSError as error:
-            raise self._error("removed", error) from error
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the directory against other tasks of this user that write secrets to it, where its file system has locks.
 
         While it is locked no other task of this user writes there, so its temporary files are those of killed tasks, and
-        are removed. The lock's file remains. Raises SecretFileError, even when the lock is not free within LOCK_TIMEOUT.
+        are removed. The lock's file remains. A task that may not create files there only reads, and locks nothing.
+        Raises SecretFileError, even when the lock is not free within LOCK_TIMEOUT.
         """
-        if self.check_mode:
+        if self.check_mode or not self._may_create_files():
             yield
             return
         # Each user has a separate lock, which others can't open, so that they can't hold it.
@@ -183,7 +181,7 @@ class SecretFile(NamedTuple):
 
     def _prepare(self, temporary: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
-        with self._write_errors():
+        with self._errors("written"):
             # Where everybody may write, anybody may have created the file to be given its new content.
             is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
             is_kept = os.path.lexists(self.path) and not is_shared
@@ -206,22 +204,17 @@ class SecretFile(NamedTuple):
             ) from error
 
     @contextmanager
-    def _write_errors(self) -> Iterator[None]:
+    def _errors(self, participle: str) -> Iterator[None]:
         """Raise SecretFileError for an OSError."""
         try:
             yield
         except OSError as error:
-            raise self._error("written", error) from error
+            advice = " If it is mounted into a container, set unsafe_writes." if error.errno == errno.EBUSY else ""
+            problem = f"{self.option}: {self.path} can't be {participle}: {error.strerror}.{advice}"
+            raise SecretFileError(problem) from error
 
-    def _error(self, participle: str, error: OSError) -> SecretFileError:
-        advice = " If it is mounted into a container, set unsafe_writes." if error.errno == errno.EBUSY else ""
-        return SecretFileError(f"{self.option}: {self.path} can't be {participle}: {error.strerror}.{advice}")
-
-    def _too_large(self) -> str:
-        return (
-            f"{self.path} has more than {self.max_size} bytes, so it was not written by this collection. "
-            f"Set {self.option} to another path."
-        )
+    def _may_create_files(self) -> bool:
+        return os.access(self._directory(), os.W_OK | os.X_OK) or self._is_directory_planned()
 
     def _directory(self) -> str:
         return os.path.dirname(self.path)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, SecretFileError
@@ -76,8 +76,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
         return _present_in_result(client, name, regenerate, check_mode)
     dest.check_path()
     # Tasks that share the file run one after the other: otherwise one could find another's key without its secret.
-    # A task that may not create files there only reads it.
-    with dest.held() if dest.may_create_files() else nullcontext():
+    with dest.held():
         return _present_in_file(client, name, dest, regenerate, check_mode)
 
 

@@ -13,8 +13,12 @@ from typing import Any, NamedTuple
 
 from ...module_utils._clock import Clock
 from ...module_utils._errors import InvalidOption
-from ...module_utils._files.atomic_file import remove_temporary_files, temporary_file
-from ...module_utils._files.regular_file import open_regular_file, resolve_directory
+from ...module_utils._files.atomic_file import (
+    open_regular_file,
+    remove_temporary_files,
+    resolve_directory,
+    temporary_file,
+)
 from ...module_utils._timestamps import parse_timestamp
 from .changes import FollowedProject
 

@@ -17,12 +17,10 @@ import pytest
 from ansible_collections.clouddb.control.plugins.module_utils._files.atomic_file import (
     ACCESS_LIST,
     copy_attributes,
-    remove_temporary_files,
-    temporary_file,
-)
-from ansible_collections.clouddb.control.plugins.module_utils._files.regular_file import (
     open_regular_file,
+    remove_temporary_files,
     resolve_directory,
+    temporary_file,
 )
 from ansible_collections.clouddb.control.tests.unit.support.special_files import special_files
 
