@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from .._errors import ClouddbError, SecretFileError
 from .._files.secret_file import SecretFile
@@ -86,12 +86,7 @@ def _present_in_result(client: Client, name: str, regenerate: str, check_mode: b
         return _unchanged(keys.of_the_name)
     if check_mode:
         return {**_planned(keys), "key": None}
-    created = create_key(client, name, keys.ids)
-    with _revoked_on_error(client, created):
-        kept, warnings = _choose(client, created, keys)
-    if kept["id"] != created.id:
-        return _revoke_later_key(client, created, keys, kept)
-    return _replace(client, created, keys, {"api_key": kept, "warnings": warnings, "key": created.secret})
+    return _create(client, keys, None)
 
 
 def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: str, check_mode: bool) -> Result:
@@ -105,16 +100,33 @@ def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: st
         return _planned(keys)
     # The temporary file is written before the key is created, so that no key is created whose secret can't be written.
     with dest.replacement(check_space=True) as write:
-        created = create_key(client, name, keys.ids)
-        with _revoked_on_error(client, created):
-            kept, warnings = _choose(client, created, keys)
-            if kept["id"] == created.id:
-                write(created.secret)
-    if kept["id"] != created.id:
-        return _revoke_later_key(client, created, keys, kept, f" {dest.path} was not written.")
-    result = _replace(client, created, keys, {"api_key": kept, "warnings": warnings})
-    _set_attributes(dest, result)
+        result = _create(client, keys, write)
+    if result["changed"]:
+        _set_attributes(dest, result)
     return result
+
+
+def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) -> Result:
+    """Create a key, and revoke the older keys of the name once its secret is written, or in the result if there is no C(write).
+
+    If another host was earlier, the created key is revoked instead. Returns the task's result; so does OrphanedKey.
+    """
+    created = create_key(client, keys.name, keys.ids)
+    with _revoked_on_error(client, created):
+        kept, warnings = choose_key(client, keys.name, created, keys.ids)
+        is_ours = kept["id"] == created.id
+        if is_ours and keys.of_the_name:
+            require_accepted(client, created)
+        if is_ours and write:
+            write(created.secret)
+    if not is_ours:
+        return _revoke_later_key(client, created, keys, kept, "" if write is None else " dest was not written.")
+    result = {**_result(True, keys.of_the_name, [kept], kept, []), "warnings": warnings}
+    if write is None:
+        result["key"] = created.secret
+    # With the new key, because this task may have authenticated with one of the old ones.
+    new_client = client.with_api_key(created.secret)
+    return {**result, "revoked": revoke_all(new_client, keys.of_the_name, result, created.id)}
 
 
 def absent(client: Client, key_id: int | None, name: str | None, allow_multiple: bool, check_mode: bool) -> Result:
@@ -177,14 +189,6 @@ def _revoked_on_error(client: Client, created: CreatedKey) -> Iterator[None]:
         raise
 
 
-def _choose(client: Client, created: CreatedKey, keys: _Keys) -> tuple[Key, list[str]]:
-    """The key that is kept, which another host may have created earlier, and warnings."""
-    kept, warnings = choose_key(client, keys.name, created, keys.ids)
-    if kept["id"] == created.id and keys.of_the_name:
-        require_accepted(client, created)
-    return kept, warnings
-
-
 def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Key, addition: str = "") -> Result:
     """Revoke the key that this task created, because another host was earlier. Returns the task's result."""
     reason = (
@@ -193,14 +197,6 @@ def _revoke_later_key(client: Client, created: CreatedKey, keys: _Keys, kept: Ke
     revoke_created_key(client, created, reason)
     warning = f"{reason} Key {created.id}, which this task had created, was revoked.{addition}"
     return {**_result(False, keys.of_the_name, keys.of_the_name, kept, []), "warnings": [warning]}
-
-
-def _replace(client: Client, created: CreatedKey, keys: _Keys, fields: Result) -> Result:
-    """Revoke the older keys of the name. Returns the task's result, with these fields; so does OrphanedKey."""
-    result = {**_result(True, keys.of_the_name, [fields["api_key"]], None, []), **fields}
-    # With the new key, because this task may have authenticated with one of the old ones.
-    new_client = client.with_api_key(created.secret)
-    return {**result, "revoked": revoke_all(new_client, keys.of_the_name, result, created.id)}
 
 
 def _set_attributes(dest: SecretFile, result: Result) -> None:
