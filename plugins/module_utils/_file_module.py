@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 from ._errors import SecretFileError, sentence
-from ._module import ControlModule
+from ._module import ControlModule, Run
 
 # Of a new file: 0600. The group of an existing file, and whoever is in its access list, keep their permissions.
 DEFAULT_MODE = "u=rw,o="
@@ -19,7 +20,11 @@ class FileModule(ControlModule):
 
     def __init__(self, **arguments: Any):
         self._attributes_diff: dict[str, dict[str, Any]] = {}
-        super().__init__(**arguments)
+        super().__init__(add_file_common_args=True, **arguments)
+
+    def run(self, run: Run) -> None:
+        """Call C(run(params, client, check_mode, set_attributes)), where C(set_attributes) is set_file_attributes()."""
+        super().run(partial(run, set_attributes=self.set_file_attributes))
 
     def fail_json(self, msg: str, **result: Any) -> None:
         """End the task as failed. Raises SecretFileError for what Ansible says about a file, so that its caller can roll back."""

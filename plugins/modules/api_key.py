@@ -192,16 +192,14 @@ failure:
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Callable
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import dest_from, require_readable_mode
+from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
-from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
 
 
@@ -228,21 +226,18 @@ def run(
 
 
 def main() -> None:
-    module = FileModule(
-        argument_spec=connection_argument_spec(
-            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
-            name={"type": "str"},
-            id={"type": "int"},
-            dest={"type": "path"},
-            regenerate={"type": "str", "choices": ["never", "if_lost", "always"], "default": "never"},
-            allow_multiple={"type": "bool", "default": False},
-        ),
+    FileModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "name": {"type": "str"},
+            "id": {"type": "int"},
+            "dest": {"type": "path"},
+            "regenerate": {"type": "str", "choices": ["never", "if_lost", "always"], "default": "never"},
+            "allow_multiple": {"type": "bool", "default": False},
+        },
         required_if=[("state", "present", ["name"]), ("state", "absent", ["name", "id"], True)],
         mutually_exclusive=[("name", "id")],
-        add_file_common_args=True,
-        supports_check_mode=True,
-    )
-    run_module(module, partial(run, set_attributes=module.set_file_attributes))
+    ).run(run)
 
 
 if __name__ == "__main__":

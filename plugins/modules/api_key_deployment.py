@@ -99,15 +99,13 @@ failure:
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Callable
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import dest_from, require_readable_mode
-from ..module_utils._module import connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._options import not_blank
 from ..module_utils._rotation.confirmation import Confirmation, run_from
 from ..module_utils._rotation.deployment import (
@@ -162,36 +160,33 @@ def _result(changed: bool, confirmation: Confirmation) -> dict[str, Any]:
 
 def main() -> None:
     key_and_id = ["key_id", "key"]
-    module = FileModule(
-        argument_spec=connection_argument_spec(
-            step={
+    FileModule(
+        argument_spec={
+            "step": {
                 "type": "str",
                 "choices": ["inspect", "deploy", "confirm", "commit", "roll_back"],
                 "required": True,
             },
-            host={"type": "str", "required": True},
-            run={"type": "str", "required": True},
-            variables={"type": "dict", "default": {}},
-            dest={"type": "path"},
-            record={"type": "path"},
-            key={"type": "str", "no_log": True},
-            key_id={"type": "int"},
-            plan={"type": "dict"},
-            fingerprint={"type": "str"},
-            previous={"type": "str", "no_log": True},
-            tasks_rolled_back={"type": "bool", "default": False},
-            api_key={"type": "str", "required": False, "no_log": True},
-        ),
+            "host": {"type": "str", "required": True},
+            "run": {"type": "str", "required": True},
+            "variables": {"type": "dict", "default": {}},
+            "dest": {"type": "path"},
+            "record": {"type": "path"},
+            "key": {"type": "str", "no_log": True},
+            "key_id": {"type": "int"},
+            "plan": {"type": "dict"},
+            "fingerprint": {"type": "str"},
+            "previous": {"type": "str", "no_log": True},
+            "tasks_rolled_back": {"type": "bool", "default": False},
+            "api_key": {"type": "str", "required": False, "no_log": True},
+        },
         required_if=[
             ("step", "deploy", [*key_and_id, "fingerprint", "plan"]),
             ("step", "confirm", key_and_id),
             ("step", "commit", ["key_id"]),
             ("step", "roll_back", key_and_id),
         ],
-        add_file_common_args=True,
-        supports_check_mode=True,
-    )
-    run_module(module, partial(run, set_attributes=module.set_file_attributes))
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -76,10 +76,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
+from ..module_utils._http.client import Client
 from ..module_utils._keys.api import keys_named, list_keys
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import checked_fields, not_blank
 
 
@@ -91,14 +91,12 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            name={"type": "str"},
-            fields={"type": "list", "elements": "str"},
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ControlModule(
+        argument_spec={
+            "name": {"type": "str"},
+            "fields": {"type": "list", "elements": "str"},
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -218,10 +218,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Optional
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._options import integer, not_blank
 from ..module_utils._policy.policy import REVOCABLE_KINDS, Policy, allowed_from
 from ..module_utils._policy.revocation import Revocation, apply_policy
@@ -254,9 +254,9 @@ def _limit(params: Mapping[str, Any], option: str) -> Optional[timedelta]:
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            allowed={
+    ControlModule(
+        argument_spec={
+            "allowed": {
                 "type": "list",
                 "elements": "dict",
                 "options": {
@@ -266,23 +266,21 @@ def main() -> None:
                     "reason": {"type": "str"},
                 },
             },
-            max_age={"type": "raw"},
-            max_idle={"type": "raw"},
-            max_keys={"type": "int", "no_log": False},
-            action={"type": "str", "choices": ["report", "revoke"], "default": "report"},
-            own_key={"type": "str", "no_log": False},
-            revoke_kinds={
+            "max_age": {"type": "raw"},
+            "max_idle": {"type": "raw"},
+            "max_keys": {"type": "int", "no_log": False},
+            "action": {"type": "str", "choices": ["report", "revoke"], "default": "report"},
+            "own_key": {"type": "str", "no_log": False},
+            "revoke_kinds": {
                 "type": "list",
                 "elements": "str",
                 "choices": list(REVOCABLE_KINDS),
                 "default": ["unknown", "expired", "idle"],
             },
-            max_revocations={"type": "int", "default": 10},
-            grace={"type": "raw", "default": "1h"},
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+            "max_revocations": {"type": "int", "default": 10},
+            "grace": {"type": "raw", "default": "1h"},
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -155,10 +155,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
+from ..module_utils._http.client import Client
 from ..module_utils._keys.api import list_keys, own_key_of
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
 from ..module_utils._options import integer, not_blank
 from ..module_utils._rotation.confirmation import (
     confirmations_from,
@@ -199,30 +199,28 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            step={"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
-            name={"type": "str", "required": True},
-            run={"type": "str", "required": True},
-            variables={"type": "dict", "default": {}},
-            confirmations={"type": "list", "elements": "dict", "required": True},
-            hosts={"type": "list", "elements": "str", "default": []},
-            other_hosts={"type": "list", "elements": "str", "default": []},
-            retired_hosts={"type": "list", "elements": "str", "default": []},
-            own_key={"type": "str", "no_log": False},
-            max_age={"type": "raw", "default": "30d"},
-            keep={"type": "int", "default": 0},
-            grace_period={"type": "raw", "default": 0},
-            tags={"type": "list", "elements": "str", "default": []},
-            key_id={"type": "int"},
-            key={"type": "str", "no_log": True},
-            plan={"type": "dict"},
-            errors={"type": "dict", "default": {}},
-        ),
+    ControlModule(
+        argument_spec={
+            "step": {"type": "str", "choices": ["plan", "revoke", "withdraw"], "required": True},
+            "name": {"type": "str", "required": True},
+            "run": {"type": "str", "required": True},
+            "variables": {"type": "dict", "default": {}},
+            "confirmations": {"type": "list", "elements": "dict", "required": True},
+            "hosts": {"type": "list", "elements": "str", "default": []},
+            "other_hosts": {"type": "list", "elements": "str", "default": []},
+            "retired_hosts": {"type": "list", "elements": "str", "default": []},
+            "own_key": {"type": "str", "no_log": False},
+            "max_age": {"type": "raw", "default": "30d"},
+            "keep": {"type": "int", "default": 0},
+            "grace_period": {"type": "raw", "default": 0},
+            "tags": {"type": "list", "elements": "str", "default": []},
+            "key_id": {"type": "int"},
+            "key": {"type": "str", "no_log": True},
+            "plan": {"type": "dict"},
+            "errors": {"type": "dict", "default": {}},
+        },
         required_if=[("step", "withdraw", ["key_id", "key"])],
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ).run(run)
 
 
 if __name__ == "__main__":

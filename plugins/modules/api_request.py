@@ -231,10 +231,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import ClouddbError
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
 from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
@@ -275,14 +275,14 @@ def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[st
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            method={"type": "str", "choices": ["GET", "POST", "PATCH", "PUT", "DELETE"], "default": "GET"},
-            path={"type": "str", "required": True},
-            query={"type": "dict"},
-            body={"type": "dict"},
-            status_code={"type": "list", "elements": "int"},
-            find={
+    ControlModule(
+        argument_spec={
+            "method": {"type": "str", "choices": ["GET", "POST", "PATCH", "PUT", "DELETE"], "default": "GET"},
+            "path": {"type": "str", "required": True},
+            "query": {"type": "dict"},
+            "body": {"type": "dict"},
+            "status_code": {"type": "list", "elements": "int"},
+            "find": {
                 "type": "dict",
                 "options": {
                     "path": {"type": "str"},
@@ -291,16 +291,14 @@ def main() -> None:
                     "query": {"type": "dict"},
                 },
             },
-            all_pages={"type": "bool", "default": False},
-            wait={"type": "bool", "default": True},
-            lock_timeout={"type": "raw", "default": 300},
-            secret_fields={"type": "list", "elements": "str", "default": [], "no_log": False},
-            expose_secrets={"type": "bool", "default": False, "no_log": False},
+            "all_pages": {"type": "bool", "default": False},
+            "wait": {"type": "bool", "default": True},
+            "lock_timeout": {"type": "raw", "default": 300},
+            "secret_fields": {"type": "list", "elements": "str", "default": [], "no_log": False},
+            "expose_secrets": {"type": "bool", "default": False, "no_log": False},
             **WAIT_OPTIONS,
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

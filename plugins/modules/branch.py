@@ -134,10 +134,10 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._resources.declared import BRANCH, STATE_OPTIONS, declare
 from ..module_utils._resources.parents import PROJECT_OPTIONS
 from ..module_utils._resources.sweep import is_pattern, sweep
@@ -155,20 +155,18 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            name={"type": "str", "required": True},
-            parent={"type": "str"},
-            expires_at={"type": "str"},
-            protected={"type": "bool"},
-            older_than={"type": "raw"},
-            max_deletions={"type": "int", "default": 10},
+    ControlModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "parent": {"type": "str"},
+            "expires_at": {"type": "str"},
+            "protected": {"type": "bool"},
+            "older_than": {"type": "raw"},
+            "max_deletions": {"type": "int", "default": 10},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

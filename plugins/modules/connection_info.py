@@ -116,16 +116,14 @@ failure:
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Callable, Optional
 from urllib.parse import unquote, urlsplit
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
-from ..module_utils._file_module import FileModule
 from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
-from ..module_utils._module import connection_argument_spec, run_module
 from ..module_utils._options import NOT_CREATED_ID, not_blank
 from ..module_utils._resources.lookup import list_resources
 from ..module_utils._resources.parents import PROJECT_OPTIONS, branch_id_from, not_found, project_id_from
@@ -191,19 +189,16 @@ def _write(dest: SecretFile, uri: str, check_mode: bool) -> bool:
 
 
 def main() -> None:
-    module = FileModule(
-        argument_spec=connection_argument_spec(
-            branch={"type": "str"},
-            database={"type": "str", "required": True},
-            user={"type": "str"},
-            expose_secrets={"type": "bool", "default": False, "no_log": False},
-            dest={"type": "path"},
+    FileModule(
+        argument_spec={
+            "branch": {"type": "str"},
+            "database": {"type": "str", "required": True},
+            "user": {"type": "str"},
+            "expose_secrets": {"type": "bool", "default": False, "no_log": False},
+            "dest": {"type": "path"},
             **PROJECT_OPTIONS,
-        ),
-        add_file_common_args=True,
-        supports_check_mode=True,
-    )
-    run_module(module, partial(run, set_attributes=module.set_file_attributes))
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -93,9 +93,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._resources.declared import DATABASE, STATE_OPTIONS, declare
 from ..module_utils._resources.parents import PROJECT_OPTIONS
 
@@ -106,18 +106,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            name={"type": "str", "required": True},
-            branch={"type": "str"},
-            owner={"type": "str"},
+    ControlModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "branch": {"type": "str"},
+            "owner": {"type": "str"},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
-        ),
+        },
         required_if=[("state", "present", ["owner"])],
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -89,9 +89,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._resources.declared import DATABASE_USER, STATE_OPTIONS, declare
 from ..module_utils._resources.parents import PROJECT_OPTIONS
 
@@ -102,16 +102,14 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            name={"type": "str", "required": True},
-            branch={"type": "str"},
+    ControlModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "branch": {"type": "str"},
             **PROJECT_OPTIONS,
             **STATE_OPTIONS,
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -162,10 +162,10 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Callable, TypeVar
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._operations.api import (
     OPTIONAL_FIELDS,
     PAGE_SIZE,
@@ -260,23 +260,23 @@ def _selected(params: Mapping[str, Any], option: str) -> tuple[str, ...]:
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            project={"type": "str"},
-            project_id={"type": "str"},
-            query={"type": "dict"},
-            operation_id={"type": "list", "elements": "str"},
-            status={"type": "list", "elements": "str"},
-            action={"type": "list", "elements": "str"},
-            branch_id={"type": "str"},
-            endpoint_id={"type": "str"},
-            created_after={"type": "raw"},
-            max_results={"type": "int"},
-            page_size={"type": "int", "default": PAGE_SIZE},
-            workers={"type": "int", "default": 4},
-            fields={"type": "list", "elements": "str"},
-            summary_only={"type": "bool", "default": False},
-        ),
+    ControlModule(
+        argument_spec={
+            "project": {"type": "str"},
+            "project_id": {"type": "str"},
+            "query": {"type": "dict"},
+            "operation_id": {"type": "list", "elements": "str"},
+            "status": {"type": "list", "elements": "str"},
+            "action": {"type": "list", "elements": "str"},
+            "branch_id": {"type": "str"},
+            "endpoint_id": {"type": "str"},
+            "created_after": {"type": "raw"},
+            "max_results": {"type": "int"},
+            "page_size": {"type": "int", "default": PAGE_SIZE},
+            "workers": {"type": "int", "default": 4},
+            "fields": {"type": "list", "elements": "str"},
+            "summary_only": {"type": "bool", "default": False},
+        },
         mutually_exclusive=[
             ("project", "project_id"),
             ("project_id", "query"),
@@ -285,9 +285,7 @@ def main() -> None:
                 for option in ("status", "action", "branch_id", "endpoint_id", "created_after", "max_results")
             ),
         ],
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ).run(run)
 
 
 if __name__ == "__main__":

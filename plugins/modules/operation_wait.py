@@ -128,11 +128,11 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import MAX_WORKERS, Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
 from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import MAX_WORKERS, Client
 from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from, stop_when_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
@@ -189,20 +189,18 @@ def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            operations={"type": "list", "elements": "dict"},
-            project={"type": "str"},
-            project_id={"type": "str"},
-            operation_id={"type": "list", "elements": "str"},
-            lookback={"type": "raw", "default": 86400},
-            workers={"type": "int", "default": 4},
+    ControlModule(
+        argument_spec={
+            "operations": {"type": "list", "elements": "dict"},
+            "project": {"type": "str"},
+            "project_id": {"type": "str"},
+            "operation_id": {"type": "list", "elements": "str"},
+            "lookback": {"type": "raw", "default": 86400},
+            "workers": {"type": "int", "default": 4},
             **WAIT_OPTIONS,
-        ),
+        },
         mutually_exclusive=[("operations", "project", "project_id"), ("operations", "operation_id")],
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -110,9 +110,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._options import identifier
 from ..module_utils._resources.declared import PROJECT, STATE_OPTIONS, declare
 from ..module_utils._timestamps import duration
@@ -127,20 +127,18 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            name={"type": "str"},
-            id={"type": "str"},
-            region_id={"type": "str"},
-            pg_version={"type": "int"},
-            history_retention={"type": "raw"},
-            org_id={"type": "str"},
+    ControlModule(
+        argument_spec={
+            "name": {"type": "str"},
+            "id": {"type": "str"},
+            "region_id": {"type": "str"},
+            "pg_version": {"type": "int"},
+            "history_retention": {"type": "raw"},
+            "org_id": {"type": "str"},
             **STATE_OPTIONS,
-        ),
+        },
         required_one_of=[("name", "id")],
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ).run(run)
 
 
 if __name__ == "__main__":

@@ -120,9 +120,9 @@ failure:
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule
 
-from ..module_utils._module import ControlModule, connection_argument_spec, run_module
+from ..module_utils._http.client import Client
 from ..module_utils._options import NOT_CREATED_ID, checked_fields, integer
 from ..module_utils._projects import checked_filters, checked_query, list_projects
 
@@ -145,19 +145,17 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
 
 
 def main() -> None:
-    module = ControlModule(
-        argument_spec=connection_argument_spec(
-            project_id={"type": "str"},
-            name={"type": "str"},
-            region_id={"type": "str"},
-            page_size={"type": "int"},
-            query={"type": "dict"},
-            required={"type": "bool", "default": False},
-            fields={"type": "list", "elements": "str"},
-        ),
-        supports_check_mode=True,
-    )
-    run_module(module, run)
+    ControlModule(
+        argument_spec={
+            "project_id": {"type": "str"},
+            "name": {"type": "str"},
+            "region_id": {"type": "str"},
+            "page_size": {"type": "int"},
+            "query": {"type": "dict"},
+            "required": {"type": "bool", "default": False},
+            "fields": {"type": "list", "elements": "str"},
+        },
+    ).run(run)
 
 
 if __name__ == "__main__":

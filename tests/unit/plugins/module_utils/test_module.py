@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""run_module(): the task returns the result of run(), or fails with the error that was raised."""
+"""ControlModule.run(): the task returns the result of run(), or fails with the error that was raised."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import Clo
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
 from ansible_collections.clouddb.control.plugins.module_utils._http.connection import encodings
-from ansible_collections.clouddb.control.plugins.module_utils._module import (
-    ControlModule,
-    Run,
-    connection_argument_spec,
-    run_module,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._module import ControlModule, Run
 from ansible_collections.clouddb.control.plugins.module_utils._untrusted import MAX_MESSAGE_LENGTH
 from ansible_collections.clouddb.control.tests.unit.support.module_main import NAMES_NULLS_IN_LISTS, Outcome, run_main
 
@@ -36,8 +31,7 @@ def outcome_of(run: Run, check_mode: bool = False, diff: bool = False, **options
     """The outcome of a module with this run() and an option C(color); options that are None are not passed."""
 
     def main() -> None:
-        spec = connection_argument_spec(color={"type": "str", "default": "blue"})
-        run_module(ControlModule(argument_spec=spec, supports_check_mode=True), run)
+        ControlModule(argument_spec={"color": {"type": "str", "default": "blue"}}).run(run)
 
     passed = {name: value for name, value in {**OPTIONS, **options}.items() if value is not None}
     return run_main(SimpleNamespace(main=main), passed, check_mode, diff)
@@ -47,8 +41,8 @@ def module_with(run: Run) -> SimpleNamespace:
     """A module with this run(), with the options C(color) and C(shades) and those of files."""
 
     def main() -> None:
-        spec = connection_argument_spec(color={"type": "str"}, shades={"type": "list", "elements": "str"})
-        run_module(ControlModule(argument_spec=spec, add_file_common_args=True), run)
+        spec = {"color": {"type": "str"}, "shades": {"type": "list", "elements": "str"}}
+        ControlModule(argument_spec=spec, add_file_common_args=True).run(run)
 
     return SimpleNamespace(main=main)
 
@@ -115,9 +109,7 @@ def test_check_mode_uses_the_key_of_the_environment_for_one_to_create(
         passed.append(client.connection.api_key)
         return {}
 
-    module = SimpleNamespace(
-        main=lambda: run_module(ControlModule(argument_spec=connection_argument_spec(), supports_check_mode=True), run)
-    )
+    module = SimpleNamespace(main=lambda: ControlModule(argument_spec={}).run(run))
     assert not run_main(module, {**OPTIONS, "api_key": api_key}, check_mode=True).failed
     assert passed == ["key-of-the-environment"]
 
@@ -201,7 +193,7 @@ def test_unexpected_errors_are_shown_with_their_traceback() -> None:
         raise RuntimeError("\x1b" + "x" * 30000)
 
     def main() -> None:
-        run_module(Module(argument_spec=connection_argument_spec()), run)
+        Module(argument_spec={}).run(run)
 
     assert run_main(SimpleNamespace(main=main), OPTIONS).failed
     [arguments] = ended
@@ -214,18 +206,15 @@ def test_unexpected_errors_are_shown_with_their_traceback() -> None:
 def test_what_ansible_says_about_a_file_can_be_rolled_back() -> None:
     """The message names the file of the option, not the temporary one."""
     caught: list[SecretFileError] = []
-    module: list[ControlModule] = []
 
-    def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
+    def run(params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Any) -> dict[str, Any]:
         with pytest.raises(SecretFileError) as error:
-            module[0].fail_json("chown failed", path="/secrets/.tmp", details="no user for /secrets/.tmp")
+            set_attributes.__self__.fail_json("chown failed", path="/secrets/.tmp", details="no user for /secrets/.tmp")
         caught.append(error.value)
         return {}
 
     def main() -> None:
-        spec = connection_argument_spec(dest={"type": "path"})
-        module.append(FileModule(argument_spec=spec))
-        run_module(module[0], run)
+        FileModule(argument_spec={"dest": {"type": "path"}}).run(run)
 
     assert not run_main(SimpleNamespace(main=main), {**OPTIONS, "dest": "/secrets/key"}).failed
     assert str(caught[0]).startswith("dest: chown failed: no user for /secrets/key. ")
@@ -263,7 +252,7 @@ def test_missing_requests_names_the_library(monkeypatch: pytest.MonkeyPatch) -> 
     module = mock.create_autospec(ControlModule, instance=True)
     module.fail_json.side_effect = SystemExit
     with pytest.raises(SystemExit):
-        run_module(module, never)
+        ControlModule.run(module, never)
     arguments = module.fail_json.call_args.kwargs
     assert f"{sys.executable} -m pip install requests" in arguments["msg"]
     assert arguments["failure"] == {"kind": "missing_library"}
