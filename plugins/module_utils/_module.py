@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import traceback
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -35,21 +34,6 @@ CREATED = frozenset(
 OF_PROGRESS = ("_state", "_stop_when")
 
 
-def connection_argument_spec() -> dict[str, Any]:
-    """The argument spec of the connection options."""
-    spec = {}
-    for name, option in CONNECTION_OPTIONS.items():
-        spec[name] = {field: value for field, value in option.items() if field != "env"}
-        if "env" in option:
-            spec[name]["fallback"] = (env_or_empty, [option["env"]])
-    return spec
-
-
-def env_or_empty(variable: str) -> str:
-    """The environment variable, or an empty value: connection_from() then says what to set, which Ansible's own message does not."""
-    return os.environ.get(variable, "")
-
-
 class ControlModule(AnsibleModule):
     """A module with the connection options, whose every failure has RV(failure), even one that Ansible itself finds in its options."""
 
@@ -57,7 +41,7 @@ class ControlModule(AnsibleModule):
     params: dict[str, Any]
 
     def __init__(self, argument_spec: Mapping[str, Any], **arguments: Any):
-        spec = {**connection_argument_spec(), **argument_spec}
+        spec = {**CONNECTION_OPTIONS, **argument_spec}
         super().__init__(argument_spec=spec, supports_check_mode=True, **arguments)
 
     def run(self, run: Run) -> None:

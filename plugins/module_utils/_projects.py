@@ -4,21 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ._errors import InvalidOption
 from ._http.client import Client
-from ._http.response import next_cursor, pages
+from ._http.response import pages
 from ._options import Fields, identifier, not_blank, query_parameters
-
-
-class ProjectPage(NamedTuple):
-    """The projects of one page that no earlier page had, and the ids of those that the service could not include."""
-
-    projects: list[dict[str, Any]]
-    unavailable_ids: list[str]
-    next_cursor: str | None
 
 
 class Projects(NamedTuple):
@@ -65,25 +57,17 @@ def list_projects(
     listed: set[str] = set()
     names: set[str] = set()
     unavailable: dict[str, None] = {}
-    for page in project_pages(client, query, page_size):
-        projects += fields.reduce(filter(filters.matches, page.projects))
-        listed.update(project["id"] for project in page.projects)
-        names.update(str(project.get("name", "")) for project in page.projects)
-        unavailable.update(dict.fromkeys(page.unavailable_ids))
-    # The service may be able to include a project by the time that it lists another page.
-    missing = [project_id for project_id in unavailable if project_id not in listed]
-    return Projects(projects, missing, names)
-
-
-def project_pages(
-    client: Client, query: Mapping[str, Any] | None = None, page_size: int | None = None
-) -> Iterator[ProjectPage]:
-    """The pages of the project list (api.md, GET /projects). Raises what Client raises when a page can't be fetched."""
     for page in pages(client, "projects", field="projects", query=query, page_size=page_size, id=str):
+        projects += fields.reduce(filter(filters.matches, page.items))
+        listed.update(project["id"] for project in page.items)
+        names.update(str(project.get("name", "")) for project in page.items)
         ids = page.response.object().get("unavailable_project_ids") or []
         if not isinstance(ids, list):
             raise page.response.unexpected("its field 'unavailable_project_ids' should be an array")
-        yield ProjectPage(page.items, list(map(page.response.require_id, ids)), next_cursor(page.response))
+        unavailable.update(dict.fromkeys(map(page.response.require_id, ids)))
+    # The service may be able to include a project by the time that it lists another page.
+    missing = [project_id for project_id in unavailable if project_id not in listed]
+    return Projects(projects, missing, names)
 
 
 def checked_query(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS, AnsibleModule
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.clouddb.control.plugins.doc_fragments import connection as connection_fragment
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import CONNECTION_OPTIONS
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import COLLECTION_VERSION
-from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
 from ansible_collections.clouddb.control.tests.tools.supported import ANSIBLE_CORE, OLDEST_LIBRARIES, TARGET_PYTHON
 from ansible_collections.clouddb.control.tests.unit.support.each_module import EACH_MODULE, name_of
 from ansible_collections.clouddb.control.tests.unit.support.return_values import OF_FAILURES
@@ -30,7 +30,6 @@ COLLECTION = "ansible_collections.clouddb.control"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
 # Only the role uses these. They have tests of their own.
 ROTATION_MODULES = {"api_key_deployment", "api_key_rotation"}
-CONNECTION = connection_argument_spec()
 OLDEST_REQUESTS = re.escape(OLDEST_LIBRARIES[0].removeprefix("requests==").rpartition(".")[0])
 ARGUMENT_FIELDS = {"type", "default", "required", "choices", "elements", "no_log", "fallback", "options"}
 # Files with links to the repository and to the site, and the sources of the site's pages
@@ -147,10 +146,10 @@ def test_documentation_matches_the_parameters_of_a_filter(name: str) -> None:
 def test_doc_fragment_matches_the_connection_options(part: str) -> None:
     text = getattr(connection_fragment.ModuleDocFragment, part)
     documented = yaml.safe_load(text)["options"]
-    assert list(documented) == list(CONNECTION)
+    assert list(documented) == list(CONNECTION_OPTIONS)
     # Plugins other than modules have no module_defaults.
     assert ("module_defaults" in text) == (part == "DOCUMENTATION")
-    for name, option in CONNECTION.items():
+    for name, option in CONNECTION_OPTIONS.items():
         described = " ".join(documented[name]["description"])
         for field in ("type", "default"):
             assert documented[name].get(field) == option.get(field), f"{field} of {name}"
@@ -171,7 +170,7 @@ def test_tests_of_every_module_have_every_module() -> None:
 
 
 def test_api_key_is_no_log() -> None:
-    assert [name for name, option in CONNECTION.items() if option.get("no_log")] == ["api_key"]
+    assert [name for name, option in CONNECTION_OPTIONS.items() if option.get("no_log")] == ["api_key"]
 
 
 # Metadata

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from ansible.module_utils.basic import FILE_COMMON_ARGUMENTS
 
-from ansible_collections.clouddb.control.plugins.module_utils._module import connection_argument_spec
+from ansible_collections.clouddb.control.plugins.module_utils._http.connection import CONNECTION_OPTIONS
 from ansible_collections.clouddb.control.tests.unit.test_consistency import module_arguments
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ REQUIRED = {
     "ansible.builtin.template": {"force"},
 }
 # Connection options come from module_defaults. The others change how lists are requested, not what is listed.
-INHERITED = {*connection_argument_spec(), "page_size", "workers"}
+INHERITED = {*CONNECTION_OPTIONS, "page_size", "workers"}
 # A block of the role api_key_rotation has defaults for these, which replace those of the play.
 REPLACED = {"clouddb.control.api_key_deployment", "clouddb.control.api_key_rotation"}
 # Without a file that it writes, these options of api_key have no effect.

@@ -17,10 +17,16 @@ from .._options import integer, seconds
 
 MAX_RETRIES = 100
 
-# The one place of types, defaults and environment variables; the argument specs are made of it.
+
+def env_or_empty(variable: str) -> str:
+    """The environment variable, or an empty value: connection_from() then says what to set, which Ansible's own message does not."""
+    return os.environ.get(variable, "")
+
+
+# The one place of types, defaults and environment variables; a part of each argument spec.
 CONNECTION_OPTIONS: dict[str, dict[str, Any]] = {
-    "base_url": {"type": "str", "env": "CLOUDDB_BASE_URL"},
-    "api_key": {"type": "str", "no_log": True, "env": "CLOUDDB_API_KEY"},
+    "base_url": {"type": "str", "fallback": (env_or_empty, ["CLOUDDB_BASE_URL"])},
+    "api_key": {"type": "str", "no_log": True, "fallback": (env_or_empty, ["CLOUDDB_API_KEY"])},
     "validate_certs": {"type": "bool", "default": True},
     "ca_path": {"type": "path"},
     "allow_http": {"type": "bool", "default": False},
@@ -113,9 +119,9 @@ def connection_from(params: Mapping[str, Any]) -> Connection:
 def _require_values(params: Mapping[str, Any]) -> None:
     """Raise InvalidOption for options that are empty, both in the task and in the environment."""
     missing = {
-        option: spec["env"]
+        option: spec["fallback"][1][0]
         for option, spec in CONNECTION_OPTIONS.items()
-        if "env" in spec and params[option] is not None and not params[option].strip()
+        if "fallback" in spec and params[option] is not None and not params[option].strip()
     }
     if missing:
         variables = f"environment variable{'s' if len(missing) > 1 else ''} {' and '.join(missing.values())}"
