@@ -69,11 +69,15 @@ class Policy(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A key that violates the policy, or None where C(name) is declared and there is no key; C(message) is a sentence."""
+    """A key that violates the policy, or None where C(name) is declared and there is no key; C(message) is a sentence.
+
+    C(title) is what it is about, with characters that can be displayed: the key, or the declared name.
+    """
 
     kind: str
     key: Key | None
     name: str
+    title: str
     message: str
     allowed: Allowed | None
 
@@ -89,9 +93,9 @@ class Review(NamedTuple):
 
         Keys that are only surplus come last: they may no longer be once the others are revoked.
         """
-        found = [finding for finding in self.findings if finding.key and finding.kind in kinds]
-        keys = {finding.key["id"]: finding.key for finding in found if finding.key}
-        for_itself = {finding.key["id"] for finding in found if finding.key and finding.kind not in SURPLUS_KINDS}
+        found = [(finding.kind, finding.key) for finding in self.findings if finding.key and finding.kind in kinds]
+        keys = {key["id"]: key for _kind, key in found}
+        for_itself = {key["id"] for kind, key in found if kind not in SURPLUS_KINDS}
         return sorted(keys.values(), key=lambda key: (key["id"] not in for_itself, *_activity_order(key)))
 
 
@@ -150,16 +154,6 @@ def label(key: Key) -> str:
     return f"{displayable(name_of(key), MAX_NAME_LENGTH) or 'A key without a name'} (id {key['id']})"
 
 
-def title_of(finding: Finding) -> str:
-    """What the finding is about: the key, or the declared name that no key has."""
-    return label(finding.key) if finding.key else displayable(finding.name, MAX_NAME_LENGTH)
-
-
-def counted(number: int, unit: str) -> str:
-    """The number with its unit: C(1 key), C(2 keys)."""
-    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
-
-
 def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[int, Allowed]:
     """The entry for each key that has one, by key id: the first whose name matches."""
     patterns = [(entry, re.compile(translate(_normal(entry.name)))) for entry in allowed or ()]
@@ -172,7 +166,7 @@ def _entries_of(keys: Sequence[Key], allowed: Sequence[Allowed] | None) -> dict[
 
 
 def _finding(kind: str, key: Key, text: str, entry: Allowed | None) -> Finding:
-    return Finding(kind, key, name_of(key), _message(f"{label(key)} {text}", entry), entry)
+    return Finding(kind, key, name_of(key), label(key), _message(f"{label(key)} {text}", entry), entry)
 
 
 def _message(text: str, entry: Allowed | None) -> str:
@@ -235,7 +229,8 @@ def _missing(keys: Sequence[Key], policy: Policy) -> Iterable[Finding]:
     for entry in policy.allowed or ():
         if not entry.is_pattern and _normal(entry.name) not in names:
             name = displayable(entry.name, MAX_NAME_LENGTH)
-            yield Finding("missing", None, entry.name, _message(f"There is no key named '{name}'", entry), entry)
+            message = _message(f"There is no key named '{name}'", entry)
+            yield Finding("missing", None, entry.name, name, message, entry)
 
 
 def _earliest(keys: Sequence[Key], limit: int) -> list[Key]:

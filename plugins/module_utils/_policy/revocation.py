@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from .._http.client import Client
 from .._http.errors import RequestFailed
 from .._keys.api import Key, OrphanedKey, as_revoked, list_keys, not_revoked, own_key_of, retry_advice, revoke_key
 from .._keys.ensure import Result
-from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, counted, label, review, title_of
+from .policy import KINDS, SURPLUS_KINDS, Finding, Policy, label, review
 
 OWN_KEY = "It is the task's own key (own_key)."
 IN_USE = "It was used while the task ran."
@@ -86,7 +86,13 @@ class _Enforcement:
                 ) from error
             done = {*self._kept, *self._revoked, *self._gone}
             waiting = [key for key in waiting if key["id"] not in done]
-        self._keep_beyond_limit(waiting)
+        for key in waiting:
+            self._kept[key["id"]] = f"More keys were due than max_revocations ({self._limit}) allows."
+        if waiting:
+            self._warnings.append(
+                f"Keys that remain to be revoked: {len(waiting)}. The task revokes at most {self._limit}. Run it again, or "
+                "increase max_revocations."
+            )
 
     def _remaining(self) -> int:
         """How many keys may still be revoked. What others have revoked counts, so that a play with many hosts stops early."""
@@ -114,17 +120,6 @@ class _Enforcement:
             self._revoked[key_id] = revocation
         else:
             self._gone.add(key_id)
-
-    def _keep_beyond_limit(self, waiting: Sequence[Key]) -> None:
-        """Note the keys that are kept only because of the limit, and warn about them."""
-        for key in waiting:
-            self._kept[key["id"]] = f"The task revokes at most {counted(self._limit, 'key')} (max_revocations)."
-        if waiting:
-            more = "1 more key was" if len(waiting) == 1 else f"{len(waiting)} more keys were"
-            self._warnings.append(
-                f"{more} to be revoked, but the task revokes at most {self._limit}. Run the task again, or increase "
-                "max_revocations."
-            )
 
     def result(self) -> Result:
         """The result of the task so far."""
@@ -165,7 +160,7 @@ class _Enforcement:
             "kind": finding.kind,
             "key_id": key_id,
             "name": finding.name,
-            "title": title_of(finding),
+            "title": finding.title,
             "message": finding.message + text,
             "owner": entry.owner if entry else None,
             "reason": entry.reason if entry else None,
