@@ -44,7 +44,7 @@ class FileAttributes(NamedTuple):
 
 
 class SecretFile(NamedTuple):
-    """The path of resolved(), and a function that sets owner, group and mode of a path and returns whether it changed them.
+    """The path of resolve_directory(), and a function that sets owner, group and mode of a path and returns whether it changed them.
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
@@ -129,15 +129,11 @@ class SecretFile(NamedTuple):
             yield lambda secret: None
             return
         with ExitStack() as cleanup:
-            try:
+            with self._errors("written"):
                 temporary = cleanup.enter_context(temporary_file(self.path, _temporary_prefix()))
-            except OSError as error:
-                problem = f"{self.option}: no file can be created in {self._directory()}: {error.strerror}."
-                raise SecretFileError(problem) from error
-            self._prepare(temporary, attributes)
-            _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
-            if check_space:
-                with self._errors("written"):
+                self._prepare(temporary, attributes)
+                _require_read_bit(stat.S_IMODE(os.fstat(temporary.file.fileno()).st_mode))
+                if check_space:
                     temporary.check_space(SPACE)
 
             def write(secret: str) -> None:
@@ -181,14 +177,17 @@ class SecretFile(NamedTuple):
 
     def _prepare(self, temporary: TemporaryFile, attributes: FileAttributes | None) -> None:
         """Give the new file the attributes of the one that it replaces, unless C(attributes) or options say otherwise."""
-        with self._errors("written"):
-            # Where everybody may write, anybody may have created the file to be given its new content.
-            is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
-            is_kept = os.path.lexists(self.path) and not is_shared
-            if is_kept:
-                copy_attributes(self.path, temporary.file.fileno())
-        if attributes and _restore_attributes(temporary, attributes):
-            return
+        # Where everybody may write, anybody may have created the file to be given its new content.
+        is_shared = os.stat(self._directory()).st_mode & stat.S_IWOTH
+        is_kept = os.path.lexists(self.path) and not is_shared
+        if is_kept:
+            copy_attributes(self.path, temporary.file.fileno())
+        if attributes:
+            # If this user may not, the content is restored without them. Set by the descriptor: the path may lead to another file by now.
+            with suppress(OSError):
+                _give(temporary, attributes.uid, attributes.gid)
+                os.fchmod(temporary.file.fileno(), attributes.mode)
+                return
         if is_kept:
             self._keep_owner(temporary)
         self.set_attributes(temporary.path)
@@ -230,20 +229,13 @@ def dest_from(
     if not params["dest"]:
         return None
     return SecretFile(
-        resolved("dest", params["dest"]),
+        resolve_directory(params["dest"]),
         set_attributes,
         params.get("unsafe_writes", False),
         params.get("owner") is not None,
         params.get("group") is not None,
         check_mode=check_mode,
     )
-
-
-def resolved(option: str, path: str) -> str:
-    """The path of this option with which a secret's file is checked, written and reported. Raises InvalidOption."""
-    if "\0" in path:
-        raise InvalidOption(option, "the path has a NUL character. Remove it.")
-    return resolve_directory(path)
 
 
 def _lock(file: int, deadline: Deadline) -> bool:
@@ -267,17 +259,6 @@ def _give(temporary: TemporaryFile, uid: int, gid: int) -> None:
     status = os.fstat(temporary.file.fileno())
     if (uid, gid) != (status.st_uid, status.st_gid):
         os.fchown(temporary.file.fileno(), uid, gid)
-
-
-def _restore_attributes(temporary: TemporaryFile, attributes: FileAttributes) -> bool:
-    """Set owner, group and mode; returns whether this user may."""
-    # By the descriptor: in the meantime, the path may lead to a file of somebody else.
-    try:
-        _give(temporary, attributes.uid, attributes.gid)
-    except OSError:
-        return False
-    os.fchmod(temporary.file.fileno(), attributes.mode)
-    return True
 
 
 def _temporary_prefix() -> str:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .._errors import SecretFileError
-from .._files.secret_file import SecretFile, resolved
+from .._files.atomic_file import resolve_directory
+from .._files.secret_file import SecretFile
 
 # In bytes. A record has the names of all hosts.
 MAX_SIZE = 16 * 2**20
@@ -73,7 +74,7 @@ NO_RECORD = Record(None, None, None, None, None, {})
 
 def record_file(path: str, check_mode: bool) -> SecretFile:
     """The file of a record."""
-    path = resolved("record", path)
+    path = resolve_directory(path)
     return SecretFile(path, lambda path: False, option="record", max_size=MAX_SIZE, check_mode=check_mode)
 
 

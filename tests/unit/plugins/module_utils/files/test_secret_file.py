@@ -67,7 +67,7 @@ def file(key: Path) -> SecretFile:
 # What is refused
 
 
-@pytest.mark.parametrize("name", ["nul\0/key", "missing/key", "key/key", "."])
+@pytest.mark.parametrize("name", ["missing/key", "key/key", "."])
 def test_impossible_paths(key: Path, name: str) -> None:
     with pytest.raises(InvalidOption) as error:
         file = dest_from({"dest": f"{key.parent}/{name}"}, keep_attributes)
@@ -240,7 +240,7 @@ def test_attributes_to_restore_come_before_those_of_the_options(
 
 def test_directory_removed_meanwhile_raises_secret_file_error(tmp_path: Path) -> None:
     with (
-        pytest.raises(SecretFileError, match="no file can be created in"),
+        pytest.raises(SecretFileError, match="can.t be written"),
         SecretFile(str(tmp_path / "gone" / "key"), keep_attributes).replacement(),
     ):
         pass
