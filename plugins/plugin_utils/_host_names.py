@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 # Names that Ansible already uses for something else.
@@ -37,23 +37,26 @@ def host_names(
     """
     unavailable = {name.lower() for name in (*RESERVED_NAMES, *groups)}
     earlier = earlier or {}
-    owners = defaultdict(list)
+    owners, claims = defaultdict(list), defaultdict(list)
     for name, ids in earlier.items():
         owners[name.lower()].append(ids)
-
-    def is_available(name: str, project_id: str) -> bool:
-        return name not in unavailable and all(project_id in ids for ids in owners.get(name, ()))
-
-    candidates: dict[str, list[str]] = {}
+    candidates: dict[str, list[tuple[int, str]]] = {}
     for project in projects:
-        names = list(_candidates(project, preferences))
-        own = [name for name in names if project["id"] in earlier.get(name, ())]
+        names = list(enumerate(_candidates(project, preferences)))
+        own = [(len(names), name) for _rank, name in names if project["id"] in earlier.get(name, ())]
         candidates[project["id"]] = [*own, *names]
-    # Each round uses up candidates, of which the last ones are unique.
-    while conflicts := list(_conflicts(candidates, is_available)):
-        for project_id in conflicts:
-            del candidates[project_id][0]
-    return {project_id: names[0] for project_id, names in candidates.items()}
+        for rank, name in candidates[project["id"]]:
+            claims[name.lower()].append((rank, project["id"]))
+
+    def is_free(name: str, rank: int, project_id: str) -> bool:
+        """The name of a project does not change the name that another project gets from its id, which has a higher rank."""
+        is_available = name not in unavailable and all(project_id in ids for ids in owners.get(name, ()))
+        return is_available and all(other == project_id or claimed < rank for claimed, other in claims[name])
+
+    return {
+        project_id: next((name for rank, name in names if is_free(name.lower(), rank, project_id)), names[-1][1])
+        for project_id, names in candidates.items()
+    }
 
 
 def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator[str]:
@@ -67,27 +70,7 @@ def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator
 
 def _preferred_name(project: dict[str, Any], preferences: Sequence[str]) -> str:
     values = [*map(project.get, preferences), project["id"]]
-    return next(_host_name(value) for value in values if _has_name(value))
-
-
-def _conflicts(candidates: dict[str, list[str]], is_available: Callable[[str, str], bool]) -> Iterator[str]:
-    """The ids of the projects whose first candidates cannot be their names.
-
-    If several projects have the same one, it belongs to the one that has the fewest others left: the name of a project
-    does not change the name that another project got from its id.
-    """
-    same = defaultdict(list)
-    for project_id, names in candidates.items():
-        same[names[0].lower()].append(project_id)
-    for name, ids in same.items():
-        available = [project_id for project_id in ids if is_available(name, project_id)]
-        left = [len(candidates[project_id]) for project_id in available]
-        owner = available[left.index(min(left))] if left and left.count(min(left)) == 1 else None
-        yield from (project_id for project_id in ids if project_id != owner and len(candidates[project_id]) > 1)
-
-
-def _has_name(value: Any) -> bool:
-    return isinstance(value, str) and re.search("[A-Za-z0-9]", value) is not None
+    return next(_host_name(value) for value in values if isinstance(value, str) and re.search("[A-Za-z0-9]", value))
 
 
 def _host_name(text: str) -> str:

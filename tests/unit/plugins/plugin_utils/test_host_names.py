@@ -16,7 +16,7 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import
         ([("a", "x"), ("b", "x")], ["x-a", "x-b"]),
         ([("a", ""), ("b", None)], ["a", "b"]),
         ([("a", "x"), ("b", "x"), ("c", "x-a")], ["x-a", "x-b", "x-a-c"]),
-        ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["x-a", "x-b", "x-a-c", "a"]),
+        ([("a", "x"), ("b", "x"), ("c", "x-a"), ("d", "a")], ["x-a", "x-b", "x-a-c", "a-d"]),
         ([("a", "x y"), ("b", "x{y")], ["x_y-a", "x_y-b"]),
         ([("a", "localhost"), ("b", "all")], ["localhost-a", "all-b"]),
         ([("a", "ungrouped"), ("b", "127.0.0.1"), ("c", "::1")], ["ungrouped-a", "127.0.0.1-b", "__1"]),
