@@ -26,7 +26,7 @@ options:
   hostnames:
     description:
       - Fields of a project to use as its host name. The first one that is a string with an ASCII letter or digit is used, or else C(id).
-      - If the name is that of another project, of a group or one that Ansible reserves, regardless of case, the id is appended, for example
+      - If another project, a group or Ansible itself uses the name, regardless of case, the id is appended, for example
         V(shop-wispy-lake-12345678). A project that several sources of this plugin contain is one host.
       - Names are shortened to 100 characters. Underscores replace all characters other than ASCII letters, digits, dots, dashes and
         underscores.
@@ -135,6 +135,8 @@ from ..plugin_utils._host_names import LOCAL_NAMES, host_names
 GROUP = "clouddb_projects"
 # About 50 milliseconds.
 CACHE_ITERATIONS = 150_000
+# Names of host variables; those that begin with ansible_ would change how Ansible connects.
+VARIABLE = re.compile("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -190,7 +192,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().set_options(task_keys, var_options, given)
 
     def _account(self, use_cache: bool) -> dict[str, Any]:
-        """The account as C(projects), C(operations) by project id (empty unless the option is set), C(warnings) and C(is_complete)."""
+        """The account as C(projects), C(warnings) and C(is_complete)."""
         options = _checked(
             {name: self._option(name) for name in ("filters", "query", "page_size", "operations", "workers")}
         )
@@ -224,13 +226,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         left_out: dict[str, None] = {}
         for project in account["projects"]:
             host = self.inventory.add_host(names[project["id"]], group=GROUP)
-            fields = dict(project)
-            if project["id"] in account["operations"]:
-                fields["operations"] = account["operations"][project["id"]]
-            left_out.update(dict.fromkeys(field for field in fields if not _is_variable(f"{prefix}{field}")))
+            left_out.update(dict.fromkeys(field for field in project if not VARIABLE.fullmatch(f"{prefix}{field}")))
             # Values of the service are marked as unsafe, so that they are never rendered as templates.
             variables = {
-                f"{prefix}{field}": wrap_var(value) for field, value in fields.items() if field not in left_out
+                f"{prefix}{field}": wrap_var(value) for field, value in project.items() if field not in left_out
             }
             for name, value in variables.items():
                 self.inventory.set_variable(host, name, value)
@@ -238,6 +237,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
             hosts[host] = variables
         # Ansible takes the name of a group for the group, not for a host of this name. So these groups come last.
+        self._names_groups = True
         for host, variables in hosts.items():
             try:
                 self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
@@ -249,16 +249,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 displayable(f"Fields of projects that cannot be host variables are left out: {', '.join(left_out)}.")
             )
 
-    def _add_host_to_keyed_groups(self, *args: Any, **kwargs: Any) -> None:
-        """Add the host to groups named by expressions. Ansible requires text, so _compose() returns numbers and booleans as text here."""
-        self._names_groups = True
-        try:
-            super()._add_host_to_keyed_groups(*args, **kwargs)
-        finally:
-            self._names_groups = False
-
     def _compose(self, *args: Any, **kwargs: Any) -> Any:
-        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it."""
+        """The value of an expression, marked as unsafe: ansible-core up to 2.18 drops the mark of some values in it.
+
+        Ansible requires text for the name of a group, so numbers and booleans are text there.
+        """
         value = super()._compose(*args, **kwargs)
         return wrap_var(str(value) if self._names_groups and isinstance(value, (bool, int, float)) else value)
 
@@ -287,11 +282,6 @@ def _earlier_ids(inventory: InventoryData) -> dict[str, set[str]]:
     return found
 
 
-def _is_variable(name: str) -> bool:
-    """Whether a host variable may have this name; those that begin with C(ansible_) would change how Ansible connects."""
-    return re.fullmatch("(?!ansible_)[A-Za-z_][A-Za-z0-9_]*", name) is not None
-
-
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """The options, with filters as Filters and query as query parameters. Raises InvalidOption."""
     unknown = set(options["filters"]) - set(Filters._fields)
@@ -307,15 +297,13 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 
 def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
     found = list_projects(client, options["filters"], options["query"], options["page_size"])
-    ids = [project["id"] for project in found.projects] if options["operations"] else []
-    operations, deleted = of_projects(ids, partial(_operations_of, client), options["workers"])
-    incomplete = found.warnings()
-    return {
-        "projects": found.projects,
-        "operations": {project_id: operations.get(project_id, []) for project_id in ids},
-        "warnings": incomplete + deleted,
-        "is_complete": not incomplete,
-    }
+    projects, warnings = found.projects, found.warnings()
+    if options["operations"]:
+        ids = [project["id"] for project in projects]
+        operations, deleted = of_projects(ids, partial(_operations_of, client), options["workers"])
+        projects = [{**project, "operations": operations.get(project["id"], [])} for project in projects]
+        warnings += deleted
+    return {"projects": projects, "warnings": warnings, "is_complete": not found.unavailable_ids}
 
 
 def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
