@@ -6,6 +6,4 @@ from __future__ import annotations
 
 from ..plugin_utils._progress import ProgressAction
 
-
-class ActionModule(ProgressAction):
-    """Runs the module of the task."""
+ActionModule = ProgressAction

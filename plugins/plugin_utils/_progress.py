@@ -34,15 +34,10 @@ HEARTBEAT_SECONDS = 60.0
 RECONNECT_INTERVAL = 5.0
 
 
-def stderr_copy() -> int | None:
-    """A copy of standard error, if there is one."""
-    with contextlib.suppress(AttributeError, OSError):
-        return os.dup(sys.stderr.fileno())
-    return None
-
-
+STDERR: int | None = None
 # Ansible loads this module before it forks the worker of the task. Since core 2.19, the standard error of workers is /dev/null.
-STDERR = stderr_copy()
+with contextlib.suppress(AttributeError, OSError):
+    STDERR = os.dup(sys.stderr.fileno())
 
 
 class ProgressAction(ActionBase):
