@@ -17,7 +17,6 @@ from ...module_utils._http.errors import NotFound
 from ...module_utils._operations.api import Operation, get_operation, operation_pages
 from ...module_utils._operations.status import FAILED, SUCCEEDED
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
-from ...module_utils._untrusted import is_id
 
 PAGE_SIZE = 50
 # How many ended operations of a project are remembered.
@@ -147,16 +146,12 @@ class FollowedProject:
     @classmethod
     def from_json(cls, project_id: str, saved: Mapping[str, Any]) -> FollowedProject:
         """The inverse of as_json(). Raises KeyError, TypeError, ValueError or AttributeError for anything else."""
-        if not is_id(project_id):
-            raise ValueError
         new_since, forgotten_until = (
             saved[field] and parse_timestamp(saved[field]) for field in ("new_since", "forgotten_until")
         )
         followed = cls({**saved["project"], "id": project_id}, new_since)
         followed.forgotten_until = forgotten_until
-        for operation_id, status, created_at in saved["operations"]:
-            parse_timestamp(created_at)
-            followed.remembered[operation_id] = SeenOperation(status, created_at)
+        followed.remembered = {each: SeenOperation(*seen) for each, *seen in saved["operations"]}
         return followed
 
 

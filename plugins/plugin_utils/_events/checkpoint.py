@@ -92,15 +92,26 @@ class Checkpoint:
         return self._clock.monotonic() >= self._attempted_at + pause
 
     async def save(self, state: State) -> None:
-        """Save the state in a thread; when cancelled, wait for the thread, so that it overwrites no later state."""
+        """Save the state in a thread; when cancelled, wait for the thread, so that it overwrites no later state.
+
+        An error is logged if the previous attempt had none, and so is the end of errors.
+        """
         self._is_saved = True
         started = self._clock.monotonic()
         saving = asyncio.get_running_loop().run_in_executor(None, self._write, self._as_json(state))
         try:
             await asyncio.shield(saving)
         finally:
-            self._note(await saving)
-            self._seconds = self._clock.monotonic() - started
+            error = await saving
+            self._attempted_at = self._clock.monotonic()
+            self._seconds = self._attempted_at - started
+            self._is_saved = self._is_saved and error is None
+            if error and self._failing_since is None:
+                self._failing_since = self._attempted_at
+                self._log(logging.WARNING, error)
+            elif error is None and self._failing_since is not None:
+                logger.warning("The state is saved again, after %.0f s.", self._attempted_at - self._failing_since)
+                self._failing_since = None
 
     def save_now(self, state: State) -> None:
         """Save the state in this thread, for the last time."""
@@ -116,18 +127,6 @@ class Checkpoint:
             except OSError as error:
                 return error
         return None
-
-    def _note(self, error: OSError | None) -> None:
-        """Record the outcome of an attempt, and log it if it differs from the previous one."""
-        now = self._clock.monotonic()
-        self._attempted_at = now
-        self._is_saved = self._is_saved and error is None
-        if error and self._failing_since is None:
-            self._failing_since = now
-            self._log(logging.WARNING, error)
-        elif error is None and self._failing_since is not None:
-            logger.warning("The state is saved again, after %.0f s.", now - self._failing_since)
-            self._failing_since = None
 
     def _log(self, level: int, error: OSError) -> None:
         logger.log(

@@ -8,7 +8,6 @@ import asyncio
 import json
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Protocol
 
 from ...module_utils._timestamps import timestamp_of
@@ -17,6 +16,7 @@ from .changes import Change
 
 # Maximum time for the rules to receive an event, in seconds.
 RULES_TIMEOUT = 60.0
+DELIVERY_INTERVAL = 0.02
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
 
 
@@ -36,13 +36,10 @@ def is_delivered(queue: EventQueue) -> bool:
 
 async def wait_until_delivered(queue: EventQueue) -> None:
     """Wait until is_delivered(), at most RULES_TIMEOUT."""
-
-    async def poll() -> None:
-        while not is_delivered(queue):
-            await asyncio.sleep(0.02)
-
-    with suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(poll(), RULES_TIMEOUT)
+    for _poll in range(round(RULES_TIMEOUT / DELIVERY_INTERVAL)):
+        if is_delivered(queue):
+            return
+        await asyncio.sleep(DELIVERY_INTERVAL)
 
 
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,12 +62,8 @@ def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:
         "project": project,
         "seconds": _seconds(operation),
     }
-    event_id = uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity))
-    return {"clouddb": walk(content, _displayable), "meta": {"uuid": str(event_id)}}
-
-
-def _displayable(text: str) -> str:
-    return without_templates(displayable(text, MAX_MESSAGE_LENGTH))
+    displayed = walk(content, lambda text: without_templates(displayable(text, MAX_MESSAGE_LENGTH)))
+    return {"clouddb": displayed, "meta": {"uuid": str(uuid.uuid5(EVENT_NAMESPACE, json.dumps(identity)))}}
 
 
 def _seconds(operation: Mapping[str, Any]) -> float | None:

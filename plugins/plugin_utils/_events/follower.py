@@ -25,7 +25,7 @@ from ...module_utils._timestamps import timestamp_of
 from .changes import Change, FollowedProject, PollResult, read_operations
 from .checkpoint import Checkpoint, State
 from .emitter import EventQueue, event_of, is_delivered, wait_until_delivered
-from .options import SourceOptions
+from .options import SourceOptions, is_selected
 from .rate_limit import RateLimitedClient
 from .schedule import GROWTH, TOLERANCE, Schedule
 
@@ -124,7 +124,9 @@ class Follower:
     def _load(self) -> None:
         state = self._checkpoint.load(State(self._clock.utcnow() - self._options.backfill, {}, is_local_time=True))
         self._new_since, self._is_local_time = state.new_since, state.is_local_time
-        self._projects = {name: each for name, each in state.projects.items() if self._options.wants_project(name)}
+        self._projects = {
+            name: each for name, each in state.projects.items() if is_selected(name, self._options.project_ids)
+        }
         self._schedule.add_busy(PROJECT_LIST)
         self._follow(list(self._projects))
 
@@ -234,7 +236,7 @@ class Follower:
         for project_id, followed in self._projects.items():
             if followed.update(listed.get(project_id)):
                 self._schedule.poll_soon(project_id)
-        new = [name for name in listed if name not in self._projects and self._options.wants_project(name)]
+        new = [name for name in listed if name not in self._projects and is_selected(name, self._options.project_ids)]
         for project_id in new:
             self._projects[project_id] = (
                 self._deleted.pop(project_id)
@@ -272,9 +274,9 @@ class Follower:
         """Emit an event for each wanted change, and remember it. Returns the seconds since the latest change, if there was any."""
         seconds_since: list[float] = []
         for change in followed.changes(result):
-            if self._options.wants_action(change.operation.get("action")):
+            if is_selected(change.operation.get("action"), self._options.actions):
                 seconds_since.append(self._seconds_since(change.operation))
-                if self._options.wants_status(change.operation["status"]):
+                if is_selected(change.operation["status"], self._options.statuses):
                     await self._queue.put(event_of(change, followed.project))
                     self._latest = followed, change
             followed.remember(change.operation)

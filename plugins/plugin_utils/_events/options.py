@@ -16,7 +16,7 @@ from typing import Any, Callable, NamedTuple
 from ...module_utils._errors import InvalidOption
 from ...module_utils._http.connection import CONNECTION_OPTIONS, Connection, connection_from
 from ...module_utils._operations.status import ACTIONS, STATUSES, unknown_values
-from ...module_utils._options import identifier, integer, integer_of, not_blank
+from ...module_utils._options import identifier, integer, not_blank
 from ...module_utils._projects import checked_query
 from ...module_utils._timestamps import MAX_AGE, duration
 
@@ -43,6 +43,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bool": ("true or false", lambda value: BOOLEANS[str(value).lower()]),
     "dict": ("a dictionary", lambda value: {**value}),
     "float": ("a number", lambda value: float(str(value))),
+    "int": ("an integer", lambda value: int(str(value))),
     "list": ("a list of strings", _strings),
     "path": ("a string", _path),
     "raw": ("any value", lambda value: value),
@@ -50,30 +51,19 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-class Argument(NamedTuple):
-    """An argument's type, as Ansible calls it, its default, and the environment variable that is used if it is not set."""
-
-    type: str
-    default: Any = None
-    variable: str | None = None
-
-
-ARGUMENTS = {
-    **{
-        name: Argument(option["type"], option.get("default"), option.get("env"))
-        for name, option in CONNECTION_OPTIONS.items()
-        if name != "api_retries"
-    },
-    "project_ids": Argument("list"),
-    "query": Argument("dict"),
-    "actions": Argument("list"),
-    "statuses": Argument("list"),
-    "interval": Argument("raw", 5.0),
-    "max_interval": Argument("raw", 30.0),
-    "backfill": Argument("raw", 0),
-    "state_file": Argument("path"),
-    "requests_per_minute": Argument("int", 600),
-    "page_size": Argument("int"),
+# Their types, as Ansible calls them, their defaults, and the environment variables that are used if they are not set.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    **{name: option for name, option in CONNECTION_OPTIONS.items() if name != "api_retries"},
+    "project_ids": {"type": "list"},
+    "query": {"type": "dict"},
+    "actions": {"type": "list"},
+    "statuses": {"type": "list"},
+    "interval": {"type": "raw", "default": 5.0},
+    "max_interval": {"type": "raw", "default": 30.0},
+    "backfill": {"type": "raw", "default": 0},
+    "state_file": {"type": "path"},
+    "requests_per_minute": {"type": "int", "default": 600},
+    "page_size": {"type": "int"},
 }
 
 
@@ -92,19 +82,15 @@ class SourceOptions(NamedTuple):
     requests_per_minute: int
     page_size: int | None
 
-    def wants_project(self, project_id: str) -> bool:
-        return not self.project_ids or project_id in self.project_ids
-
     def warnings(self) -> list[str]:
         """Warnings about actions and statuses that are unknown to this collection."""
-        selected = {"actions": self.actions, "statuses": self.statuses}
+        selected = self._asdict()
         return unknown_values(selected, "actions", ACTIONS) + unknown_values(selected, "statuses", STATUSES)
 
-    def wants_action(self, action: str | None) -> bool:
-        return not self.actions or action in self.actions
 
-    def wants_status(self, status: str) -> bool:
-        return not self.statuses or status in self.statuses
+def is_selected(value: str | None, selected: tuple[str, ...]) -> bool:
+    """Whether an argument that is a list selects this value; an empty one selects all."""
+    return not selected or value in selected
 
 
 def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> SourceOptions:
@@ -135,17 +121,15 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
 def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
     """The argument's value in its own type, or else that of its environment variable, or else its default."""
     argument = ARGUMENTS[name]
-    if value is None and argument.variable:
+    if value is None and "env" in argument:
         # connection_from() refuses an empty value.
-        value = environment.get(argument.variable, "")
+        value = environment.get(argument["env"], "")
     if value is None:
-        return argument.default
+        return argument.get("default")
     if value == []:
         # A template can be empty by mistake.
         raise InvalidOption(name, "is empty. Specify at least one value, or omit it to select all.")
-    if argument.type == "int":
-        return integer_of(name, value, 0)
-    wanted, convert = TYPES[argument.type]
+    wanted, convert = TYPES[argument["type"]]
     try:
         return convert(value)
     except (KeyError, OverflowError, TypeError, ValueError):

@@ -72,9 +72,9 @@ def test_documentation_matches_the_arguments() -> None:
     options = yaml.safe_load(operations.DOCUMENTATION)["options"]
     assert list(options) == list(ARGUMENTS)
     for name, argument in ARGUMENTS.items():
-        assert options[name].get("default") == argument.default, name
-        assert options[name]["type"] == argument.type, name
-        assert options[name].get("required", False) == bool(argument.variable), name
+        assert options[name].get("default") == argument.get("default"), name
+        assert options[name]["type"] == argument["type"], name
+        assert options[name].get("required", False) == ("env" in argument), name
 
 
 def test_examples_use_documented_arguments() -> None:

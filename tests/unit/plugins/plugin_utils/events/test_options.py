@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS, source_options
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import (
+    ARGUMENTS,
+    is_selected,
+    source_options,
+)
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
@@ -28,7 +32,7 @@ def test_defaults() -> None:
         timedelta(0),
         600,
     )
-    assert options.wants_action("anything") and options.wants_status("anything")
+    assert is_selected("anything", options.actions) and is_selected("anything", options.statuses)
 
 
 def test_arguments_take_precedence_over_environment_variables() -> None:
