@@ -170,9 +170,9 @@ from ..module_utils._errors import InvalidOption
 from ..module_utils._options import integer_of
 from ..module_utils._timestamps import duration, parse_timestamp
 from ..module_utils._untrusted import displayable
-from ..plugin_utils._report.facts import INVALID_INPUT, ReportOptions, report_facts
-from ..plugin_utils._report.metrics import MetricsOptions, metrics_text
-from ..plugin_utils._report.page import PageOptions, attention, report_page, summary
+from ..plugin_utils._report.facts import INVALID_INPUT, report_facts
+from ..plugin_utils._report.metrics import metrics_text
+from ..plugin_utils._report.page import attention, report_page, summary
 
 
 def account_report(
@@ -191,14 +191,12 @@ def account_report(
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
-        options = ReportOptions(str(title), integer_of("days", days, 1), integer_of("stale_days", stale_days, 1))
+        periods = integer_of("days", days, 1), integer_of("stale_days", stale_days, 1)
         most = integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0)
         seconds = duration({"interval": interval}, "interval", zero=False)
-        facts = report_facts(source, options, str(now), previous)
-        metrics = metrics_text(
-            facts, MetricsOptions(str(account), seconds, policy.get("findings")), parse_timestamp(str(now))
-        )
-        page = report_page(facts, PageOptions(*most, str(project_url)))
+        facts = report_facts(source, str(title), *periods, str(now), previous)
+        metrics = metrics_text(facts, str(account), seconds, policy.get("findings"), parse_timestamp(str(now)))
+        page = report_page(facts, *most, str(project_url))
         lines = [summary(facts), *(text for _section, text in attention(facts))]
         return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:

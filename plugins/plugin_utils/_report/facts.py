@@ -8,8 +8,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
 from .operations import counts, operation_facts
@@ -19,7 +20,6 @@ from .text import number_or_zero, scalar
 FORMAT = 1
 # What the calculations raise for values that no account and no report has.
 INVALID_INPUT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-VOLATILE_FIELDS = ("generated_at", "since")
 PROJECT_FIELDS = (
     "id",
     "name",
@@ -33,15 +33,9 @@ PROJECT_FIELDS = (
 )
 
 
-class ReportOptions(NamedTuple):
-    """The options of a report."""
-
-    title: str
-    days: int
-    stale_days: int
-
-
-def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, previous: str) -> dict[str, Any]:
+def report_facts(
+    account: Mapping[str, Any], title: str, days: int, stale_days: int, now: str, previous: str
+) -> dict[str, Any]:
     """The facts of C(account), a mapping with C(api_keys), C(projects), C(unavailable_project_ids) and C(operations).
 
     C(previous) is the JSON of an earlier report. If only the time has changed since then, the facts of the earlier time
@@ -49,37 +43,33 @@ def report_facts(account: Mapping[str, Any], options: ReportOptions, now: str, p
     account of another shape or a malformed timestamp.
     """
     moment = parse_timestamp(now)
-    facts = _facts(account, options, moment)
-    try:
+    facts = _facts(account, title, days, stale_days, moment)
+    with suppress(*INVALID_INPUT):
         # Its integers are not needed, and a long one would take time or be an error.
         found = json.loads(previous, parse_int=str)
-        earlier = parse_timestamp(found["generated_at"])
-        is_unchanged = earlier <= moment and found["fingerprint"] == facts["fingerprint"]
-        earlier_facts = _facts(account, options, earlier) if is_unchanged else facts
-    except INVALID_INPUT:
-        # It is no report.
-        return facts
-    return earlier_facts if earlier_facts["fingerprint"] == facts["fingerprint"] else facts
+        if found["fingerprint"] == facts["fingerprint"]:
+            earlier = min(moment, parse_timestamp(found["generated_at"]))
+            earlier_facts = _facts(account, title, days, stale_days, earlier)
+            return earlier_facts if earlier_facts["fingerprint"] == facts["fingerprint"] else facts
+    return facts
 
 
-def _facts(account: Mapping[str, Any], options: ReportOptions, now: datetime) -> dict[str, Any]:
+def _facts(account: Mapping[str, Any], title: str, days: int, stale_days: int, now: datetime) -> dict[str, Any]:
     now = now.replace(microsecond=0)
-    since = now - timedelta(days=options.days)
+    since = now - timedelta(days=days)
     projects = _projects(account["projects"], account.get("unavailable_project_ids") or ())
     names = {str(project["id"]): str(project["name"]) for project in projects["list"] if project["name"] is not None}
     facts = {
         "format": FORMAT,
-        "title": options.title,
-        "generated_at": _timestamp(now),
-        "since": _timestamp(since),
-        "days": options.days,
-        "stale_days": options.stale_days,
-        "api_keys": _keys(account["api_keys"], now, options.stale_days),
+        "title": title,
+        "days": days,
+        "stale_days": stale_days,
+        "api_keys": _keys(account["api_keys"], now, stale_days),
         "projects": projects,
         "operations": operation_facts(account["operations"], names, since, now),
     }
-    stable = {name: value for name, value in facts.items() if name not in VOLATILE_FIELDS}
-    return {**facts, "fingerprint": hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()}
+    fingerprint = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return {**facts, "fingerprint": fingerprint, "generated_at": _timestamp(now), "since": _timestamp(since)}
 
 
 def _timestamp(moment: datetime) -> str:

@@ -12,180 +12,67 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...module_utils._operations.status import ACTIONS, STATUSES
 from ...module_utils._policy.policy import KINDS
 from ...module_utils._timestamps import timestamp_of
 from ...module_utils._untrusted import displayable
 from .operations import IN_PROGRESS, SCHEDULING, grouped
+from .text import template_environment
 
 KEY_STATES = ("never_used", "stale", "used")
 # Findings about keys that are gone, in the results of api_key_policy.
 RESOLVED_OUTCOMES = ("revoked", "gone")
 BUCKETS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
-Labels = tuple[str, ...]
-Items = Iterable[Mapping[str, Any]]
 
+def metrics_text(
+    facts: Mapping[str, Any],
+    account: str,
+    interval: float,
+    findings: Sequence[Mapping[str, Any]] | None,
+    now: datetime,
+) -> str:
+    """The metrics of C(facts), each with the label C(account).
 
-class Metric(NamedTuple):
-    """A metric and its samples by the values of its labels: numbers of a gauge, lists of numbers of a histogram."""
-
-    name: str
-    description: str
-    labels: Labels
-    samples: Mapping[Labels, Any]
-    kind: str = "gauge"
-
-    def lines(self, account: str) -> Iterable[str]:
-        """The text of the metric; each sample has the label C(account)."""
-        yield f"# HELP {self.name} {self.description}"
-        yield f"# TYPE {self.name} {self.kind}"
-        for values, found in sorted(self.samples.items()):
-            labels = {"account": displayable(account), **dict(zip(self.labels, values))}
-            if self.kind == "gauge":
-                yield _sample(self.name, labels, found)
-                continue
-            for bound in BUCKETS:
-                count = sum(number <= bound for number in found)
-                yield _sample(f"{self.name}_bucket", {**labels, "le": f"{bound:.1f}"}, count)
-            yield _sample(f"{self.name}_bucket", {**labels, "le": "+Inf"}, len(found))
-            yield _sample(f"{self.name}_count", labels, len(found))
-            yield _sample(f"{self.name}_sum", labels, sum(found))
-
-
-class MetricsOptions(NamedTuple):
-    """The label C(account), the seconds between two reports, and the findings of the API key policy, None without one."""
-
-    account: str
-    interval: float
-    findings: Sequence[Mapping[str, Any]] | None
-
-
-def metrics_text(facts: Mapping[str, Any], options: MetricsOptions, now: datetime) -> str:
-    """The metrics of C(facts), each with the label C(account); C(now) is the time of the report."""
-    metrics = [
-        *_report_metrics(facts, options, now),
-        *_account_metrics(facts, options.findings),
-        *_operation_metrics(facts["operations"]["list"]),
-    ]
-    return "\n".join([*(line for metric in metrics for line in metric.lines(options.account)), "# EOF", ""])
-
-
-def _report_metrics(facts: Mapping[str, Any], options: MetricsOptions, now: datetime) -> list[Metric]:
-    return [
-        Metric(
-            "clouddb_account_report_last_success_timestamp_seconds",
-            "Unix time of the last report that succeeded.",
-            (),
-            {(): now.timestamp()},
-        ),
-        Metric(
-            "clouddb_account_report_interval_seconds",
-            "Time between two reports.",
-            (),
-            {(): options.interval},
-        ),
-        Metric(
-            "clouddb_account_report_period_seconds",
-            "Length of the period whose operations are counted.",
-            (),
-            {(): facts["days"] * 86400},
-        ),
-    ]
-
-
-def _account_metrics(facts: Mapping[str, Any], findings: Sequence[Mapping[str, Any]] | None) -> list[Metric]:
-    keys = facts["api_keys"]["list"]
+    C(interval) are the seconds between two reports, C(findings) those of the API key policy, None without one.
+    """
+    keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     open_findings = [finding for finding in findings or () if finding["outcome"] not in RESOLVED_OUTCOMES]
-    return [
-        Metric(
-            "clouddb_api_keys",
-            "Number of API keys.",
-            ("state",),
-            _counts(((_key_state(key),) for key in keys), product(KEY_STATES)),
-        ),
-        Metric(
-            "clouddb_api_key_findings",
-            "Number of findings of the API key policy that were not resolved.",
-            ("kind",),
-            _counts(
-                ((_label(finding["kind"]),) for finding in open_findings),
-                product(KINDS) if findings is not None else (),
-            ),
-        ),
-        Metric(
-            "clouddb_api_key_oldest_created_timestamp_seconds",
-            "Unix time at which the oldest API key was created.",
-            (),
-            _oldest({(): keys}),
-        ),
-        Metric(
-            "clouddb_projects",
-            "Number of projects in each region.",
-            ("region_id",),
-            _counts((_label(project["region_id"]),) for project in facts["projects"]["list"]),
-        ),
-        Metric(
-            "clouddb_unavailable_projects",
-            "Number of projects that the service could not list. The other metrics do not include them.",
-            (),
-            {(): len(facts["projects"]["unavailable_ids"])},
-        ),
-    ]
-
-
-def _operation_metrics(operations: Items) -> list[Metric]:
     labeled = [{**operation, "action": _label(operation["action"])} for operation in operations]
-    found_by_action = grouped(labeled, "action")
+    by_action = grouped(labeled, "action")
     # All known actions are included, so that their series always exist.
-    by_action: dict[Labels, Items] = {
-        (action,): found_by_action.get(action, []) for action in {*ACTIONS, *found_by_action}
-    }
-    unfinished = {
-        labels: [operation for operation in found if operation["label"] in (SCHEDULING, IN_PROGRESS)]
-        for labels, found in by_action.items()
-    }
-    return [
-        Metric(
-            "clouddb_operations",
-            "Number of operations.",
-            ("action", "status"),
-            _counts(
-                ((operation["action"], _label(operation["status"])) for operation in labeled),
-                product((action for [action] in by_action), STATUSES),
-            ),
+    actions = sorted({*ACTIONS, *by_action})
+    template = template_environment(_escaped).get_template("metrics.prom.j2")
+    text = template.render(
+        account=displayable(account),
+        now=now.timestamp(),
+        interval=interval,
+        period=facts["days"] * 86400,
+        keys=_counts((_key_state(key) for key in keys), KEY_STATES),
+        findings=_counts((_label(finding["kind"]) for finding in open_findings), KINDS if findings is not None else ()),
+        oldest_key=_oldest(keys),
+        projects=_counts(_label(project["region_id"]) for project in projects),
+        unavailable_projects=len(facts["projects"]["unavailable_ids"]),
+        operations=_counts(
+            ((operation["action"], _label(operation["status"])) for operation in labeled), product(actions, STATUSES)
         ),
-        Metric(
-            "clouddb_unfinished_operations",
-            "Number of operations that have neither succeeded nor failed.",
-            ("action",),
-            {labels: len(found) for labels, found in unfinished.items()},
-        ),
-        Metric(
-            "clouddb_unfinished_operation_oldest_created_timestamp_seconds",
-            "Unix time at which the oldest unfinished operation was created.",
-            ("action",),
-            _oldest(unfinished),
-        ),
-        Metric(
-            "clouddb_operation_duration_seconds",
-            "Time from the creation to the last update of the operations that were executed.",
-            ("action",),
-            {
-                labels: [each["duration_seconds"] for each in found if each["duration_seconds"] is not None]
-                for labels, found in by_action.items()
-            },
-            "histogram",
-        ),
-    ]
+        actions=[_action(action, by_action.get(action, [])) for action in actions],
+        buckets=BUCKETS,
+    )
+    return f"{text}\n"
 
 
-def _sample(name: str, labels: Mapping[str, str], number: float) -> str:
-    escaped = {label: value.replace("\\", "\\\\").replace('"', '\\"') for label, value in labels.items()}
-    pairs = ",".join(f'{label}="{value}"' for label, value in escaped.items())
-    return f"{name}{{{pairs}}} {float(number)}"
+def _action(name: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    unfinished = [operation for operation in operations if operation["label"] in (SCHEDULING, IN_PROGRESS)]
+    seconds = [each["duration_seconds"] for each in operations if each["duration_seconds"] is not None]
+    return {"name": name, "unfinished": len(unfinished), "oldest": _oldest(unfinished), "seconds": seconds}
+
+
+def _escaped(value: str | float) -> str | float:
+    """What the template writes for a label or a number."""
+    return value.replace("\\", "\\\\").replace('"', '\\"') if isinstance(value, str) else float(value)
 
 
 def _label(value: object) -> str:
@@ -197,15 +84,11 @@ def _key_state(key: Mapping[str, Any]) -> str:
     return "never_used" if key["never_used"] else "stale" if key["stale"] else "used"
 
 
-def _counts(found: Iterable[Labels], known: Iterable[Labels] = ()) -> dict[Labels, int]:
-    """The number of times that each of the label values was found, 0 for known ones that were not."""
-    return {**dict.fromkeys(known, 0), **Counter(found)}
+def _counts(found: Iterable[Any], known: Iterable[Any] = ()) -> list[tuple[Any, int]]:
+    """The values and the number of times that each of them was found, 0 for known ones that were not."""
+    return sorted({**dict.fromkeys(known, 0), **Counter(found)}.items())
 
 
-def _oldest(groups: Mapping[Labels, Items]) -> dict[Labels, float]:
-    """The Unix time at which the oldest resource of each group was created, for groups that have one."""
-    created = {
-        labels: [moment.timestamp() for item in group if (moment := timestamp_of(item, "created_at"))]
-        for labels, group in groups.items()
-    }
-    return {labels: min(moments) for labels, moments in created.items() if moments}
+def _oldest(items: Iterable[Mapping[str, Any]]) -> float | None:
+    """The Unix time at which the oldest of these resources was created, if any."""
+    return min((at.timestamp() for item in items if (at := timestamp_of(item, "created_at"))), default=None)

@@ -64,11 +64,6 @@ def by_label(operations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {label: labels.count(label) for label in LABELS}
 
 
-def percentile(values: Sequence[float], percent: int) -> float | None:
-    """The percentile of the values by the nearest-rank method; None without values."""
-    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)] if values else None
-
-
 def _operation(operation: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     status = str(operation.get("status"))
     return {
@@ -96,14 +91,15 @@ def _duration(operation: Mapping[str, Any]) -> float | None:
 
 
 def _action(action: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    seconds = [operation["duration_seconds"] for operation in operations if operation["duration_seconds"] is not None]
+    seconds = sorted(each["duration_seconds"] for each in operations if each["duration_seconds"] is not None)
     return {
         "action": action,
         "total": len(operations),
         "by_label": by_label(operations),
         "timed": len(seconds),
         "median_seconds": round(median(seconds), 6) if seconds else None,
-        "p95_seconds": percentile(seconds, 95),
+        # By the nearest-rank method.
+        "p95_seconds": seconds[math.ceil(len(seconds) * 95 / 100) - 1] if seconds else None,
         "longest_seconds": max(seconds, default=None),
     }
 

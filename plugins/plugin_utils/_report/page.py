@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...module_utils._timestamps import parse_timestamp, timestamp_of
@@ -22,51 +20,36 @@ from .text import (
     duration_text,
     number_or_zero,
     number_text,
+    template_environment,
     time_text,
     truncated,
 )
-from .timelines import kind_of, status_text, timelines
+from .timelines import status_text, timelines
 
-TEMPLATES = Path(__file__).parents[3] / "roles" / "account_report" / "templates"
 MAX_NAME_LENGTH = 120
 MAX_ERROR_LENGTH = 400
 # The smallest visible part of a bar.
 MIN_PART = 0.015
 
 
-class PageOptions(NamedTuple):
-    """Maximum numbers of timelines and of rows in a table, and the address of a project in the web console."""
-
-    max_timelines: int
-    max_rows: int
-    project_url: str
-
-
-def report_page(facts: Mapping[str, Any], options: PageOptions) -> str:
-    """The HTML of the page."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def report_page(facts: Mapping[str, Any], max_timelines: int, max_rows: int, project_url: str) -> str:
+    """The HTML of the page. C(project_url) is the address of a project in the web console."""
+    environment = template_environment(_shown, autoescape=True)
     environment.filters.update(
         age=age_text,
         by_label=by_label,
         counted=count_text,
         duration=duration_text,
-        kind=kind_of,
+        kind=lambda label: label.lower().replace(" ", "-"),
         long=lambda text: escape(truncated(text, MAX_ERROR_LENGTH)),
         moment=lambda item, field: datetime_text(timestamp_of(item, field)),
         number=number_text,
         parts=_parts,
         status=status_text,
-        time=lambda item, field: time_text(timestamp_of(item, field)),
-        url=lambda project_id: escape(options.project_url.replace("{project_id}", quote(str(project_id), safe=""))),
+        time=lambda operation: time_text(operation["created_at"]),
+        url=lambda project_id: escape(project_url.replace("{project_id}", quote(str(project_id), safe=""))),
     )
-    environment.globals["options"] = options
+    environment.globals.update(max_rows=max_rows, project_url=project_url)
     keys, projects, operations = (facts[section]["list"] for section in ("api_keys", "projects", "operations"))
     by_project = list(grouped(operations, "project_id").values())
     by_project.sort(key=lambda group: -by_label(group)[ERROR])
@@ -78,8 +61,8 @@ def report_page(facts: Mapping[str, Any], options: PageOptions) -> str:
         projects=sorted(projects, key=lambda each: (not each["locked"], -number_or_zero(each, "cpu_used_sec"))),
         labels=[label for label in LABELS if facts["operations"]["by_label"][label]],
         slowest=_slowest(operations),
-        timelines=timelines(by_project[: options.max_timelines], now),
-        other_projects=by_project[options.max_timelines :],
+        timelines=timelines(by_project[:max_timelines], now),
+        other_projects=by_project[max_timelines:],
     )
 
 

@@ -1,19 +1,36 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Formats numbers, durations and times for an account report. Keeps P8."""
+"""Formats numbers, durations and times for an account report, and loads its templates. Keeps P8."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Callable
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from ...module_utils._timestamps import parse_timestamp
 from ...module_utils._untrusted import MAX_INTEGER, displayable
 
+TEMPLATES = Path(__file__).parents[3] / "roles" / "account_report" / "templates"
 NO_VALUE = "–"
 # strftime would use the locale of the machine.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def template_environment(finalize: Callable[[Any], Any], autoescape: bool = False) -> Environment:
+    """The environment of the role's templates; C(finalize) returns what they write for a value."""
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def scalar(item: Mapping[str, Any], field: str) -> str | int | float | bool | None:
@@ -76,9 +93,10 @@ def datetime_text(moment: datetime | None) -> str:
     return NO_VALUE if moment is None else f"{day_text(moment)} {moment.year}, {moment:%H:%M}"
 
 
-def time_text(moment: datetime | None) -> str:
+def time_text(timestamp: str) -> str:
     """C(21 Nov 11:04:05), without the year."""
-    return NO_VALUE if moment is None else f"{day_text(moment)} {moment:%H:%M:%S}"
+    moment = parse_timestamp(timestamp)
+    return f"{day_text(moment)} {moment:%H:%M:%S}"
 
 
 def truncated(text: Any, max_length: int) -> str:

@@ -113,7 +113,7 @@ def _end(operation: Operation, now: datetime) -> datetime:
 def _title(operations: Sequence[Operation]) -> str:
     """The status or the number of operations, their time, the longest duration, and the latest error text."""
     newest, oldest = operations[0], operations[-1]
-    times = [time_text(timestamp_of(operation, "created_at")) for operation in (oldest, newest)]
+    times = [time_text(operation["created_at"]) for operation in (oldest, newest)]
     seconds = [each["duration_seconds"] for each in operations if each["duration_seconds"] is not None]
     errors = [each["error"] for each in operations if each["error"]]
     is_one = len(operations) == 1
@@ -132,8 +132,3 @@ def status_text(operation: Operation) -> str:
     label: str = operation["label"]
     is_clear = operation["status"] in documented
     return label if is_clear else f"{label} ({truncated(operation['status'], MAX_STATUS_LENGTH)})"
-
-
-def kind_of(label: str) -> str:
-    """The CSS class of a label."""
-    return label.lower().replace(" ", "-")
