@@ -22,10 +22,9 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     details:
-      - In check mode, RV(key) and RV(api_key.id) of a key that would be created are V(null). Whether O(owner), O(group), O(attributes) and a
-        symbolic O(mode) can be set is not checked.
-      - An O(id) that is V(null) is that of a key that an earlier task would create, and the directory of O(dest) may be missing because an earlier
-        task would create it.
+      - A key that would be created has an C(id) that is V(null), which later tasks accept as O(id). RV(key) is V(null), too.
+      - The directory of O(dest) may be missing, because an earlier task would create it.
+      - Whether O(owner), O(group), O(attributes) and a symbolic O(mode) can be set is not checked.
 options:
   state:
     description:
@@ -140,29 +139,14 @@ api_key:
     - V(null) with O(state=absent).
   returned: success
   type: dict
-  contains:
-    id:
-      description: Id of the key. V(null) in check mode for a key that would be created.
-      type: int
-      sample: 165432
-    name:
-      description: Name of the key.
-      type: str
-      sample: deploy
-    created_at:
-      description: Time at which the key was created. V(null) in check mode for a key that would be created.
-      type: str
-      sample: "2026-11-21T09:15:07.123456Z"
-    last_used_at:
-      description: Time at which the key was last used. V(null) if it was never used.
-      type: str
-    last_used_from_addr:
-      description: Network address that the key was last used from. Empty if it was never used.
-      type: str
+  sample:
+    id: 165432
+    name: deploy
+    created_at: "2026-11-21T09:15:07.123456Z"
+    last_used_at: null
+    last_used_from_addr: ""
 key:
-  description:
-    - Secret of the created key. Set C(no_log) on the task, or use O(dest) instead.
-    - V(null) in check mode.
+  description: Secret of the created key, V(null) in check mode. Set C(no_log) on the task, or use O(dest) instead.
   returned: when a key was created and O(dest) is not set
   type: str
   sample: 9v1faketcjbl4sn1013keyd43n2a8qlfakeog8yvp40hx16keyjo1bpds4y2dfms3

@@ -104,6 +104,7 @@ class _Enforcement:
         try:
             listed = {key["id"]: key for key in list_keys(self._client) if key["id"] not in self._revoked}
         except RequestFailed as error:
+            # Only the list has failed: the key is still valid.
             error.may_have_acted = False
             raise
         self._gone.update({other["id"] for other in self._keys} - listed.keys() - self._revoked.keys())

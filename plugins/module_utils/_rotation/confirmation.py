@@ -38,7 +38,7 @@ class Confirmation(NamedTuple):
     C(run) and C(variables) are those of the run of the role. C(sha256) is the checksum of the file's content, C(accepted)
     whether the service accepted that content at C(checked_at), by the service's clock (None: there is no content),
     C(key_id) the key that it is, where that is known. C(state) and C(deployed_at) are from the record. C(return_sha256) is
-    the checksum of what a roll-back may still restore. C(known_keys) are those of the record. C(fingerprint) changes
+    the checksum of what a rollback may still restore. C(known_keys) are those of the record. C(fingerprint) changes
     whenever the file or the record changes. C(withdrawn) is the id of the key that was rolled back, and can't be deployed
     to the host again.
     """

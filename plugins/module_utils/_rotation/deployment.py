@@ -4,7 +4,7 @@
 
 Several rotations may run at once. Each step holds the lock of the host, and changes the file only if it still holds what
 this run has found or written there. After C(commit), this run never writes another secret, so that older keys may be
-revoked. Until then the record names what a roll-back may restore, so that nobody revokes it. Keeps P2, P5, P6 and P7.
+revoked. Until then the record names what a rollback may restore, so that nobody revokes it. Keeps P2, P5, P6 and P7.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def _record_before(record: Record) -> Record:
 
 
 def _previous(host: Host, found: Found) -> Previous:
-    """What a roll-back is to restore: the file as it is, and what is known about the key in it."""
+    """What a rollback is to restore: the file as it is, and what is known about the key in it."""
     sha256 = checksum_of(found.secret)
     attributes = host.file.attributes()._asdict() if host.file and found.secret is not None else None
     record = found.record

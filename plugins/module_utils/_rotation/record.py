@@ -27,7 +27,7 @@ COMMITTED = "committed"
 
 
 class Previous(NamedTuple):
-    """What a roll-back restores: the file with its FileAttributes, and the deployment where it is known.
+    """What a rollback restores: the file with its FileAttributes, and the deployment where it is known.
 
     C(sha256) is None if there was no file.
     """
