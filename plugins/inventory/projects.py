@@ -198,7 +198,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         )
         given = {name: self._option(name) for name in CONNECTION_OPTIONS}
         # connection_from() refuses an empty value, and says what to set.
-        required = {name: given[name] or "" for name, option in CONNECTION_OPTIONS.items() if "env" in option}
+        required = {name: given[name] or "" for name, option in CONNECTION_OPTIONS.items() if "fallback" in option}
         connection = connection_from({**given, **required})
         key = _cache_key(connection, options) if self.get_option("cache") else None
         if key and use_cache and key in self._cache:

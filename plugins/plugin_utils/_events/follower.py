@@ -129,6 +129,8 @@ class Follower:
         }
         self._schedule.add_busy(PROJECT_LIST)
         self._follow(list(self._projects))
+        for warning in self._options.warnings():
+            logger.warning("%s", warning)
 
     # Poll
 
@@ -238,17 +240,16 @@ class Follower:
                 self._schedule.poll_soon(project_id)
         new = [name for name in listed if name not in self._projects and is_selected(name, self._options.project_ids)]
         for project_id in new:
-            self._projects[project_id] = (
-                self._deleted.pop(project_id)
-                if project_id in self._deleted
-                else FollowedProject(listed[project_id], self._new_since)
-            )
-            self._projects[project_id].update(listed[project_id])
+            new_project = FollowedProject(listed[project_id], self._new_since)
+            followed = self._deleted.pop(project_id, new_project)
+            followed.update(listed[project_id])
+            self._projects[project_id] = followed
         self._follow(new)
         self._new_since = max(self._new_since, complete.began_at - LIST_LAG)
-        if not self._is_listed:
-            self._is_listed = True
-            self._warn_of_unknown_values()
+        unknown = sorted(set(self._options.project_ids) - set(self._projects)) if not self._is_listed else []
+        self._is_listed = True
+        if unknown:
+            logger.warning("project_ids: The account has no project %s at present.", ", ".join(unknown))
 
     def _follow(self, project_ids: list[str]) -> None:
         """Poll projects that were not polled before: those with unfinished operations first, then the latest updated ones."""
@@ -260,13 +261,6 @@ class Follower:
         self._schedule.add(sorted(project_ids, key=order, reverse=True))
         if project_ids:
             self._checkpoint.mark_changed()
-
-    def _warn_of_unknown_values(self) -> None:
-        for warning in self._options.warnings():
-            logger.warning("%s", warning)
-        unknown = sorted(set(self._options.project_ids) - set(self._projects))
-        if unknown:
-            logger.warning("project_ids: The account has no project %s at present.", ", ".join(unknown))
 
     # Emit
 

@@ -51,7 +51,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-# Their types, as Ansible calls them, their defaults, and the environment variables that are used if they are not set.
+# As in an argument spec: their types, their defaults, and the environment variables that are used if they are not set.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     **{name: option for name, option in CONNECTION_OPTIONS.items() if name != "api_retries"},
     "project_ids": {"type": "list"},
@@ -93,14 +93,14 @@ def is_selected(value: str | None, selected: tuple[str, ...]) -> bool:
     return not selected or value in selected
 
 
-def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> SourceOptions:
+def source_options(args: Mapping[str, Any]) -> SourceOptions:
     """Convert and check the arguments of the event source; one that is null counts as not given.
 
     Raises InvalidOption, which names the argument and never quotes the key.
     """
     for name in sorted(set(args) - set(ARGUMENTS)):
         raise InvalidOption(name, f"there is no such argument. The arguments are {', '.join(ARGUMENTS)}.")
-    params = {name: _value(name, args.get(name), environment) for name in ARGUMENTS}
+    params = {name: _value(name, args.get(name)) for name in ARGUMENTS}
     interval = duration(params, "interval", zero=False)
     return SourceOptions(
         # A request that fails is not retried: the next poll is the next attempt.
@@ -118,12 +118,12 @@ def source_options(args: Mapping[str, Any], environment: Mapping[str, str]) -> S
     )
 
 
-def _value(name: str, value: Any, environment: Mapping[str, str]) -> Any:
+def _value(name: str, value: Any) -> Any:
     """The argument's value in its own type, or else that of its environment variable, or else its default."""
     argument = ARGUMENTS[name]
-    if value is None and "env" in argument:
-        # connection_from() refuses an empty value.
-        value = environment.get(argument["env"], "")
+    if value is None and "fallback" in argument:
+        of_environment, variables = argument["fallback"]
+        value = of_environment(*variables)
     if value is None:
         return argument.get("default")
     if value == []:

@@ -80,8 +80,9 @@ class Schedule:
 
     def start(self) -> str | None:
         """Start a poll, if any is due: the project's name. Call polled(), failed() or remove() once it was polled."""
-        busy = self._if_due(self._busy, min(self._busy, key=self._busy.__getitem__, default=None))
-        quiet = self._if_due(self._quiet, next(iter(self._quiet), None))
+        latest = self._clock.monotonic() + TOLERANCE
+        busy = min((name for name, at in self._busy.items() if at <= latest), key=self._busy.__getitem__, default=None)
+        quiet = next((name for name, at in self._quiet.items() if at <= latest), None)
         if quiet is not None and (busy is None or self._polls_since_quiet_one >= POLLS_PER_QUIET_ONE):
             self._polls_since_quiet_one = 0
             del self._quiet[quiet]
@@ -90,9 +91,6 @@ class Schedule:
             self._polls_since_quiet_one += 1
             del self._busy[busy]
         return busy
-
-    def _if_due(self, queue: dict[str, float], name: str | None) -> str | None:
-        return name if name is not None and queue[name] <= self._clock.monotonic() + TOLERANCE else None
 
     def polled(self, name: str, seconds_since_change: float | None, has_unfinished: bool) -> None:
         """Set the next poll of this project after a poll that has succeeded, and may have found a change."""

@@ -178,5 +178,5 @@ def follow(
         mock.patch.object(follower, "in_thread", in_thread),
         suppress(asyncio.CancelledError),
     ):
-        options = source_options({**CONNECTION, **args}, {})
+        options = source_options({**CONNECTION, **args})
         asyncio.run(follower.Follower(options, events, clock=clock, sleep=sleep).run())

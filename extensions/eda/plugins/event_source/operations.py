@@ -134,7 +134,6 @@ EXAMPLES = r"""
     backfill: 1h
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -158,4 +157,4 @@ async def main(queue: EventQueue, args: dict[str, Any]) -> None:
         raise ClouddbError(
             f"The Python package requests is missing. Install it for {sys.executable}, which runs ansible-rulebook."
         )
-    await Follower(source_options(args, os.environ), queue).run()
+    await Follower(source_options(args), queue).run()

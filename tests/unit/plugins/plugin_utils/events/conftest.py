@@ -133,7 +133,7 @@ class EventSource:
             self.clock.sleep(max(0.0, wakes - self.clock.elapsed))
 
         connection = {"base_url": self.sandbox.base_url, "api_key": self.sandbox.api_key}
-        options = source_options({**connection, **args}, {})
+        options = source_options({**connection, **args})
         return Follower(options, queue or self, clock=self.clock.clock, sleep=sleep)
 
     def run(self, seconds: float, steps: Steps | None = None, **args: Any) -> list[str]:

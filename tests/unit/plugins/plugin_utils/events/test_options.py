@@ -21,7 +21,7 @@ CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " so
 
 
 def test_defaults() -> None:
-    options = source_options(CONNECTION, {})
+    options = source_options(CONNECTION)
     assert (options.connection.base_url, options.connection.api_key) == (
         "https://control.example.com/api/v2",
         "some-key",
@@ -35,10 +35,11 @@ def test_defaults() -> None:
     assert is_selected("anything", options.actions) and is_selected("anything", options.statuses)
 
 
-def test_arguments_take_precedence_over_environment_variables() -> None:
-    environment = {"CLOUDDB_BASE_URL": "https://env.example.com", "CLOUDDB_API_KEY": "env-key"}
-    assert source_options({}, environment).connection.base_url == "https://env.example.com"
-    assert source_options(CONNECTION, environment).connection.api_key == "some-key"
+def test_arguments_take_precedence_over_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDDB_BASE_URL", "https://env.example.com")
+    monkeypatch.setenv("CLOUDDB_API_KEY", "env-key")
+    assert source_options({}).connection.base_url == "https://env.example.com"
+    assert source_options(CONNECTION).connection.api_key == "some-key"
 
 
 def test_strings_are_converted() -> None:
@@ -50,7 +51,7 @@ def test_strings_are_converted() -> None:
         "project_ids": "p",
         "backfill": "1h",
     }
-    options = source_options({**CONNECTION, **strings}, {})
+    options = source_options({**CONNECTION, **strings})
     assert (options.interval, options.max_interval, options.requests_per_minute) == (2.5, 60, 30)
     assert (options.connection.validate_certs, options.project_ids, options.backfill) == (
         False,
@@ -62,18 +63,18 @@ def test_strings_are_converted() -> None:
 def test_paths_are_expanded_as_those_of_modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "0f1e2d3c.0").touch()
-    options = source_options({**CONNECTION, "ca_path": "~", "state_file": "$HOME/state.json"}, {})
+    options = source_options({**CONNECTION, "ca_path": "~", "state_file": "$HOME/state.json"})
     assert (options.connection.ca_path, options.state_file) == (str(tmp_path), f"{tmp_path}/state.json")
 
 
 def test_null_is_the_default() -> None:
-    assert source_options({**CONNECTION, **dict.fromkeys(set(ARGUMENTS) - set(CONNECTION))}, {}) == (
-        source_options(CONNECTION, {})
+    assert source_options({**CONNECTION, **dict.fromkeys(set(ARGUMENTS) - set(CONNECTION))}) == (
+        source_options(CONNECTION)
     )
 
 
 def test_max_interval_is_not_shorter_than_interval() -> None:
-    assert source_options({**CONNECTION, "interval": 300}, {}).max_interval == 300
+    assert source_options({**CONNECTION, "interval": 300}).max_interval == 300
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_max_interval_is_not_shorter_than_interval() -> None:
 )
 def test_error_names_the_argument(name: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=f"^{name}: "):
-        source_options({**CONNECTION, name: value}, {})
+        source_options({**CONNECTION, name: value})
 
 
 @pytest.mark.parametrize(
@@ -118,10 +119,10 @@ def test_error_names_the_argument(name: str, value: Any) -> None:
     ],
 )
 def test_boolean_values(value: Any, truth: bool) -> None:
-    assert source_options({**CONNECTION, "validate_certs": value}, {}).connection.validate_certs is truth
+    assert source_options({**CONNECTION, "validate_certs": value}).connection.validate_certs is truth
 
 
 def test_error_does_not_quote_the_key() -> None:
     with pytest.raises(InvalidOption) as raised:
-        source_options({**CONNECTION, "api_key": "my secret"}, {})
+        source_options({**CONNECTION, "api_key": "my secret"})
     assert "secret" not in str(raised.value)

@@ -107,7 +107,7 @@ def test_retry_after_applies_to_all_requests(monkeypatch: pytest.MonkeyPatch) ->
             raise error
 
     monkeypatch.setattr(Client, "get", get)
-    client = RateLimitedClient(source_options({**CONNECTION}, {}).connection, clock.clock, 600)
+    client = RateLimitedClient(source_options({**CONNECTION}).connection, clock.clock, 600)
     for _request in range(2):
         client.get("projects")
     with pytest.raises(StatusError):
