@@ -203,7 +203,9 @@ def test_guide_lists_every_kind_of_failure() -> None:
         kind
         for path in sources
         for kind in re.findall(
-            r'(?:^    kind = |"kind": |ResourceError\(\s*)"(\w+)"', path.read_text(encoding="utf-8"), re.MULTILINE
+            r'(?:^    kind = |"kind": |(?:ResourceError|KeyConflict)\(\s*)"(\w+)"',
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
         )
     }
     page = (ROOT / "docs/docsite/rst/troubleshooting.rst").read_text()

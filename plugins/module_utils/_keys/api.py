@@ -37,10 +37,12 @@ class OrphanedKey(ClouddbError):
         super().__init__(text, {**cause.details, "key_ids": list(key_ids)}, result)
 
 
-class NameChanged(ClouddbError):
-    """The service has given the new key another name, by which no later run would find it."""
+class KeyConflict(ClouddbError):
+    """The keys of the account, or the secret in a file, are not as the task expects; C(kind) says why, C(keys) are concerned."""
 
-    kind = "name_changed"
+    def __init__(self, kind: str, message: str, keys: Iterable[Key], **details: str):
+        super().__init__(message, {"key_ids": [key["id"] for key in keys], **details})
+        self.kind = kind
 
 
 class CreatedKey(NamedTuple):
@@ -144,7 +146,7 @@ def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collec
     """The key of that name that is kept, and warnings: the earliest whose id is not among C(known_ids).
 
     When many hosts create the same key at once, all of them come to the same result. It is the one that this task created
-    when the keys can't be listed. Raises NameChanged.
+    when the keys can't be listed. Raises KeyConflict.
     """
     _require_name(created.public, name)
     try:
@@ -165,11 +167,13 @@ def choose_key(client: Client, name: str, created: CreatedKey, known_ids: Collec
 def _require_name(key: Key, name: str) -> None:
     stored = key.get("name")
     if stored not in (None, name):
-        raise NameChanged(
+        raise KeyConflict(
+            "name_changed",
             f"The service has changed the name of the new key {key['id']} from '{name}' to '{stored}'. Later runs would not "
             "find the key and would create another one each time, so it is not kept. Use the name as the service stores it: "
             f"'{stored}'.",
-            {"key_ids": [key["id"]], "stored_name": stored},
+            [key],
+            stored_name=stored,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 
-from .._errors import ClouddbError, SecretFileError
+from .._errors import SecretFileError
 from .._files.secret_file import SecretFile
 from .._http.client import Client
 from .._http.errors import RequestFailed
@@ -17,6 +17,7 @@ from .._timestamps import BEGINNING, timestamp_of
 from .api import (
     CreatedKey,
     Key,
+    KeyConflict,
     OrphanedKey,
     as_revoked,
     choose_key,
@@ -31,24 +32,6 @@ from .api import (
 )
 
 Result = dict[str, Any]
-
-
-class SecretUnavailable(ClouddbError):
-    """A key exists, but its secret is no longer available."""
-
-    kind = "secret_unavailable"
-
-
-class OtherKey(ClouddbError):
-    """The file holds the secret of another key, which would be overwritten."""
-
-    kind = "other_key"
-
-
-class MultipleKeys(ClouddbError):
-    """Several keys have the name of the one to revoke."""
-
-    kind = "several_keys"
 
 
 class _Keys(NamedTuple):
@@ -70,7 +53,7 @@ def present(client: Client, name: str, dest: SecretFile | None, regenerate: str,
     """Create or replace the key of this name where needed, and write its secret to C(dest), if given.
 
     C(regenerate) is C(never), C(if_lost) or C(always). Returns the result of the module api_key. Raises InvalidOption,
-    SecretUnavailable, OtherKey, OrphanedKey, SecretFileError and what Client raises.
+    KeyConflict, OrphanedKey, SecretFileError and what Client raises.
     """
     if dest is None:
         return _present_in_result(client, name, regenerate, check_mode)
@@ -133,7 +116,7 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
     """Revoke the key of this id, or the key of this name (several only with C(allow_multiple)).
 
     In check mode, an earlier task would create the key with the id NOT_CREATED_KEY_ID.
-    Returns the result of the module api_key. Raises MultipleKeys, OrphanedKey and what Client raises.
+    Returns the result of the module api_key. Raises KeyConflict, OrphanedKey and what Client raises.
     """
     listed = list_keys(client)
     if key_id == NOT_CREATED_KEY_ID:
@@ -141,10 +124,11 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
         return _result(True, [planned], [], None, [as_revoked(planned)])
     keys = [key for key in listed if (key["id"] == key_id if name is None else key.get("name") == name)]
     if len(keys) > 1 and not allow_multiple:
-        raise MultipleKeys(
+        raise KeyConflict(
+            "several_keys",
             f"{len(keys)} keys are named '{name}' ({_ids(keys)}). "
             "Set id to revoke one of them, or allow_multiple: true to revoke all.",
-            {"key_ids": [key["id"] for key in keys]},
+            keys,
         )
     # The one used last may be the task's own key, without which no other could be revoked.
     in_order = sorted(keys, key=lambda key: timestamp_of(key, "last_used_at") or BEGINNING)
@@ -155,24 +139,27 @@ def absent(client: Client, key_id: int | None, name: str | None, allow_multiple:
 def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str) -> bool:
     """Whether the file holds the secret of the key: any that the service accepts, if there is a key of the name.
 
-    Raises OtherKey if there is none, and SecretUnavailable where the key must not be replaced.
+    Raises KeyConflict if there is none, and where the key must not be replaced.
     """
     secret = dest.read()
     is_valid = bool(secret and is_valid_secret(client.with_api_key(secret)))
     existing = keys.of_the_name
     if is_valid and not existing:
-        raise OtherKey(
+        raise KeyConflict(
+            "other_key",
             f"{dest.option}: {dest.path} holds another key that the service accepts: no key is named '{keys.name}'. Its "
-            f"secret would be lost. Set {dest.option} to another path, or remove the file first."
+            f"secret would be lost. Set {dest.option} to another path, or remove the file first.",
+            [],
         )
     if existing and not is_valid and regenerate == "never":
         reason = f"{dest.path} {'does not exist' if secret is None else 'is empty'}."
         if secret:
             reason = f"The service rejects the key in {dest.path}."
-        raise SecretUnavailable(
+        raise KeyConflict(
+            "secret_unavailable",
             f"A key named '{keys.name}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
             "The service shows a secret only once. Set regenerate: if_lost to replace the key.",
-            {"key_ids": [key["id"] for key in existing]},
+            existing,
         )
     return is_valid
 

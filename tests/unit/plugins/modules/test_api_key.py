@@ -23,12 +23,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._errors import (
 from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file import SecretFile
 from ansible_collections.clouddb.control.plugins.module_utils._http.errors import RequestFailed, Unauthorized
 from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
-from ansible_collections.clouddb.control.plugins.module_utils._keys.api import NameChanged, OrphanedKey
-from ansible_collections.clouddb.control.plugins.module_utils._keys.ensure import (
-    MultipleKeys,
-    OtherKey,
-    SecretUnavailable,
-)
+from ansible_collections.clouddb.control.plugins.module_utils._keys.api import KeyConflict, OrphanedKey
 from ansible_collections.clouddb.control.plugins.module_utils._options import NOT_CREATED_KEY_ID
 from ansible_collections.clouddb.control.tests.unit.support.api_key_task import ids, mode_of, task
 from ansible_collections.clouddb.control.tests.unit.support.simulated_account import ADMIN_SECRET, SimulatedAccount
@@ -218,9 +213,9 @@ def test_tasks_that_share_a_file_create_one_key(account: Account, dest: Path) ->
 def test_a_key_whose_name_the_service_changes_is_revoked(account: Account, dest: Path) -> None:
     account.add(name="ci")
     account.stored_name = str.strip
-    with pytest.raises(NameChanged) as error:
+    with pytest.raises(KeyConflict) as error:
         account.run(name="ci ", dest=dest)
-    assert error.value.details == {"key_ids": [3], "stored_name": "ci"}
+    assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [3], "stored_name": "ci"})
     assert (account.active, os.listdir(dest.parent)) == ([2], [LOCK])
 
 
@@ -268,9 +263,9 @@ def test_an_unavailable_secret_fails_with_never(account: Account, dest: Path, co
     if content is not None:
         dest.write_bytes(content)
     for check_mode in (True, False):
-        with pytest.raises(SecretUnavailable) as error:
+        with pytest.raises(KeyConflict) as error:
             account.run(check_mode, dest=dest)
-        assert error.value.details == {"key_ids": older}
+        assert (error.value.kind, error.value.details) == ("secret_unavailable", {"key_ids": older})
     reason = {None: "does not exist", b" \n": "is empty"}.get(content, "rejects")
     assert reason in str(error.value) and "regenerate: if_lost" in str(error.value)
     assert set(account.sent) == {"GET"}
@@ -318,8 +313,9 @@ def test_the_secret_of_another_key_is_not_overwritten(
 ) -> None:
     [other] = account.add(name="backup")
     dest.write_text(account.secrets[other])
-    with pytest.raises(OtherKey):
+    with pytest.raises(KeyConflict) as error:
         account.run(check_mode, dest=dest, regenerate=regenerate)
+    assert error.value.kind == "other_key"
     assert (account.active, dest.read_text()) == ([other], account.secrets[other])
     # Without a valid key in it, it is.
     del account.keys[other]
@@ -433,9 +429,9 @@ def test_absent_revokes_the_key(account: Account, options: dict[str, Any]) -> No
 def test_absent_needs_allow_multiple_for_several_keys(account: Account) -> None:
     keys = account.add(4)
     for check_mode in (True, False):
-        with pytest.raises(MultipleKeys) as error:
+        with pytest.raises(KeyConflict) as error:
             account.run(check_mode, state="absent")
-        assert error.value.details == {"key_ids": keys}
+        assert (error.value.kind, error.value.details) == ("several_keys", {"key_ids": keys})
     for position in (2, 0, 3):
         account.use(account.secrets[keys[position]])
     client = account.client(account.secrets[keys[2]])

@@ -16,7 +16,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.errors impor
 )
 from ansible_collections.clouddb.control.plugins.module_utils._keys.api import (
     CreatedKey,
-    NameChanged,
+    KeyConflict,
     OrphanedKey,
     choose_key,
     create_key,
@@ -162,7 +162,7 @@ def test_new_key_with_another_name(serve: Serve, shown: str | None, lists: list[
     https://github.com/hashicorp/terraform-provider-azurerm/pull/3695
     """
     created = CreatedKey("secret", key(7, name=shown))
-    with pytest.raises(NameChanged) as error:
+    with pytest.raises(KeyConflict) as error:
         choose_key(serve(*map(reply, lists)).client, "deploy", created, known_ids=[])
     assert (error.value.kind, error.value.details) == ("name_changed", {"key_ids": [7], "stored_name": "ci"})
 
