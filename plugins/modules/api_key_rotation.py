@@ -176,7 +176,8 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """Returns the result of the task."""
     for option in ("run", "hosts", "other_hosts", "retired_hosts", "own_key"):
         not_blank(params, option)
-    keep, grace_period, step = integer(params, "keep", 0), duration(params, "grace_period"), params["step"]
+    integer(params, "keep", 0)
+    grace_period, step = duration(params, "grace_period"), params["step"]
     max_age = timedelta(seconds=duration(params, "max_age", largest=MAX_AGE))
     run, found = run_from(params, check_mode), confirmations_from(params["confirmations"])
     if step == "plan":
@@ -186,15 +187,16 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     rotation = rotation_of(
         params["name"],
         listed,
-        (params["hosts"], [*params["other_hosts"], *planned_from(params)[0]], params["retired_hosts"]),
+        [*params["hosts"], *params["other_hosts"], *planned_from(params)[0]],
+        params["retired_hosts"],
         confirmations_of(found, run, now),
         now,
         own_key_of(listed, params["own_key"])["id"] if params["own_key"] and step != "withdraw" else None,
     )
     if step == "plan":
-        return {**plan(rotation, max_age, keep, grace_period, params["tags"]), "check_mode": check_mode}
+        return {**plan(rotation, params, max_age, grace_period), "check_mode": check_mode}
     if step == "revoke":
-        return revoke(client, rotation, params["key_id"], keep, check_mode)
+        return revoke(client, rotation, params["key_id"], params["keep"], check_mode)
     return withdraw(client, rotation, params["key_id"], params["key"], params["errors"], check_mode)
 
 

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._errors import InvalidOption
 from .._keys.api import Key, numbered
@@ -21,21 +21,18 @@ TIMESTAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 
 
 class Rotation(NamedTuple):
-    """What is rotated: the active C(keys) of a C(name) with C({timestamp}) in it, the earliest first.
+    """What is rotated: the active C(keys) of a name with C({timestamp}) in it, the earliest first.
 
     C(foreign_keys) have such a name as well, but no record names them: others may use them, so they are left alone. With
-    C(has_no_record), no host has a record, and all keys count as C(keys). C(hosts) are those of the play, C(other_hosts)
-    those that the user has named, C(retired_hosts) those that no longer use a key. C(confirmations) are those of this run's
-    latest step, by host. C(recorded) is what the records say of C(keys), by key id. C(now) is the time by the service's
-    clock. C(own_key) is the id of the key that the user has named as the task's own, if any.
+    C(has_no_record), no host has a record, and all keys count as C(keys). C(hosts) are all that may use one of the keys, or
+    are to use the next one. C(confirmations) are those of this run's latest step, by host. C(recorded) is what the records
+    say of C(keys), by key id. C(now) is the time by the service's clock. C(own_key) is the id of the key that the user has
+    named as the task's own, if any.
     """
 
-    name: str
     keys: Sequence[Key]
     foreign_keys: Sequence[Key]
     hosts: Sequence[str]
-    other_hosts: Sequence[str]
-    retired_hosts: Sequence[str]
     confirmations: Mapping[str, Confirmation]
     recorded: Mapping[int, KnownKey]
     now: datetime
@@ -46,18 +43,8 @@ class Rotation(NamedTuple):
         """The ids of the keys that the task authenticates with: those recorded with this secret, and the one that the user named."""
         return {self.own_key, *(key_id for key_id, key in self.recorded.items() if key.sha256 == checksum(secret))}
 
-    def expected(self) -> list[str]:
-        """Every host that may use one of the keys, or is to use the next one."""
-        named = {*self.hosts, *self.other_hosts}
-        recorded = {name for key in self.recorded.values() for name in key.hosts}
-        return sorted(named | (recorded - {*self.retired_hosts}))
-
-    def missing(self) -> list[str]:
-        """Every expected host without a confirmation."""
-        return [name for name in self.expected() if name not in self.confirmations]
-
     def unconfirmed(self, key_id: int) -> list[str]:
-        """Every expected host that has not confirmed that its deployment of this key is complete.
+        """Every host that has not confirmed that its deployment of this key is complete.
 
         A missing host is not among them if the key was to be deployed to it.
         """
@@ -67,7 +54,7 @@ class Rotation(NamedTuple):
             for name in (known.hosts if known else ())
             if name not in self.confirmations or self.confirmations[name].has_deployed(key_id)
         }
-        return [name for name in self.expected() if name not in confirmed]
+        return [name for name in self.hosts if name not in confirmed]
 
     def is_recorded(self) -> bool:
         """Whether every host has a record, so that it is known who may use a key."""
@@ -81,12 +68,16 @@ class Rotation(NamedTuple):
 def rotation_of(
     name: str,
     listed: Sequence[Key],
-    hosts: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    named_hosts: Iterable[str],
+    retired_hosts: Iterable[str],
     confirmations: Mapping[str, Confirmation],
     now: datetime,
     own_key: int | None,
 ) -> Rotation:
-    """The rotation of the keys of this name; C(hosts) are those of the play, others and retired ones. Raises InvalidOption."""
+    """The rotation of the keys of this name. To C(named_hosts), those of the records are added, except for C(retired_hosts).
+
+    Raises InvalidOption.
+    """
     if name.count(PLACEHOLDER) != 1 or name.strip() == PLACEHOLDER:
         raise InvalidOption("name", f"must contain {PLACEHOLDER} exactly once, and other characters, not '{name}'")
     pattern = re.escape(name).replace(re.escape(PLACEHOLDER), "[0-9]{8}T[0-9]{6}Z")
@@ -95,13 +86,14 @@ def rotation_of(
     has_no_record = bool(confirmations) and not any(one.has_record for one in confirmations.values())
     keys = [key for key in managed if has_no_record or key["id"] in recorded]
     ids = {key["id"] for key in keys}
+    recorded = {key_id: key for key_id, key in recorded.items() if key_id in ids}
+    recorded_hosts = {name for key in recorded.values() for name in key.hosts}
     return Rotation(
-        name,
         keys,
         [key for key in managed if key["id"] not in ids],
-        *hosts,
+        sorted({*named_hosts} | (recorded_hosts - {*retired_hosts})),
         confirmations,
-        {key_id: key for key_id, key in recorded.items() if key_id in ids},
+        recorded,
         now,
         own_key,
         has_no_record,
@@ -113,7 +105,7 @@ def surplus(older: Sequence[Key], keep: int) -> list[Key]:
     return list(older[: max(0, len(older) - keep)])
 
 
-def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float, tags: Sequence[str]) -> Result:
+def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grace_period: float) -> Result:
     """Whether a new key is needed, and what is to be done then. Changes nothing.
 
     Returns C(reason) (empty: no new key is needed), C(message) about it, C(name) of a new key, C(api_key) (the newest key
@@ -121,13 +113,13 @@ def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float,
     keys that are not revoked), C(revoke) (whether there are keys to revoke), and C(grace_period) (its remaining seconds).
     Raises RotationRefused.
     """
-    keys, missing = rotation.keys, rotation.missing()
-    if tags:
+    keys, missing = rotation.keys, [name for name in rotation.hosts if name not in rotation.confirmations]
+    if params["tags"]:
         raise RotationRefused(
-            f"The run is limited to or by tags ({', '.join(tags)}), which may skip the deployment tasks. No key was created "
+            f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was created "
             "or revoked. Run the play without tags."
         )
-    if not rotation.is_recorded() and not rotation.other_hosts:
+    if not rotation.is_recorded() and not params["other_hosts"]:
         raise RotationRefused(
             "The key is deployed by tasks only, and without a record nothing shows who uses it. No key was created or "
             "revoked. Set api_key_rotation_consumers to the hosts that use the key, or set api_key_rotation_record."
@@ -140,7 +132,7 @@ def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float,
             "use the key to api_key_rotation_former_consumers.",
             {"hosts": missing},
         )
-    beyond = surplus(keys if reason else keys[:-1], keep)
+    beyond = surplus(keys if reason else keys[:-1], params["keep"])
     # Without a record, the task's own key may be among them.
     unknown = [*rotation.foreign_keys, *([] if rotation.may_revoke() else beyond)]
     older = beyond if rotation.may_revoke() else []
@@ -151,9 +143,9 @@ def plan(rotation: Rotation, max_age: timedelta, keep: int, grace_period: float,
         "changed": False,
         "reason": reason,
         "message": f"A new key is needed: {reason}." if reason else f"Key {keys[-1]['id']} is up to date.",
-        "name": rotation.name.replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
+        "name": params["name"].replace(PLACEHOLDER, rotation.now.strftime(TIMESTAMP_FORMAT)),
         "api_key": keys[-1] if keys else None,
-        "plan": {"hosts": rotation.expected(), "older_keys": keys_as_json(rotation.recorded)},
+        "plan": {"hosts": rotation.hosts, "older_keys": keys_as_json(rotation.recorded)},
         "left": [key["id"] for key in [*unknown, *waiting]],
         "warnings": _warnings(rotation, missing, unknown, waiting),
         "revoke": bool(older) and not waiting,

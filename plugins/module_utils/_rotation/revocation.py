@@ -56,7 +56,7 @@ def withdraw(
 
     C(errors) are the errors of the hosts, by name.
     """
-    hosts, confirmations = rotation.expected(), rotation.confirmations
+    hosts, confirmations = rotation.hosts, rotation.confirmations
     holding = [name for name in hosts if not _cannot_hold(confirmations.get(name), key_id, secret)]
     failed = [name for name in hosts if errors.get(name) or name not in confirmations]
     texts = [f"{name}: {sentence(errors.get(name) or 'The host left the play')}" for name in failed[:NAMED_HOSTS]]
@@ -92,7 +92,7 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
 def _require_committed(rotation: Rotation, key_id: int) -> None:
     """Raise RotationRefused unless every host is committed to the key, and it is the newest."""
     # Without confirmations no record names the key, so whether it is the newest is known only afterwards.
-    problems = {name: _reason_to_refuse(rotation.confirmations.get(name), key_id) for name in rotation.expected()}
+    problems = {name: _reason_to_refuse(rotation.confirmations.get(name), key_id) for name in rotation.hosts}
     refused = {name: problem for name, problem in problems.items() if problem}
     if refused:
         texts = [f"{name} {problem}." for name, problem in list(refused.items())[:NAMED_HOSTS]]
