@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 if sys.version_info < (3, 9):  # noqa: UP036
@@ -42,17 +41,12 @@ class ClouddbError(Exception):
 
     def __init__(self, message: str, details: dict[str, Any] | None = None, result: dict[str, Any] | None = None):
         super().__init__(displayable(message, MAX_MESSAGE_LENGTH))
-        self.details = _displayable(details or {})
+        self.details: dict[str, Any] = walk(details or {}, lambda text: displayable(text, MAX_MESSAGE_LENGTH))
         self.result = result or {}
 
     def as_result(self) -> dict[str, Any]:
         """The arguments of C(fail_json): C(msg), C(failure) and the further fields of the result."""
         return {**self.result, "msg": str(self), "failure": {"kind": self.kind, **self.details}}
-
-
-def _displayable(details: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = walk(dict(details), lambda text: displayable(text, MAX_MESSAGE_LENGTH))
-    return shown
 
 
 class InvalidOption(ClouddbError):

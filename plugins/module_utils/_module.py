@@ -50,6 +50,7 @@ class ControlModule(AnsibleModule):
             message = f"{missing_requests()}, or set ansible_python_interpreter to a Python that has it."
             self.fail_json(msg=message, failure={"kind": "missing_library"}, exception=REQUESTS_IMPORT_ERROR)
         client: Client | None = None
+        end: Callable[..., None] = self.fail_json
         try:
             _refuse_null(self.given, self.argument_spec)
             connection = connection_from(self.params)
@@ -58,8 +59,9 @@ class ControlModule(AnsibleModule):
                 self.no_log_values.update(encodings(connection.api_key))
             client = Client(connection)
             result = run({**self.params, **self.of_progress}, client, self.check_mode)
+            end = self.exit_json
         except ClouddbError as error:
-            _exit(self, self.fail_json, error.as_result(), client)
+            result = error.as_result()
         except Exception as error:  # pylint: disable=broad-except
             # Ansible itself would show it uncensored, and libraries quote all kinds of values in their messages.
             # A part of a key that the end of a message cuts would not be found any more.
@@ -69,9 +71,7 @@ class ControlModule(AnsibleModule):
                 "failure": {"kind": "unexpected", "exception": type(error).__name__},
                 "exception": "\n".join(map(displayable, trace.splitlines())),
             }
-            _exit(self, self.fail_json, result, client)
-        else:
-            _exit(self, self.exit_json, result, client)
+        _exit(self, end, result, client)
 
     def _load_params(self) -> None:
         """Read the options as Ansible has sent them. In check mode, an earlier task would provide an id or a key without a value."""

@@ -58,13 +58,7 @@ class Response(NamedTuple):
         value = self.json if field is None else self.object().get(field)
         place = "the response" if field is None else f"its field '{field}'"
         if not isinstance(value, list):
-            arrays = (
-                [name for name, array in self.json.items() if isinstance(array, list)]
-                if isinstance(self.json, dict)
-                else []
-            )
-            others = f". It has these arrays: {', '.join(map(displayable, arrays))}" if arrays else ""
-            raise self.unexpected(f"{place} should be an array, not {_json_type(value)}{others}")
+            raise self.unexpected(f"{place} should be an array, not {_json_type(value)}")
         for item in value:
             self.require(item, **types)
         return value
@@ -78,13 +72,11 @@ class Response(NamedTuple):
             raise self.unexpected(f"an object was expected, not {_json_type(item)}")
         for field, wanted in types.items():
             value = item.get(field)
-            # Python counts true as an integer, JSON does not.
-            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            if _json_type(value) != _TYPE_NAMES[wanted]:
                 raise self.unexpected(f"the field '{field}' should be {_TYPE_NAMES[wanted]}, not {_json_type(value)}")
         for field in ID_FIELDS:
             value = item.get(field)
-            is_number = isinstance(value, int) and not isinstance(value, bool)
-            if not is_number and (field in types or value):
+            if _json_type(value) != "an integer" and (field in types or value):
                 self.require_id(value)
         return item
 

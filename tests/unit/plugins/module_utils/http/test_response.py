@@ -78,9 +78,3 @@ def test_every_id_is_checked(field: str) -> None:
 def test_values_that_are_no_ids(value: Any) -> None:
     with pytest.raises(UnexpectedResponse):
         response(None).require_id(value)
-
-
-def test_arrays_of_other_names_are_named() -> None:
-    with pytest.raises(UnexpectedResponse) as error:
-        response({"branches": [], "total": 3, "roles": []}).items("projects")
-    assert "It has these arrays: branches, roles" in str(error.value)
