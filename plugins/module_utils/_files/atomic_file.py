@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads regular files only, and replaces a file completely or not at all, even if the power fails. Keeps P4, P5 and P7."""
+"""Opens regular files only, and replaces a file completely or not at all. Keeps P4, P5 and P7."""
 
 from __future__ import annotations
 

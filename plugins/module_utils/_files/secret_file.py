@@ -44,7 +44,7 @@ class FileAttributes(NamedTuple):
 
 
 class SecretFile(NamedTuple):
-    """The path of resolve_directory(), and a function that sets owner, group and mode of a path and returns whether it changed them.
+    """A path, and a function that sets owner, group and mode of a path and returns whether it changed them.
 
     C(unsafe_writes) allows a file that can't be replaced, such as one that is mounted into a container, to be overwritten.
     C(has_owner) and C(has_group) say that the function sets them; otherwise, a new file gets those of the file that it
@@ -183,7 +183,7 @@ class SecretFile(NamedTuple):
         if is_kept:
             copy_attributes(self.path, temporary.file.fileno())
         if attributes:
-            # If this user may not, the content is restored without them. Set by the descriptor: the path may lead to another file by now.
+            # If this user may not set them, the content is restored without them.
             with suppress(OSError):
                 _give(temporary, attributes.uid, attributes.gid)
                 os.fchmod(temporary.file.fileno(), attributes.mode)

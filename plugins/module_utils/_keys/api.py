@@ -38,7 +38,7 @@ class OrphanedKey(ClouddbError):
 
 
 class KeyConflict(ClouddbError):
-    """The keys of the account, or the secret in a file, are not as the task expects; C(kind) says why, C(keys) are concerned."""
+    """The keys of the account, or the secret in a file, are not as the task expects; C(kind) says why."""
 
     def __init__(self, kind: str, message: str, keys: Iterable[Key], **details: str):
         super().__init__(message, {"key_ids": [key["id"] for key in keys], **details})

@@ -90,7 +90,7 @@ def _present_in_file(client: Client, name: str, dest: SecretFile, regenerate: st
 
 
 def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) -> Result:
-    """Create a key, and revoke the older keys of the name once its secret is written, or in the result if there is no C(write).
+    """Create a key, and revoke the older keys of the name once the secret is written, or in the result without C(write).
 
     If another host was earlier, the created key is revoked instead. Returns the task's result; so does OrphanedKey.
     """

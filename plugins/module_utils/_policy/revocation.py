@@ -90,8 +90,8 @@ class _Enforcement:
             self._kept[key["id"]] = f"More keys were due than max_revocations ({self._limit}) allows."
         if waiting:
             self._warnings.append(
-                f"Keys that remain to be revoked: {len(waiting)}. The task revokes at most {self._limit}. Run it again, or "
-                "increase max_revocations."
+                f"Keys that remain to be revoked: {len(waiting)}. The task revokes at most {self._limit}. Run it again, "
+                "or increase max_revocations."
             )
 
     def _remaining(self) -> int:

@@ -115,7 +115,7 @@ class Host(NamedTuple):
                 write(record.as_text())
 
     def write_secret(self, secret: str, attributes: FileAttributes | None = None) -> None:
-        """Replace the secret in the file, if the host has one; C(attributes) replace those of the options. Raises SecretFileError."""
+        """Replace the secret in the file, if the host has one, with C(attributes) or else those of the options."""
         if self.file:
             with self.file.replacement(attributes) as write:
                 write(secret)

@@ -116,8 +116,8 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
     keys, missing = rotation.keys, [name for name in rotation.hosts if name not in rotation.confirmations]
     if params["tags"]:
         raise RotationRefused(
-            f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was created "
-            "or revoked. Run the play without tags."
+            f"The run is limited to or by tags ({', '.join(params['tags'])}), which may skip the deployment tasks. No key was "
+            "created or revoked. Run the play without tags."
         )
     if not rotation.is_recorded() and not params["other_hosts"]:
         raise RotationRefused(
@@ -134,8 +134,8 @@ def plan(rotation: Rotation, params: Mapping[str, Any], max_age: timedelta, grac
         )
     beyond = surplus(keys if reason else keys[:-1], params["keep"])
     # Without a record, the task's own key may be among them.
-    unknown = [*rotation.foreign_keys, *([] if rotation.may_revoke() else beyond)]
-    older = beyond if rotation.may_revoke() else []
+    older, unknown = (beyond, []) if rotation.may_revoke() else ([], beyond)
+    unknown = [*rotation.foreign_keys, *unknown]
     # Only a file shows which key a host holds, other than in the run that deploys it.
     can_wait = not reason and (missing or not all(one.has_file for one in rotation.confirmations.values()))
     waiting = older if can_wait else []
