@@ -16,7 +16,7 @@ from .._http.errors import NotFound, RequestFailed, Unauthorized, UnexpectedResp
 from .._timestamps import timestamp_of
 
 Key = dict[str, Any]
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 # A part of the service may reject a key for a moment that another part has created.
@@ -53,8 +53,7 @@ class CreatedKey(NamedTuple):
 
     @property
     def id(self) -> int:
-        key_id: int = self.public["id"]
-        return key_id
+        return int(self.public["id"])
 
     def __repr__(self) -> str:
         return f"CreatedKey({self.public!r})"  # without the secret
@@ -253,7 +252,7 @@ def is_valid_secret(client: Client, rejections: int = REJECTIONS) -> bool:
     return True
 
 
-def _unless_rejected(client: Client, request: Callable[[], Result], rejections: int = REJECTIONS) -> Result:
+def _unless_rejected(client: Client, request: Callable[[], Value], rejections: int = REJECTIONS) -> Value:
     """The result of the request. Raises Unauthorized once the service has rejected the client's key C(rejections) times."""
     for _rejection in range(rejections - 1):
         try:

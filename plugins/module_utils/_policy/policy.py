@@ -105,11 +105,9 @@ def allowed_from(entries: Sequence[Mapping[str, Any]] | None) -> list[Allowed] |
         return None
     if not entries:
         raise InvalidOption("allowed", "must not be empty. Omit the option to allow all names.")
-    allowed = [
-        Allowed(entry["name"], entry.get("max_keys"), entry.get("owner"), entry.get("reason")) for entry in entries
-    ]
+    allowed = [Allowed(**entry) for entry in entries]
     for entry in allowed:
-        if not isinstance(entry.name, str) or not entry.name.strip():
+        if not entry.name.strip():
             raise InvalidOption("allowed", "an entry has no name. Set name in each entry.")
         if "[" in _WILDCARD.sub("", entry.name) or any(map(_OTHER_BRACKETS.match, _WILDCARD.findall(entry.name))):
             raise InvalidOption(

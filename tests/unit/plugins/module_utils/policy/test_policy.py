@@ -284,7 +284,6 @@ def test_checked_kinds(policy: Policy, kinds: set[str]) -> None:
     [
         [],
         [{"name": " "}],
-        [{"name": None}],
         [{"name": "a", "max_keys": 0}],
         [{"name": "a"}, {"name": "a"}],
         [{"name": "caf\u00e9"}, {"name": "cafe\u0301"}],
