@@ -125,7 +125,7 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
-    for option in ("host", "run", "dest", "record"):
+    for option in ("dest", "record"):
         not_blank(params, option)
     if params.get("attributes") is not None:
         raise InvalidOption("attributes", "is not supported. Omit it.")

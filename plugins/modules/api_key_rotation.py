@@ -174,7 +174,7 @@ from ..module_utils._timestamps import MAX_AGE, duration
 
 def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
     """Returns the result of the task."""
-    for option in ("run", "hosts", "other_hosts", "retired_hosts", "own_key"):
+    for option in ("other_hosts", "retired_hosts", "own_key"):
         not_blank(params, option)
     integer(params, "keep", 0)
     grace_period, step = duration(params, "grace_period"), params["step"]
