@@ -235,7 +235,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 
 from ..module_utils._errors import ClouddbError
 from ..module_utils._http.client import Client
-from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
+from ..module_utils._operations.wait import WAIT_OPTIONS, limits_from
 from ..module_utils._resources.engine import Engine
 from ..module_utils._resources.plan import plan_from
 from ..module_utils._resources.read import preview, read
@@ -264,14 +264,13 @@ def _shown(result: Mapping[str, Any], client: Client, params: Mapping[str, Any])
 
 
 def _run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str, Any]:
-    limits = limits_from(params, workers=1)
-    timeout, lock_timeout = duration(params, "timeout"), duration(params, "lock_timeout")
+    limits, lock_timeout = limits_from(params), duration(params, "lock_timeout")
     plan = plan_from(params, check_mode)
     if plan.method == "GET":
         return read(client, plan, check_mode)
     if check_mode:
         return preview(client, plan)
-    return Engine(client, plan, limits, timeout, lock_timeout, stop_when_from(params)).run(params.get("_state"))
+    return Engine(client, plan, limits, lock_timeout).run(params.get("_state"))
 
 
 def main() -> None:

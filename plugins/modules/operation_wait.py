@@ -133,7 +133,7 @@ from ansible_collections.clouddb.control.plugins.module_utils._module import Con
 from ..module_utils._clock import Deadline
 from ..module_utils._errors import InvalidOption
 from ..module_utils._http.client import MAX_WORKERS, Client
-from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from, stop_when_from
+from ..module_utils._operations.wait import LAST_POLL_SECONDS, WAIT_OPTIONS, Wait, limits_from
 from ..module_utils._operations.wait_state import OperationRef, UnfinishedOperations, WaitState
 from ..module_utils._options import NOT_CREATED_ID, identifier, integer
 from ..module_utils._timestamps import duration
@@ -144,38 +144,38 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     """The task's result; in check mode after a single poll."""
     limits = limits_from(params, integer(params, "workers", 1, MAX_WORKERS))
     saved = params.get("_state")
-    state = WaitState.from_json(client.clock, saved) if saved else initial_state(params, client, check_mode)
+    if saved:
+        state = WaitState.from_json(client.clock, saved)
+    else:
+        state = WaitState(client.clock, limits.timeout)
+        _set_operations(state, params, client, check_mode)
     wait = Wait(client, limits, state)
-    result = wait.poll_once() if check_mode else wait.run(stop_when_from(params))
-    return {"changed": False, **result}
+    return {"changed": False, **(wait.poll_once() if check_mode else wait.run())}
 
 
-def initial_state(params: Mapping[str, Any], client: Client, check_mode: bool) -> WaitState:
-    """The state of a wait that begins now, for the operations in the options. Raises InvalidOption, and what find_project() raises."""
-    timeout, lookback = duration(params, "timeout"), duration(params, "lookback")
-    operation_ids = identifier(params, "operation_id")
-    state = WaitState(client.clock, timeout)
+def _set_operations(state: WaitState, params: Mapping[str, Any], client: Client, check_mode: bool) -> None:
+    """Wait for the operations in the options. Raises InvalidOption, and what project_id_from() raises."""
+    lookback, operation_ids = duration(params, "lookback"), identifier(params, "operation_id")
+    project_id = identifier(params, "project_id")
     if params["operations"] is not None:
         refs = [_operation_ref(position, operation) for position, operation in enumerate(params["operations"])]
         state.operations = dict.fromkeys(refs)
-        return state
-    project_id = identifier(params, "project_id")
+        return
     if params.get("project") is not None:
         from ..module_utils._resources.parents import project_id_from  # 7 ms that project_id saves
 
-        deadline = Deadline.after(client.clock, timeout + LAST_POLL_SECONDS)
+        deadline = Deadline.after(client.clock, state.timeout + LAST_POLL_SECONDS)
         project_id = project_id_from(params, client.with_deadline(deadline, retries=True), may_be_missing=check_mode)
     if project_id is None:
         raise InvalidOption(
             "project", "is missing. Set project or project_id, or set operations to those of a response."
         )
     if project_id == NOT_CREATED_ID:
-        return state
+        return
     if operation_ids is not None:
         state.operations = dict.fromkeys(OperationRef(project_id, operation_id) for operation_id in operation_ids)
     else:
         state.unlisted = UnfinishedOperations(project_id, lookback)
-    return state
 
 
 def _operation_ref(position: int, operation: Mapping[str, Any]) -> OperationRef:

@@ -60,19 +60,13 @@ class Selection(NamedTuple):
             return None
 
 
-def selected_pages(
-    client: Client,
-    project_id: str,
-    selection: Selection,
-    page_size: int,
-    cursor: str | None = None,
-) -> Iterator[Page]:
+def selected_pages(client: Client, project_id: str, selection: Selection, page_size: int) -> Iterator[Page]:
     """The pages with their selected operations, newest first (api.md, GET /projects/{project_id}/operations).
 
     An age in C(created_after) is that when the page arrives, by the service's clock. No page is fetched after C(created_after);
-    C(max_results) is up to the caller. The first page is that of C(cursor). Raises NotFound for an unknown project.
+    C(max_results) is up to the caller. Raises NotFound for an unknown project.
     """
-    for page in operation_pages(client, project_id, page_size, cursor):
+    for page in operation_pages(client, project_id, page_size):
         oldest = selection.oldest(client.service_now())
         recent = [
             operation for operation in page.items if oldest is None or _created_at(operation, page.response) >= oldest
@@ -107,14 +101,9 @@ def count_operations(client: Client, project_id: str, selection: Selection, page
     return total(summary(page.items) for page in selected_pages(client, project_id, selection, page_size))
 
 
-def operation_pages(client: Client, project_id: str, page_size: int, cursor: str | None = None) -> Iterator[Page]:
-    """The pages of a project's operation list from that of C(cursor) on, newest first.
-
-    Raises UnexpectedResponse for an operation of another project.
-    """
-    path = ("projects", project_id, "operations")
-    query = {"cursor": cursor} if cursor else None
-    for page in pages(client, *path, field="operations", query=query, page_size=page_size, id=str):
+def operation_pages(client: Client, project_id: str, page_size: int) -> Iterator[Page]:
+    """The pages of a project's operation list, newest first. Raises UnexpectedResponse for an operation of another project."""
+    for page in pages(client, "projects", project_id, "operations", field="operations", page_size=page_size, id=str):
         for operation in page.items:
             _require_operation(page.response, operation, project_id)
         yield page

@@ -13,13 +13,12 @@ from typing import Any, Callable, NamedTuple
 from .._clock import Deadline
 from .._http.client import Client
 from .._http.errors import NotFound, RequestFailed, StatusError, UnexpectedResponse
-from .._http.response import next_cursor
 from .._parallel import in_parallel
 from .._timestamps import duration
 from .api import PAGE_SIZE, Selection, selected_pages
 from .poll import poll_operations
 from .status import FAILED, SUCCEEDED
-from .wait_failure import WaitFailed, aborted, operations_failed, poll_failed, timed_out
+from .wait_failure import WaitFailed, aborted, operations_failed, timed_out
 from .wait_state import OperationRef, UnfinishedOperations, WaitState
 
 FIRST_POLL_INTERVAL = 0.2
@@ -28,8 +27,6 @@ POLL_INTERVAL_GROWTH = 1.5
 LAST_POLL_SECONDS = 1.0
 # This close to the deadline a run does not stop early: the next one might start too late for the last poll.
 MIN_SECONDS_TO_RESUME = 5.0
-# The service may reject a cursor of an earlier poll with one of these.
-CURSOR_EXPIRED = frozenset({400, 404, 410, 422})
 
 # The one place of types and defaults; the argument specs are made of it.
 WAIT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -38,15 +35,6 @@ WAIT_OPTIONS: dict[str, dict[str, Any]] = {
     "failed_grace": {"type": "raw", "default": 0},
     "progress": {"type": "bool"},
 }
-
-
-class Limits(NamedTuple):
-    """C(interval): maximum seconds between polls. C(failed_grace): seconds that a failed operation has to be retried by
-    the platform. C(workers): projects polled in parallel."""
-
-    interval: float
-    failed_grace: float
-    workers: int
 
 
 class StopWhen(NamedTuple):
@@ -60,15 +48,27 @@ class StopWhen(NamedTuple):
     max_seconds: float
 
 
-def limits_from(params: Mapping[str, Any], workers: int) -> Limits:
-    """The limits of a wait that polls this number of projects in parallel. Raises InvalidOption."""
-    return Limits(duration(params, "interval", zero=False), duration(params, "failed_grace"), workers)
+class Limits(NamedTuple):
+    """C(timeout): seconds until the deadline. C(interval): maximum seconds between polls. C(failed_grace): seconds that a failed
+    operation has to be retried by the platform. C(workers): projects polled in parallel. C(stop_when): None for never."""
+
+    timeout: float
+    interval: float
+    failed_grace: float
+    workers: int = 1
+    stop_when: StopWhen | None = None
 
 
-def stop_when_from(params: Mapping[str, Any]) -> StopWhen | None:
-    """When to return before the wait is over; None: never."""
+def limits_from(params: Mapping[str, Any], workers: int = 1) -> Limits:
+    """The limits in the options of a wait that polls this number of projects in parallel. Raises InvalidOption."""
     stop_when = params.get("_stop_when")
-    return StopWhen(**stop_when) if stop_when else None
+    return Limits(
+        duration(params, "timeout"),
+        duration(params, "interval", zero=False),
+        duration(params, "failed_grace"),
+        workers,
+        StopWhen(**stop_when) if stop_when else None,
+    )
 
 
 def poll_interval(polls: int, longest: float) -> float:
@@ -78,24 +78,24 @@ def poll_interval(polls: int, longest: float) -> float:
 
 
 class Wait:
-    """Polls the operations of C(state) and records in it what the service returns."""
+    """One run of a wait: polls the operations of C(state) and records in it what the service returns."""
 
     def __init__(self, client: Client, limits: Limits, state: WaitState):
-        self._client = client
-        self._limits = limits
-        self._state = state
-        self._stop_when: StopWhen | None = None
-        self._started = state.elapsed()
+        self._limits, self._state, self._clock = limits, state, client.clock
+        self._began = state.elapsed()
+        deadline = Deadline.after(client.clock, state.remaining() + LAST_POLL_SECONDS)
+        # The next poll is the retry, whatever api_retries says, so that the deadline holds.
+        self._client = client.with_deadline(deadline)
+        self._retrying_client = client.with_deadline(deadline, retries=True)
 
-    def run(self, stop_when: StopWhen | None = None) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Poll until all operations have succeeded, or C(stop_when) ends this run; the task's result.
 
         With C(stop_when), the result (also that of a failure) has C(_changes), the status changes of this run, and,
         unless the wait is over, C(_state), from which the next run resumes. Raises WaitFailed.
         """
-        progress: dict[str, Any] = {"_changes": self._state.changes} if stop_when else {}
+        progress: dict[str, Any] = {"_changes": self._state.changes} if self._limits.stop_when else {}
         try:
-            self._stop_when, self._started = stop_when, self._state.elapsed()
             self._poll_until_over()
         except WaitFailed as failure:
             failure.result.update(progress)
@@ -107,57 +107,42 @@ class Wait:
     def poll_once(self) -> dict[str, Any]:
         """Poll once, and retry each request until the deadline; the task's result.
 
-        Unfinished operations are no failure. Raises WaitFailed.
+        Unfinished operations are no failure. Raises WaitFailed, and what Client raises.
         """
         if not self._state.has_succeeded():
-            for error in self._poll(self._client.with_deadline(self._deadline(), retries=True)):
-                raise poll_failed(self._state, self._failed(), error)
+            for error in self._poll(self._retrying_client):
+                raise error
         return self._state.result()
 
     def _poll_until_over(self) -> None:
-        state, clock = self._state, self._client.clock
-        # The next poll is the retry, whatever api_retries says, so that the deadline holds.
-        client = self._client.with_deadline(self._deadline())
+        state = self._state
         while not state.has_succeeded():
-            now, stop_at = state.elapsed(), self._stop_at()
-            if now < stop_at < state.next_poll_at:
-                clock.sleep(stop_at - now)
+            stop_at = self._stop_at()
+            pause = min(stop_at, state.next_poll_at) - state.elapsed()
+            if pause > 0:
+                self._clock.sleep(pause)
+            if stop_at < state.next_poll_at:
                 return
-            if now < state.next_poll_at:
-                clock.sleep(state.next_poll_at - now)
-            errors = self._poll(client)
+            errors = self._poll(self._client)
             if not state.has_succeeded() and max(state.next_poll_at, state.elapsed()) >= state.timeout:
                 raise timed_out(state, errors[-1] if errors else None)
-            state.next_poll_at = self._next_poll_at(errors)
-            if self._should_stop():
-                return
-
-    def _deadline(self) -> Deadline:
-        remaining = self._state.timeout - self._state.elapsed()
-        return Deadline.after(self._client.clock, remaining + LAST_POLL_SECONDS)
-
-    def _next_poll_at(self, errors: Sequence[RequestFailed]) -> float:
-        now = self._state.elapsed()
-        interval = poll_interval(self._state.polls, self._limits.interval)
-        retry_after = max((error.retry_after or 0.0 for error in errors), default=0.0)
-        return min(now + max(interval, retry_after), self._state.timeout)
+            interval = poll_interval(state.polls, self._limits.interval)
+            interval = max([interval, *(error.retry_after or 0.0 for error in errors)])
+            state.next_poll_at = min(state.elapsed() + interval, state.timeout)
 
     def _stop_at(self) -> float:
         """When this run returns, unless the wait is over before; infinite: then only."""
-        if not self._stop_when:
+        if not self._limits.stop_when:
             return math.inf
-        seconds = self._stop_when.min_seconds if self._state.changes else self._stop_when.max_seconds
-        stop_at = self._started + seconds
+        min_seconds, max_seconds = self._limits.stop_when
+        stop_at = max(self._began + (min_seconds if self._state.changes else max_seconds), self._state.elapsed())
         return stop_at if self._state.timeout - stop_at >= MIN_SECONDS_TO_RESUME else math.inf
-
-    def _should_stop(self) -> bool:
-        return self._state.elapsed() >= self._stop_at() and self._state.remaining() >= MIN_SECONDS_TO_RESUME
 
     def _poll(self, client: Client) -> list[RequestFailed]:
         """Poll all that has not succeeded; the transient errors. Raises WaitFailed."""
         self._state.polls += 1
         fetches: list[Callable[[], None]] = (
-            [partial(self._list_unfinished, client, self._state.unlisted)]
+            [partial(self._list_unfinished, self._state.unlisted)]
             if self._state.unlisted
             else [partial(self._poll_project, client, *project) for project in self._state.to_poll()]
         )
@@ -165,9 +150,10 @@ class Wait:
         permanent: list[RequestFailed] = []
         # All of them end by the deadline, and the states that they record belong to the result.
         in_parallel(partial(self._fetch, errors, permanent), fetches, self._limits.workers)
+        failed = self._state.failed(self._limits.failed_grace)
         for error in permanent:
-            raise aborted(self._state, self._failed(), error) from error
-        if failed := self._failed():
+            raise aborted(self._state, failed, error) from error
+        if failed:
             raise operations_failed(self._state, failed)
         return errors
 
@@ -180,31 +166,19 @@ class Wait:
             fetch()
         except RequestFailed as error:
             # After a valid response, an invalid one is likely to come from a gateway whose service is down for a moment.
-            is_passing = isinstance(error, UnexpectedResponse) and self._state.has_polled_any()
+            is_passing = isinstance(error, UnexpectedResponse) and any(self._state.operations.values())
             is_early = isinstance(error, NotFound) and self._state.may_be_unknown(error.details["path"])
             (errors if error.transient or is_passing or is_early else permanent).append(error)
 
-    def _list_unfinished(self, client: Client, unlisted: UnfinishedOperations) -> None:
-        """List the operations from the page on at which the previous poll failed, or anew if its cursor has expired."""
-        try:
-            self._list_pages(client, unlisted)
-        except StatusError as error:
-            if not unlisted.cursor or error.status not in CURSOR_EXPIRED:
-                raise
-            self._list_pages(client, unlisted._replace(cursor=None))
-
-    def _list_pages(self, client: Client, unlisted: UnfinishedOperations) -> None:
+    def _list_unfinished(self, unlisted: UnfinishedOperations) -> None:
+        # With its retries, a long list does not begin anew after each error.
         selection = Selection(created_after=timedelta(seconds=unlisted.lookback) if unlisted.lookback else None)
-        for page in selected_pages(client, unlisted.project_id, selection, PAGE_SIZE, unlisted.cursor):
+        for page in selected_pages(self._retrying_client, unlisted.project_id, selection, PAGE_SIZE):
             for operation in page.items:
                 if operation["status"] not in SUCCEEDED | FAILED:
                     self._state.record(OperationRef(unlisted.project_id, operation["id"]), operation)
-            self._state.unlisted = unlisted._replace(cursor=next_cursor(page.response))
         self._state.unlisted = None
 
     def _poll_project(self, client: Client, project_id: str, operation_ids: Sequence[str]) -> None:
         for operation in poll_operations(client, project_id, operation_ids):
             self._state.record(OperationRef(project_id, operation["id"]), operation)
-
-    def _failed(self) -> list[OperationRef]:
-        return self._state.failed(self._limits.failed_grace)

@@ -49,11 +49,6 @@ def aborted(state: WaitState, failed: Sequence[OperationRef], error: RequestFail
     return _wait_failed(f"The wait stopped at a permanent error: {sentence(error)}", state, failed, error)
 
 
-def poll_failed(state: WaitState, failed: Sequence[OperationRef], error: RequestFailed) -> WaitFailed:
-    """The only poll met an error."""
-    return _wait_failed(f"The operations could not be polled: {sentence(error)}", state, failed, error)
-
-
 def _wait_failed(
     message: str, state: WaitState, failed: Sequence[OperationRef], error: RequestFailed | None = None
 ) -> WaitFailed:

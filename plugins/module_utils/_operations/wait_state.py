@@ -28,14 +28,10 @@ class OperationRef(NamedTuple):
 
 
 class UnfinishedOperations(NamedTuple):
-    """All operations of a project that are unfinished when they are listed and were created within C(lookback) seconds (0: ever).
-
-    C(cursor) is that of the first page that has not been listed.
-    """
+    """All operations of a project that are unfinished when they are listed and were created within C(lookback) seconds (0: ever)."""
 
     project_id: str
     lookback: float
-    cursor: str | None = None
 
 
 class WaitState:
@@ -111,10 +107,6 @@ class WaitState:
     def has_succeeded(self) -> bool:
         """Whether all operations are known and have succeeded."""
         return self.unlisted is None and not self.not_succeeded()
-
-    def has_polled_any(self) -> bool:
-        """Whether the state of any operation, or a page of the list, has been fetched."""
-        return any(self.operations.values()) or bool(self.unlisted and self.unlisted.cursor)
 
     def not_succeeded(self) -> list[OperationRef]:
         """The operations that are unfinished, not polled yet, or failed if that is not accepted."""

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import SUCCESS, Client
-from .._operations.wait import WAIT_OPTIONS, limits_from, stop_when_from
+from .._operations.wait import WAIT_OPTIONS, limits_from
 from .._options import NOT_CREATED_ID, not_blank
-from .._timestamps import duration
 from .compare import contains
 from .engine import Engine
 from .lookup import name_of
@@ -104,14 +103,14 @@ def _changeable(kind: Kind, target: Target) -> Fields:
 def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: bool) -> Result:
     """The result of the module about this kind of resource. Raises what the engine of api_request raises, and ResourceNotFound."""
     not_blank(params, "name")
-    timeout, limits = duration(params, "timeout"), limits_from(params, workers=1)
+    limits = limits_from(params)
     saved, is_present = params.get("_state"), params["state"] == "present"
 
     def send(method: str, seconds: float, saved: Mapping[str, Any] | None = None) -> Result:
         plan = plan_for(kind, target, method, params["wait"])
         if check_mode:
             return preview(client, plan)
-        result = Engine(client, plan, limits, seconds, seconds, stop_when_from(params)).run(saved)
+        result = Engine(client, plan, limits._replace(timeout=seconds), seconds).run(saved)
         if "_state" in result:
             # The next run of the module does not look up the parents again.
             result["_state"].update(target=target._asdict(), method=method)
@@ -121,12 +120,12 @@ def declare(kind: Kind, params: Mapping[str, Any], client: Client, check_mode: b
         target = Target(**saved["target"]) if saved else _target(kind, params, client, check_mode and is_present)
         method = "DELETE" if not is_present else "PATCH" if "id" in target.match else "POST"
         method = saved["method"] if saved else method
-        result = send(method, timeout, saved)
+        result = send(method, limits.timeout, saved)
         found = result["object"]
         if is_present and found and not result["changed"] and "_state" not in result:
             _require_fixed(kind, target, found)
             if method == "POST" and not contains(found, _changeable(kind, target)):
-                result = send("PATCH", max(0.0, timeout - result["elapsed"]))
+                result = send("PATCH", max(0.0, limits.timeout - result["elapsed"]))
     except ResourceNotFound as error:
         if is_present:
             raise

@@ -20,7 +20,7 @@ from .._http.response import Response
 from .._http.session import LOCKED
 from .._operations.api import Operation
 from .._operations.status import SUCCEEDED
-from .._operations.wait import LAST_POLL_SECONDS, Limits, StopWhen, Wait, poll_interval
+from .._operations.wait import LAST_POLL_SECONDS, Limits, Wait, poll_interval
 from .._operations.wait_failure import WaitFailed
 from .._operations.wait_state import UnfinishedOperations, WaitState
 from .._timestamps import parse_timestamp
@@ -94,17 +94,8 @@ class Engine:
     C(settled_at).
     """
 
-    def __init__(
-        self,
-        client: Client,
-        plan: Plan,
-        limits: Limits,
-        timeout: float,
-        lock_timeout: float,
-        stop_when: StopWhen | None = None,
-    ) -> None:
-        self._client, self._plan, self._limits, self._stop_when = client, plan, limits, stop_when
-        self._timeout, self._lock_timeout = timeout, lock_timeout
+    def __init__(self, client: Client, plan: Plan, limits: Limits, lock_timeout: float) -> None:
+        self._client, self._plan, self._limits, self._lock_timeout = client, plan, limits, lock_timeout
         self._began = client.clock.monotonic()
         self._memory = Memory(started=self._began)
         self._error: RequestFailed | None = None
@@ -240,7 +231,7 @@ class Engine:
     def _begin_waiting(self, seconds_to_settle: float = math.inf) -> None:
         now = self._client.clock.monotonic()
         if self._memory.deadline is None:
-            self._memory.deadline = now + self._timeout
+            self._memory.deadline = now + self._limits.timeout
         self._settled_at = now + seconds_to_settle
 
     def _seconds_left(self) -> float:
@@ -274,7 +265,7 @@ class Engine:
 
     def _pause(self, longest: float, shortest: float = 0.0) -> Result | None:
         """Pause before the next observation or attempt; the result if this run is over."""
-        clock, stop_when = self._client.clock, self._stop_when
+        clock, stop_when = self._client.clock, self._limits.stop_when
         self._pauses += 1
         clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
         is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
@@ -291,7 +282,7 @@ class Engine:
     def _continue(self, wait: WaitState) -> Result | None:
         memory, is_own = self._memory, not wait.accepts_failure
         try:
-            result = Wait(self._client, self._limits, wait).run(self._stop_when)
+            result = Wait(self._client, self._limits, wait).run()
         except WaitFailed as failure:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
@@ -377,7 +368,7 @@ class Engine:
         result = self._fields(resource)
         if is_created and plan.find and resource and not contains(resource, plan.find.match):
             raise not_matching(plan, resource, plan.find.match, result)
-        return {**result, "_changes": self._changes} if self._stop_when else result
+        return {**result, "_changes": self._changes} if self._limits.stop_when else result
 
     def _failure(self, seen: Observation, unobserved: RequestFailed | None = None) -> Exception:
         """The error for a resource that is not as asked in time, or whose observation failed with C(unobserved)."""
@@ -391,7 +382,7 @@ class Engine:
             problem = f"{self._plan.name} was carried out, but its result could not be looked up"
             unobserved.args = (f"{problem}. {unobserved}",)
             unobserved.result = self._fields(memory.known)
-        return unobserved or overdue(self._plan, seen, memory.known, self._timeout, self._fields(seen.resource))
+        return unobserved or overdue(self._plan, seen, memory.known, self._limits.timeout, self._fields(seen.resource))
 
 
 def started_operations(response: Response) -> list[Operation]:

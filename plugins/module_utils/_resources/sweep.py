@@ -38,11 +38,12 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
 
     Raises what the engine of api_request raises, with the branches that were deleted before, and ResourceNotFound.
     """
-    limit, limits = integer(params, "max_deletions", 1), limits_from(params, workers=1)
-    timeout = duration(params, "timeout")
+    limit = integer(params, "max_deletions", 1)
+    # A sweep is one run: the next one would not know what this one has deleted.
+    limits = limits_from(params)._replace(stop_when=None)
     older_than = DEFAULT_AGE if params["older_than"] is None else params["older_than"]
     age = timedelta(seconds=duration({"older_than": older_than}, "older_than"))
-    deadline = Deadline.after(client.clock, timeout)
+    deadline = Deadline.after(client.clock, limits.timeout)
     segments = ("projects", str(project_id_from(params, client, check_mode)), "branches")
     is_known = segments[1] != NOT_CREATED_ID
     listed = list_resources(client, segments, "branches").items if is_known else []
@@ -61,7 +62,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
             "branch": None,
             "branches": deleted,
             "operations": operations,
-            "elapsed": round(timeout - deadline.remaining(), 3),
+            "elapsed": round(limits.timeout - deadline.remaining(), 3),
             "diff": changed_fields(before, {}),
             "warnings": warnings,
         }
@@ -71,7 +72,8 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
         if not check_mode:
             seconds = deadline.remaining()
             try:
-                operations += Engine(client, plan, limits, seconds, seconds).run()["operations"]
+                run = Engine(client, plan, limits._replace(timeout=seconds), seconds)
+                operations += run.run()["operations"]
             except ClouddbError as error:
                 ids: Result = {
                     name: error.result[name] for name in ("failed_ids", "pending_ids") if name in error.result

@@ -94,7 +94,7 @@ def test_result_agrees_with_the_operations(
     state = WaitState(client.clock, timeout, refs)
     failure: WaitFailed | None = None
     try:
-        result = Wait(client, Limits(INTERVAL, failed_grace, 1), state).run()
+        result = Wait(client, Limits(timeout, INTERVAL, failed_grace), state).run()
     except WaitFailed as error:
         result, failure = error.result, error
     end = account.clock.elapsed
@@ -157,5 +157,5 @@ def test_wait_ends_soon_after_the_last_operation(operations: tuple[Plan, ...]) -
     ]
     account, client = service_with(lasting, set())
     refs = [OperationRef(plan.project, plan.operation.id) for plan in lasting]
-    Wait(client, Limits(INTERVAL, 200, 1), WaitState(client.clock, 300, refs)).run()
+    Wait(client, Limits(300, INTERVAL, 200), WaitState(client.clock, 300, refs)).run()
     assert not lasting or 150 <= account.clock.elapsed <= 150 + INTERVAL + 4 * len(lasting) * LATENCY

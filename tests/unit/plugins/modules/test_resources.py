@@ -234,7 +234,7 @@ def test_an_account_that_requires_an_organization(sandbox: Sandbox, client: Clie
 
 
 def test_a_wait_is_resumed_without_another_lookup_of_the_parents(sandbox: Sandbox, client: Client) -> None:
-    orders = {**ORDERS, "_stop_when": {"min_seconds": 0.0, "max_seconds": 0.0}}
+    orders = {**ORDERS, "_stop_when": {"min_seconds": 0.0, "max_seconds": 0.3}}
     runs = [task(client, **orders)]
     while "_state" in runs[-1]:
         runs.append(task(client, **orders, _state=json.loads(json.dumps(runs[-1]["_state"]))))

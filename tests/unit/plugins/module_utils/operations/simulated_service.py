@@ -28,8 +28,7 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
 )
 
 API_TIMEOUT = 30.0
-TIMEOUT = 60.0
-LIMITS = Limits(interval=5.0, failed_grace=0.0, workers=4)
+LIMITS = Limits(timeout=60.0, interval=5.0, failed_grace=0.0, workers=4)
 
 
 class Service(SimulatedOperations):
@@ -56,7 +55,6 @@ class Service(SimulatedOperations):
             self.add_operation(ref.project_id, SimulatedOperation(ref.id, "start_compute", [(0.0, "scheduling")]))
         self.requests: list[str] = []
         self.started: list[float] = []
-        self.cursors: list[str | None] = []
         self.refuse: Callable[[str], None] = lambda path: None
         self.fields: Callable[[str], dict[str, Any]] = lambda name: {}
         self.remaining: Callable[[], float] = lambda: 1e9
@@ -69,7 +67,6 @@ class Service(SimulatedOperations):
         with self._lock:
             self.requests.append(path)
             self.started.append(self.clock.elapsed)
-            self.cursors.append(query.get("cursor"))
         self.refuse(path)
         limit = min(API_TIMEOUT, max(self.remaining(), 0.001))
         self.clock.elapsed += min(self._seconds, limit)
@@ -128,17 +125,18 @@ def finished_after(seconds: float) -> Callable[[str, float], str]:
 
 
 def wait_for(
-    client: Client, wanted: list[OperationRef] | UnfinishedOperations, limits: Limits = LIMITS, timeout: float = TIMEOUT
+    client: Client, wanted: list[OperationRef] | UnfinishedOperations, limits: Limits = LIMITS, **changes: Any
 ) -> Wait:
-    """A wait that has not begun."""
-    return Wait(client, limits, new_state(client, wanted, timeout))
+    """A wait that begins now, with C(changes) of the limits."""
+    limits = limits._replace(**changes)
+    return Wait(client, limits, new_state(client, wanted, limits))
 
 
-def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations, timeout: float = TIMEOUT) -> WaitState:
+def new_state(client: Client, wanted: list[OperationRef] | UnfinishedOperations, limits: Limits = LIMITS) -> WaitState:
     """The state of a wait that begins now."""
     if isinstance(wanted, UnfinishedOperations):
-        return WaitState(client.clock, timeout, unlisted=wanted)
-    return WaitState(client.clock, timeout, wanted)
+        return WaitState(client.clock, limits.timeout, unlisted=wanted)
+    return WaitState(client.clock, limits.timeout, wanted)
 
 
 def unavailable(until: Callable[[], bool]) -> Callable[[str], None]:

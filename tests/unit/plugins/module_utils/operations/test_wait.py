@@ -71,7 +71,7 @@ def test_the_last_poll_is_at_the_deadline(
 ) -> None:
     service = service_of(running)
     with pytest.raises(WaitFailed):
-        wait_for(client, service.refs, LIMITS._replace(interval=interval), timeout).run()
+        wait_for(client, service.refs, LIMITS, interval=interval, timeout=timeout).run()
     assert clock.elapsed == pytest.approx(timeout)
     assert len(clock.pauses) == len(service.requests) - 1
     assert clock.pauses[:-1] == pytest.approx([poll_interval(polls, interval) for polls in range(1, len(clock.pauses))])

@@ -13,7 +13,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._http.session impo
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_failure import (
     aborted,
     operations_failed,
-    poll_failed,
     timed_out,
 )
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait_state import (
@@ -119,9 +118,6 @@ def test_errors_that_end_a_wait() -> None:
     failed = state.failed(0)
     abort = aborted(state, failed, UNAVAILABLE)
     assert str(abort) == "The wait stopped at a permanent error: The service responded 503."
-    assert str(poll_failed(state, failed, UNAVAILABLE)) == (
-        "The operations could not be polled: The service responded 503."
-    )
     result = abort.as_result()
     assert (result["failed_ids"], result["pending_ids"], result["failure"]["kind"]) == (
         ["op-1"],

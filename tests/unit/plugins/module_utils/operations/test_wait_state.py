@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._http.client import Client
-from ansible_collections.clouddb.control.plugins.module_utils._http.errors import StatusError
-from ansible_collections.clouddb.control.plugins.module_utils._http.session import Request
 from ansible_collections.clouddb.control.plugins.module_utils._operations.wait import (
     Limits,
     StopWhen,
@@ -46,9 +44,9 @@ def in_runs(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Wait in several runs, each as if by a process that takes C(startup_seconds) seconds to start; all changes and the last result."""
     changes: list[dict[str, Any]] = []
-    state = new_state(client, wanted)
+    state, limits = new_state(client, wanted), limits._replace(stop_when=StopWhen(min_seconds=2.0, max_seconds=10.0))
     while True:
-        result = Wait(client, limits, state).run(StopWhen(min_seconds=2.0, max_seconds=10.0))
+        result = Wait(client, limits, state).run()
         changes += result.pop("_changes")
         saved = result.pop("_state", None)
         if saved is None:
@@ -117,7 +115,7 @@ def test_requests_of_a_later_run_end_a_second_after_the_deadline_at_most(
     service = service_of(running)
     state = new_state(client, service.refs)
     clock.elapsed = 20.0
-    Wait(client, LIMITS, state).run(StopWhen(0.0, 0.0))
+    Wait(client, LIMITS._replace(stop_when=StopWhen(0.0, 0.0)), state).run()
     assert service.remaining() == 41.0
 
 
@@ -125,19 +123,19 @@ def test_requests_of_a_later_run_end_a_second_after_the_deadline_at_most(
 def test_a_run_returns_early_if_five_seconds_remain(
     client: Client, service_of: Callable[..., Service], timeout: float, returns: bool
 ) -> None:
-    wait = wait_for(client, service_of(running).refs, timeout=timeout)
+    wait = wait_for(client, service_of(running).refs, timeout=timeout, stop_when=StopWhen(0.0, 0.0))
     if returns:
-        assert wait.run(StopWhen(0.0, 0.0))["_state"]["remaining"] == timeout
+        assert wait.run()["_state"]["remaining"] == timeout
     else:
         with pytest.raises(WaitFailed) as error:
-            wait.run(StopWhen(0.0, 0.0))
+            wait.run()
         assert error.value.result["elapsed"] == timeout
 
 
 def test_the_changes_of_a_failed_run_are_returned(client: Client, service_of: Callable[..., Service]) -> None:
     service = service_of(lambda name, elapsed: "failed" if elapsed >= 1 else "running")
     with pytest.raises(WaitFailed) as error:
-        wait_for(client, service.refs).run(StopWhen(2.0, 10.0))
+        wait_for(client, service.refs, stop_when=StopWhen(2.0, 10.0)).run()
     assert [change["status"] for change in error.value.result["_changes"]] == ["failed"]
     assert "_state" not in error.value.result
 
@@ -152,72 +150,6 @@ def test_unfinished_operations_are_listed_once(
     assert [operation["id"] for operation in result["operations"]] == ["p0-op1"]
     assert service.requests[0] == "/projects/project-0/operations"
     assert set(service.requests[1:]) == {"/projects/project-0/operations/p0-op1"}
-
-
-@pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
-def test_a_long_list_continues_at_the_page_that_failed(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], several_runs: bool
-) -> None:
-    slow = ["p0-op0", "p0-op1999"]
-    service = service_of(
-        lambda name, elapsed: "running" if elapsed < 50 and name in slow else "finished", operations=2000
-    )
-    rate_limited(service, clock, requests=3)
-    wanted = UnfinishedOperations("project-0", 0)
-    result = in_runs(client, clock, wanted)[1] if several_runs else wait_for(client, wanted).run()
-    assert [operation["id"] for operation in result["operations"]] == slow
-    # Three pages in each poll; the next one is refused, and is the first one of the next poll.
-    pages = [str(100 * number) if number else None for number in range(20)]
-    expected = [
-        cursor for number, cursor in enumerate(pages) for _request in range(2 if number in range(3, 20, 3) else 1)
-    ]
-    assert service.cursors[: len(expected)] == expected
-
-
-def reject_cursors(service: Service, times: int, status: int) -> None:
-    """Let the first request for the third page fail with 503, and the next ones with C(status)."""
-    statuses = [503, *[status] * times]
-
-    def refuse(path: str) -> None:
-        if statuses and service.cursors[-1] == "200":
-            status = statuses.pop(0)
-            raise StatusError("rejected", Request("GET", path, ""), 1, status)
-
-    service.refuse = refuse
-
-
-@pytest.mark.parametrize("status", [400, 410])
-def test_a_rejected_cursor_of_an_earlier_poll_begins_the_list_anew(
-    client: Client, service_of: Callable[..., Service], status: int
-) -> None:
-    service = service_of(finished_after(20), operations=400)
-    reject_cursors(service, 1, status)
-    assert statuses(wait_for(client, UnfinishedOperations("project-0", 0)).run()) == {"finished": 400}
-    assert service.cursors[:8] == [None, "100", "200", "200", None, "100", "200", "300"]
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_refused_page_is_fetched_again_by_the_next_poll(
-    client: Client, clock: FakeClock, service_of: Callable[..., Service], status: int
-) -> None:
-    service = service_of(finished_after(20), operations=400)
-    reject_cursors(service, 1, status)
-    refuse, polls = service.refuse, list[int]()
-
-    def count(path: str) -> None:
-        polls.append(len(clock.pauses))
-        refuse(path)
-
-    service.refuse = count
-    wait_for(client, UnfinishedOperations("project-0", 0)).run()
-    assert list(zip(service.cursors, polls))[:6] == [
-        (None, 0),
-        ("100", 0),
-        ("200", 0),
-        ("200", 1),
-        ("200", 2),
-        ("300", 2),
-    ]
 
 
 @pytest.mark.parametrize("several_runs", [False, True], ids=["one run", "several runs"])
@@ -245,32 +177,31 @@ def test_retry_after_is_honored_by_the_next_run(
 ) -> None:
     service = service_of(running, projects=10)
     rate_limited(service, clock, requests=3)
-    limits = LIMITS._replace(workers=1)
-    saved = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=2.0, max_seconds=2.0))["_state"]
+    limits = LIMITS._replace(workers=1, stop_when=StopWhen(min_seconds=2.0, max_seconds=2.0))
+    saved = wait_for(client, service.refs, limits).run()["_state"]
     assert {project_id for project_id, _id, _moment in saved["recorded_at"]} == {
         f"project-{number}" for number in range(9)
     }
     assert clock.pauses == [1.0, 1.0]
-    Wait(client, limits, WaitState.from_json(client.clock, saved)).run(StopWhen(0.0, 0.0))
-    assert clock.pauses == [1.0, 1.0, 1.0]
+    Wait(client, limits, WaitState.from_json(client.clock, saved)).run()
+    assert clock.pauses == [1.0, 1.0, 1.0, 1.0]
 
 
 def test_a_run_ends_between_two_polls_that_are_far_apart(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(finished_after(400))
-    limits = LIMITS._replace(interval=300.0)
-    stop_when = StopWhen(min_seconds=2.0, max_seconds=60.0)
-    runs = [wait_for(client, service.refs, limits, timeout=900.0).run(stop_when)]
+    limits = LIMITS._replace(timeout=900.0, interval=300.0, stop_when=StopWhen(min_seconds=2.0, max_seconds=60.0))
+    runs = [wait_for(client, service.refs, limits).run()]
     while "_state" in runs[-1]:
-        runs.append(Wait(client, limits, WaitState.from_json(client.clock, runs[-1]["_state"])).run(stop_when))
+        runs.append(Wait(client, limits, WaitState.from_json(client.clock, runs[-1]["_state"])).run())
     # A minute each. The polls are those of a single run.
     assert [run["elapsed"] for run in runs[:-1]] == [60.0 * number for number in range(1, len(runs))]
     requests, pauses = len(service.requests), len(clock.pauses)
     assert pauses > requests
     service.requests.clear()
     clock.elapsed = 0.0
-    result = wait_for(client, service.refs, limits, timeout=900.0).run()
+    result = wait_for(client, service.refs, limits, stop_when=None).run()
     assert len(service.requests) == requests
     assert result["elapsed"] == pytest.approx(runs[-1]["elapsed"])
 
@@ -279,7 +210,7 @@ def test_a_restart_of_the_machine_between_runs_does_not_reset_the_elapsed_time(
     client: Client, clock: FakeClock, service_of: Callable[..., Service]
 ) -> None:
     service = service_of(running)
-    saved = wait_for(client, service.refs).run(StopWhen(2.0, 10.0))["_state"]
+    saved = wait_for(client, service.refs, stop_when=StopWhen(2.0, 10.0)).run()["_state"]
     # The monotonic clock starts at 0 again.
     clock.elapsed -= 900
     assert WaitState.from_json(client.clock, saved).elapsed() == pytest.approx(saved["elapsed"])
@@ -291,7 +222,6 @@ def test_a_run_with_a_change_ends_after_min_seconds_even_if_no_poll_is_due(
     service = service_of(
         lambda name, elapsed: "running" if name == "p0-op0" or elapsed < 0.4 else "finished", operations=2
     )
-    limits = LIMITS._replace(interval=300.0)
-    result = wait_for(client, service.refs, limits).run(StopWhen(min_seconds=20.0, max_seconds=60.0))
+    result = wait_for(client, service.refs, interval=300.0, stop_when=StopWhen(20.0, 60.0)).run()
     assert [change["id"] for change in result["_changes"]] == ["p0-op1"]
     assert result["elapsed"] == 20.0
