@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
-from functools import partial
-from typing import Any, Callable, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from .._errors import ClouddbError, InvalidOption, sentence
 from .._http.client import Client
 from .._http.connection import is_sendable
 from .._http.errors import NotFound, RequestFailed, Unauthorized, UnexpectedResponse
+from .._http.response import Response
 from .._timestamps import timestamp_of
 
 Key = dict[str, Any]
-Value = TypeVar("Value")
 
 REVOCATION_FIELDS = ("id", "name", "last_used_at", "last_used_from_addr")
 # A part of the service may reject a key for a moment that another part has created.
@@ -59,10 +58,20 @@ class CreatedKey(NamedTuple):
         return f"CreatedKey({self.public!r})"  # without the secret
 
 
-def list_keys(client: Client) -> list[Key]:
+def list_keys(client: Client, rejections: int = 1) -> list[Key]:
     """The account's active keys, the earliest first, without secrets (api.md, GET /api_keys)."""
-    listed = map(_public, client.get("api_keys").items(None, id=int))
+    listed = map(_public, _get_keys(client, rejections).items(None, id=int))
     return sorted({key["id"]: key for key in listed}.values(), key=_creation_order)
+
+
+def _get_keys(client: Client, rejections: int) -> Response:
+    """The response to GET /api_keys. Raises Unauthorized once the service has rejected the client's key C(rejections) times."""
+    for _rejection in range(rejections - 1):
+        try:
+            return client.get("api_keys")
+        except Unauthorized:
+            client.clock.sleep(REJECTION_INTERVAL)
+    return client.get("api_keys")
 
 
 def keys_named(client: Client, name: str) -> list[Key]:
@@ -133,9 +142,8 @@ def _unconfirmed_creation(client: Client, name: str, known_ids: Collection[int],
 
 def require_accepted(client: Client, created: CreatedKey) -> None:
     """Use the new key once, before it replaces another. Raises UnexpectedResponse if the service rejects it."""
-    own = client.with_api_key(created.secret)
     try:
-        _unless_rejected(own, partial(own.get, "api_keys"))
+        _get_keys(client.with_api_key(created.secret), REJECTIONS)
     except Unauthorized as error:
         problem = f"The service rejects key {created.id}, which it has just created, so that it replaced no other key."
         raise UnexpectedResponse(f"{problem} Run the task again.", error.request, error.attempts) from error
@@ -206,7 +214,7 @@ def _is_gone(client: Client, key: Key, cause: RequestFailed) -> bool:
     Raises Unauthorized if the service rejects the key of this client, which may be this one or another.
     """
     try:
-        return all(other["id"] != key["id"] for other in _unless_rejected(client, partial(list_keys, client)))
+        return all(other["id"] != key["id"] for other in list_keys(client, REJECTIONS))
     except Unauthorized as error:
         error.may_have_acted = True
         raise error from cause
@@ -227,11 +235,11 @@ def revoke_created_key(client: Client, created: CreatedKey, reason: str) -> None
         ) from error
 
 
-def not_revoked(key_ids: Sequence[int], error: ClouddbError) -> str:
+def not_revoked(key_ids: Sequence[int], error: RequestFailed) -> str:
     """The sentences about keys that are left after revoking the first of them has failed."""
-    if not (isinstance(error, RequestFailed) and error.may_have_acted):
-        return f"{numbered(key_ids)} could not be revoked."
-    return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
+    if error.may_have_acted:
+        return f"{numbered(key_ids)} may still be valid, because the service did not confirm the revocation."
+    return f"{numbered(key_ids)} could not be revoked."
 
 
 def retry_advice(error: ClouddbError) -> str:
@@ -246,20 +254,10 @@ def is_valid_secret(client: Client, rejections: int = REJECTIONS) -> bool:
     if not is_sendable(client.connection.api_key):
         return False
     try:
-        _unless_rejected(client, partial(client.get, "api_keys"), rejections)
+        _get_keys(client, rejections)
     except Unauthorized:
         return False
     return True
-
-
-def _unless_rejected(client: Client, request: Callable[[], Value], rejections: int = REJECTIONS) -> Value:
-    """The result of the request. Raises Unauthorized once the service has rejected the client's key C(rejections) times."""
-    for _rejection in range(rejections - 1):
-        try:
-            return request()
-        except Unauthorized:
-            client.clock.sleep(REJECTION_INTERVAL)
-    return request()
 
 
 def numbered(key_ids: Sequence[int]) -> str:

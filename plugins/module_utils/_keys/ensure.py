@@ -103,7 +103,7 @@ def _create(client: Client, keys: _Keys, write: Callable[[str], None] | None) ->
         if is_ours and write:
             write(created.secret)
     if not is_ours:
-        return _revoke_later_key(client, created, keys, kept, "" if write is None else " dest was not written.")
+        return _revoke_later_key(client, created, keys, kept, " dest was not written." if write else "")
     result = {**_result(True, keys.of_the_name, [kept], kept, []), "warnings": warnings}
     if write is None:
         result["key"] = created.secret

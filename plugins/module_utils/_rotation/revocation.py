@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from .._errors import ClouddbError, InvalidOption
 from .._http.client import Client
+from .._http.errors import RequestFailed
 from .._keys.api import Key, as_revoked, not_revoked, numbered, revoke_key, sentence
 from .._keys.ensure import Result, revoke_all
 from .confirmation import NAMED_HOSTS, Confirmation, RotationRefused, names_text
@@ -84,7 +85,7 @@ def _withdrawal(client: Client, key_id: int, key: Key | None, holding: Sequence[
         return f"Key {key_id} would be revoked."
     try:
         revoke_key(client, key)
-    except ClouddbError as error:
+    except RequestFailed as error:
         return f"{not_revoked([key_id], error)} {sentence(error)}"
     return f"Key {key_id} was revoked."
 
