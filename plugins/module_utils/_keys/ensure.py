@@ -152,9 +152,8 @@ def _holds_secret(client: Client, keys: _Keys, dest: SecretFile, regenerate: str
             [],
         )
     if existing and not is_valid and regenerate == "never":
-        reason = f"{dest.path} {'does not exist' if secret is None else 'is empty'}."
-        if secret:
-            reason = f"The service rejects the key in {dest.path}."
+        reasons = {None: f"{dest.path} does not exist.", "": f"{dest.path} is empty."}
+        reason = reasons.get(secret, f"The service rejects the key in {dest.path}.")
         raise KeyConflict(
             "secret_unavailable",
             f"A key named '{keys.name}' exists ({_ids(existing)}), but its secret is no longer available. {reason} "
