@@ -163,12 +163,10 @@ revoked:
       last_used_from_addr: 192.0.2.7
 failure:
   description:
-    - Machine-readable cause of the failure. C(key_ids) lists the keys that the message is about.
-    - C(kind) is V(secret_unavailable) when the key exists but its secret is no longer available, V(other_key) when O(dest) holds another key,
-      V(several_keys) when several keys have the name of the one to revoke, V(secret_file) when O(dest) can't be read or written,
-      V(name_changed) when the new key was revoked because the service had changed its name to C(stored_name), and V(orphaned_key) when keys may
-      be active that nobody has the secret of, or that should have been revoked.
-    - R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) lists the other kinds and fields.
+    - Machine-readable cause of the failure. C(key_ids) lists the keys that the message is about. C(stored_name) is the name that the service has
+      given to a key.
+    - C(kind) can be V(secret_unavailable), V(other_key), V(several_keys), V(name_changed), V(secret_file) or V(orphaned_key).
+      R(Troubleshooting, ansible_collections.clouddb.control.docsite.troubleshooting) describes these and the other kinds and fields.
   returned: failure
   type: dict
   sample:

@@ -66,7 +66,7 @@ options:
     default: report
   own_key:
     description:
-      - Id or name of the key that the task authenticates with, because the service does not show it. Required with O(action=revoke).
+      - Id or name of the task's own key, which the service does not show. Required with O(action=revoke).
       - The task fails before it revokes a key unless exactly one key has this id or name.
     type: str
     version_added: 1.2.0

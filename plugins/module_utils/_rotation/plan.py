@@ -40,7 +40,7 @@ class Rotation(NamedTuple):
     has_no_record: bool
 
     def own_keys(self, secret: str) -> set[int | None]:
-        """The ids of the keys that the task authenticates with: those recorded with this secret, and the one that the user named."""
+        """The ids of the task's own key: those that are recorded with this secret, and the one that the user named."""
         return {self.own_key, *(key_id for key_id, key in self.recorded.items() if key.sha256 == checksum(secret))}
 
     def unconfirmed(self, key_id: int) -> list[str]:

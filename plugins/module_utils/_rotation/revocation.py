@@ -26,8 +26,8 @@ class RotationFailed(ClouddbError):
 def revoke(client: Client, rotation: Rotation, key_id: int | None, keep: int, check_mode: bool) -> Result:
     """Revoke the keys older than C(key_id), which must be the newest, if every host has confirmed that it holds it.
 
-    C(key_id) None means that the key would be created, in check mode. The key that this task authenticates with is not
-    revoked; C(left) has its id then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
+    C(key_id) None means that the key would be created, in check mode. The task's own key is not revoked; C(left) has its
+    id then. Raises RotationRefused, with nothing revoked, OrphanedKey and what a Client raises.
     """
     keys = rotation.keys
     if key_id is not None:
