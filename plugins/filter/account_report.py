@@ -109,30 +109,13 @@ _value:
       description: Metrics in the OpenMetrics text format.
       type: str
     facts:
-      description: Facts of the report.
+      description:
+        - Facts of the report, with O(title), O(days) and O(stale_days).
+        - C(generated_at) is the time of the report in UTC, which is O(now), or the time of O(previous) if nothing else has changed. C(since) is
+          the start of the reported period. C(fingerprint) is a hash of all other facts.
+        - C(format) is the version of the structure of the facts.
       type: dict
       contains:
-        format:
-          description: Version of the structure of the facts.
-          type: int
-        title:
-          description: O(title).
-          type: str
-        generated_at:
-          description: Time of the report in UTC. This is O(now), or the time of O(previous) if nothing else has changed.
-          type: str
-        since:
-          description: Start of the reported period in UTC.
-          type: str
-        days:
-          description: O(days).
-          type: int
-        stale_days:
-          description: O(stale_days).
-          type: int
-        fingerprint:
-          description: Hash of all facts except C(generated_at) and C(since).
-          type: str
         api_keys:
           description:
             - C(total), C(never_used), C(stale) and C(duplicate_names) are numbers of keys.
@@ -153,8 +136,8 @@ _value:
               number of operations with a duration), C(median_seconds), C(p95_seconds) and C(longest_seconds).
             - C(list) contains all operations, newest first, C(failed) those with the label V(Error), and C(slowest) the ten with the longest
               duration.
-            - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that the service sent. C(project_name) is null if the
-              project has no name, or is not in O(_input).
+            - Each operation has C(label), C(duration_seconds), C(project_name), and the fields that M(clouddb.control.operation_info) returns.
+              C(project_name) is null if the project has no name, or is not in O(_input).
           type: dict
 """
 

@@ -35,22 +35,18 @@ options:
     type: str
     required: true
   validate_certs:
-    description:
-      - Whether to validate the service's certificate.
+    description: Whether to validate the service's certificate.
     type: bool
     default: true
   ca_path:
-    description:
-      - File with the certificates of the trusted authorities, or directory with one in each file, prepared with C(openssl rehash).
+    description: File with the certificates of the trusted authorities, or directory with one in each file, prepared with C(openssl rehash).
     type: path
   allow_http:
-    description:
-      - Allow plain C(http) to other hosts, which exposes the key to every network in between.
+    description: Allow plain C(http) to other hosts, which exposes the key to every network in between.
     type: bool
     default: false
   api_timeout:
-    description:
-      - Maximum duration of one request in seconds, from the name lookup to the last byte of the response.
+    description: Maximum duration of one request in seconds, from the name lookup to the last byte of the response.
     type: float
     default: 30
   project_ids:
@@ -107,13 +103,11 @@ options:
       - A file that can't be read or written at the start is an error. Later on, saving is retried until it succeeds.
     type: path
   requests_per_minute:
-    description:
-      - Maximum number of requests per minute; they are spaced evenly. The account's limit is 700, for all its clients together.
+    description: Maximum number of requests per minute; they are spaced evenly. The account's limit is 700, for all its clients together.
     type: int
     default: 600
   page_size:
-    description:
-      - Number of projects to request per page. If not set, the service decides.
+    description: Number of projects to request per page. If not set, the service decides.
     type: int
 requirements:
   - requests
@@ -123,7 +117,7 @@ EXAMPLES = r"""
 # All changes, with CLOUDDB_BASE_URL and CLOUDDB_API_KEY in the environment.
 - clouddb.control.operations:
 
-# Failures in selected projects, also those during a restart; base_url and api_key are variables of the rulebook.
+# Failures in selected projects, even those during a restart; base_url and api_key are variables of the rulebook.
 - name: failures
   clouddb.control.operations:
     base_url: "{{ base_url }}"
@@ -138,10 +132,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# ansible-rulebook runs this file by its path, without Ansible's importer of collections, so the folder that holds
+# ansible-rulebook runs this file by its path, without Ansible's importer of collections, so the parent directory of
 # ansible_collections has to be added to Python's search path.
 sys.path += {
-    str(folder.parent) for folder in Path(__file__).absolute().parents if folder.name == "ansible_collections"
+    str(path.parent) for path in Path(__file__).absolute().parents if path.name == "ansible_collections"
 } - set(sys.path)
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import ClouddbError
