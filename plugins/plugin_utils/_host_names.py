@@ -26,8 +26,8 @@ MAX_NAME_LENGTH = 100
 def host_names(
     projects: Sequence[dict[str, Any]],
     preferences: Sequence[str],
-    groups: Collection[str] = (),
-    earlier: Mapping[str, Collection[str]] | None = None,
+    groups: Collection[str],
+    earlier: Mapping[str, Collection[str]],
 ) -> dict[str, str]:
     """A host name for each project id: the first of the preferred fields that can be a name, or the id.
 
@@ -36,7 +36,6 @@ def host_names(
     project that has one of its possible names already keeps it.
     """
     unavailable = {name.lower() for name in (*RESERVED_NAMES, *groups)}
-    earlier = earlier or {}
     owners, claims = defaultdict(list), defaultdict(list)
     for name, ids in earlier.items():
         owners[name.lower()].append(ids)
@@ -60,17 +59,14 @@ def host_names(
 
 
 def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator[str]:
-    name, unique = _preferred_name(project, preferences), _host_name(project["id"])
+    values = [*map(project.get, preferences), project["id"]]
+    name = next(_host_name(value) for value in values if isinstance(value, str) and re.search("[A-Za-z0-9]", value))
+    unique = _host_name(project["id"])
     yield name
     yield f"{name}-{unique}"
     yield unique
     # Different ids can be the same host name.
     yield f"{unique}-{hashlib.sha256(project['id'].encode()).hexdigest()[:16]}"
-
-
-def _preferred_name(project: dict[str, Any], preferences: Sequence[str]) -> str:
-    values = [*map(project.get, preferences), project["id"]]
-    return next(_host_name(value) for value in values if isinstance(value, str) and re.search("[A-Za-z0-9]", value))
 
 
 def _host_name(text: str) -> str:

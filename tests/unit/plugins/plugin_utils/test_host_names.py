@@ -33,7 +33,9 @@ from ansible_collections.clouddb.control.plugins.plugin_utils._host_names import
     ],
 )
 def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]) -> None:
-    result = host_names([{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"], ["group"])
+    result = host_names(
+        [{"id": project_id, "name": name} for project_id, name in projects], ["name", "id"], ["group"], {}
+    )
 
     assert list(result.values()) == names
 
@@ -49,7 +51,7 @@ def test_host_names_are_unique(projects: list[tuple[str, str]], names: list[str]
 )
 def test_ids_that_are_the_same_host_name(ids: tuple[str, str], hashes: tuple[str, str]) -> None:
     """They get the beginning of a hash, which stays the same in later versions."""
-    names = list(host_names([{"id": project_id} for project_id in ids], ["id"], ["group"]).values())
+    names = list(host_names([{"id": project_id} for project_id in ids], ["id"], ["group"], {}).values())
 
     assert names == [f"{each[:100].replace('-', '_')}-{digest}" for each, digest in zip(ids, hashes)]
 
