@@ -150,7 +150,7 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._options import integer_of
+from ..module_utils._options import integer
 from ..module_utils._timestamps import duration, parse_timestamp
 from ..module_utils._untrusted import displayable
 from ..plugin_utils._report.facts import INVALID_INPUT, report_facts
@@ -174,8 +174,8 @@ def account_report(
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
-        periods = integer_of("days", days, 1), integer_of("stale_days", stale_days, 1)
-        most = integer_of("most_timelines", most_timelines, 0), integer_of("most_rows", most_rows, 0)
+        periods = _integer("days", days, 1), _integer("stale_days", stale_days, 1)
+        most = _integer("most_timelines", most_timelines, 0), _integer("most_rows", most_rows, 0)
         seconds = duration({"interval": interval}, "interval", zero=False)
         facts = report_facts(source, str(title), *periods, str(now), previous)
         metrics = metrics_text(facts, str(account), seconds, policy.get("findings"), parse_timestamp(str(now)))
@@ -184,6 +184,17 @@ def account_report(
         return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
+
+
+def _integer(option: str, value: object, smallest: int) -> int:
+    """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
+    try:
+        # A division in a template is a float.
+        number = int(value) if isinstance(value, float) and value.is_integer() else int(str(value))
+    except ValueError:
+        raise InvalidOption(option, f"must be an integer, not '{displayable(str(value), 100)}'") from None
+    integer({option: number}, option, smallest)
+    return number
 
 
 class FilterModule:

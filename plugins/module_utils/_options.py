@@ -32,17 +32,6 @@ def integer(params: Mapping[str, Any], option: str, smallest: int, largest: int 
     return value
 
 
-def integer_of(option: str, value: object, smallest: int) -> int:
-    """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
-    try:
-        # A division in a template is a float.
-        number = int(value) if isinstance(value, float) and value.is_integer() else int(str(value))
-    except ValueError:
-        raise InvalidOption(option, f"must be an integer, not '{displayable(str(value), 100)}'") from None
-    integer({option: number}, option, smallest)
-    return number
-
-
 def seconds(params: Mapping[str, Any], option: str, zero: bool = True) -> Any:
     """The option's number of seconds; finite, not negative and at most a year, and 0 only where C(zero) is set."""
     value = params[option]

@@ -32,17 +32,6 @@ def test_integer_is_within_limits() -> None:
     assert refused(options.integer, True, 1)
 
 
-@pytest.mark.parametrize("value, number", [(7, 7), ("7", 7), (14.0, 14)])
-def test_integer_of_a_filter_may_be_a_text_or_the_result_of_a_division(value: Any, number: int) -> None:
-    assert options.integer_of("it", value, 1) == number
-
-
-@pytest.mark.parametrize("value", [True, 1.5, "many", None, 0])
-def test_other_values_of_a_filter_are_refused(value: Any) -> None:
-    with pytest.raises(InvalidOption):
-        options.integer_of("it", value, 1)
-
-
 @pytest.mark.parametrize("value", [0, 0.25, 31_536_000])
 def test_seconds_accepts_up_to_a_year(value: float) -> None:
     assert options.seconds({"it": value}, "it") == value
