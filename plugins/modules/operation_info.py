@@ -159,6 +159,7 @@ failure:
 """
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, Callable, TypeVar
 
@@ -171,7 +172,6 @@ from ..module_utils._operations.api import (
     PAGE_SIZE,
     Operation,
     Selection,
-    Summary,
     count_operations,
     find_operations,
     list_operations,
@@ -201,12 +201,6 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if operation_ids is not None and project_id is None:
         raise InvalidOption("project", "is missing. Set project or project_id to that of operation_id.")
 
-    def list_of(project_id: str) -> list[Operation]:
-        return list_operations(client, project_id, selection, page_size, fields)
-
-    def count_of(project_id: str) -> Summary:
-        return count_operations(client, project_id, selection, page_size)
-
     def in_projects(function: Callable[[str], Result]) -> tuple[list[Result], list[str]]:
         return of_account(client, function, workers, query) if project_id is None else ([function(project_id)], [])
 
@@ -216,12 +210,13 @@ def run(params: Mapping[str, Any], client: Client, check_mode: bool) -> dict[str
     if NOT_CREATED_ID in (project_id, selection.branch_id, selection.endpoint_id):
         counted = summary([])
     elif params["summary_only"] and operation_ids is None:
-        counts, missing = in_projects(count_of)
+        counts, missing = in_projects(partial(count_operations, client, selection=selection, page_size=page_size))
         counted = total(counts)
     else:
         if project_id is not None and operation_ids is not None:
             lists = [find_operations(client, project_id, operation_ids, workers)]
         else:
+            list_of = partial(list_operations, client, selection=selection, page_size=page_size, fields=fields)
             lists, missing = in_projects(list_of)
         operations = newest_first(chain.from_iterable(lists), selection.max_results)
         counted = summary(operations)

@@ -149,30 +149,27 @@ def find_operations(client: Client, project_id: str, operation_ids: Sequence[str
     Raises NotFound for an unknown project.
     """
     ids = list(dict.fromkeys(operation_ids))
-    found = in_parallel(partial(_operation_or_none, client, project_id), ids, workers)
+    found = in_parallel(partial(_result_or_none, partial(get_operation, client, project_id)), ids, workers)
     if ids and not any(found):
         # A wrong base_url or project_id leads to a 404 as well, so check that the project exists.
         next(operation_pages(client, project_id, page_size=1))
     return newest_first(operation for operation in found if operation)
 
 
-def _operation_or_none(client: Client, project_id: str, operation_id: str) -> Operation | None:
+def _result_or_none(function: Callable[[str], Result], argument: str) -> Result | None:
     try:
-        return get_operation(client, project_id, operation_id)
+        return function(argument)
     except NotFound:
         return None
 
 
 def summary(operations: Sequence[Operation]) -> Summary:
     """Numbers of operations: C(total), C(by_status), C(by_action)."""
-
-    def by(field: str) -> Counter[str]:
-        numbers: Counter[str] = Counter()
-        for name, number in Counter(str(operation.get(field)) for operation in operations).items():
-            numbers[without_templates(name)] += number
-        return numbers
-
-    return total([{"by_status": by("status"), "by_action": by("action")}])
+    by_status, by_action = (
+        Counter(without_templates(str(operation.get(field))) for operation in operations)
+        for field in ("status", "action")
+    )
+    return total([{"by_status": by_status, "by_action": by_action}])
 
 
 def total(summaries: Iterable[Summary]) -> Summary:
@@ -216,10 +213,3 @@ def of_projects(
         f"The operations of these projects are missing, because the service returned 404 for them. "
         f"The projects were probably deleted while they were listed: {', '.join(deleted)}."
     ]
-
-
-def _result_or_none(function: Callable[[str], Result], project_id: str) -> Result | None:
-    try:
-        return function(project_id)
-    except NotFound:
-        return None

@@ -47,8 +47,6 @@ STEPS = {
     "DELETE": {ABSENT: DONE, COMING: SEND, PRESENT: SEND, GOING: WAIT, BROKEN: SEND},
 }
 STEPS["PUT"] = STEPS["PATCH"]
-# The state that calls for the request, for a task without find.
-NEEDS_REQUEST = {"POST": ABSENT, "PATCH": DIFFERENT, "PUT": DIFFERENT, "DELETE": PRESENT}
 # The state after an error that may pass.
 UNSEEN = "not observed"
 # Refusals after which the resource may be there (POST) or gone (DELETE), because somebody else was faster.
@@ -59,28 +57,25 @@ SETTLING_SECONDS = 30.0
 
 
 class Memory:
-    """What has happened so far, in values that JSON can express, so that another process can continue.
-
-    - C(started), C(deadline), C(lock_deadline): by the monotonic clock, which all processes of a machine share. The last two
-      are null until a wait begins.
-    - C(sent): whether the request was sent, other than to a locked project. It is not sent again.
-    - C(changed): whether the service has carried it out, or may have.
-    - C(since): when it was sent, by the service's clock.
-    - C(status), C(json): those of the response; null without one.
-    - C(before), C(known): the resource before the request, and as it was last seen.
-    - C(operations), C(polls), C(warnings): the operations about the resource that were waited for, and those of the result.
-    """
+    """What has happened so far, in values that JSON can express, so that another process can continue."""
 
     def __init__(self, **saved: Any) -> None:
+        # By the monotonic clock, which all processes of a machine share. The deadlines are None until a wait begins.
         self.started = 0.0
         self.deadline: float | None = None
         self.lock_deadline: float | None = None
-        self.sent = self.changed = False
+        # Whether the request was sent, other than to a locked project: it is not sent again. When, by the service's clock.
+        self.sent = False
         self.since: str | None = None
+        # Whether the service has carried it out, or may have.
+        self.changed = False
+        # Those of the response.
         self.status: int | None = None
         self.json: Any = None
+        # The resource before the request, and as it was last seen.
         self.before: Resource | None = None
         self.known: Resource | None = None
+        # The operations about the resource that were waited for.
         self.operations: list[Operation] = []
         self.polls = 0
         self.warnings: list[str] = []
@@ -132,7 +127,7 @@ class Engine:
     def _observe(self) -> Observation:
         plan, memory, client = self._plan, self._memory, self._client
         if plan.find is None and not memory.sent:
-            return Observation(NEEDS_REQUEST[plan.method], None)
+            return Observation(ABSENT, None)
         if memory.deadline is not None:
             client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
         known = (memory.known or {}) if memory.sent or memory.changed else None
@@ -154,6 +149,8 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
+        if plan.find is None and not memory.sent:
+            return SEND
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
@@ -241,9 +238,6 @@ class Engine:
     def _is_settled(self) -> bool:
         return self._client.clock.monotonic() >= self._settled_at or self._seconds_left() <= 0
 
-    def _elapsed(self) -> float:
-        return round(self._client.clock.monotonic() - self._memory.started, 3)
-
     def _wait(self, seen: Observation) -> Result | None:
         """Wait for the operations that explain the state, or until the next observation; the result if this run is over."""
         if self._memory.deadline is None:
@@ -269,7 +263,7 @@ class Engine:
         self._pauses += 1
         clock.sleep(max(0.0, min(max(poll_interval(self._pauses, self._limits.interval), shortest), longest)))
         is_long = stop_when and clock.monotonic() - self._began >= stop_when.max_seconds
-        return self._paused({}) if is_long and not self._error else None
+        return self._paused({"_changes": []}) if is_long and not self._error else None
 
     def _poll(self, operations: Sequence[Operation], is_own: bool) -> Result | None:
         """Wait until these operations have succeeded or, unless C(is_own), ended; the result if this run is over."""
@@ -287,12 +281,13 @@ class Engine:
             # The operations of a deleted project are gone. After the deadline of a lock, the request is sent once more.
             is_gone = failure.kind == NotFound.kind and (self._plan.method == "DELETE" or not is_own)
             if not is_gone and (is_own or wait.remaining() > 0):
-                failure.result = {**self._fields(memory.known), **failure.result, "elapsed": self._elapsed()}
+                so_far = self._fields(memory.known)
+                failure.result = {**so_far, **failure.result, "elapsed": so_far["elapsed"]}
                 raise
             result = wait.result()
         # The changes of other operations are shown before the request is sent.
         if "_state" in result or (result.get("_changes") and not is_own):
-            return self._paused(result, wait if "_state" in result else None)
+            return self._paused(result)
         memory.polls += wait.polls
         if is_own:
             memory.operations = result["operations"]
@@ -318,17 +313,18 @@ class Engine:
                 return result
         return self._pause(memory.lock_deadline - clock.monotonic(), shortest=error.retry_after or 0.0)
 
-    def _paused(self, waited: Mapping[str, Any], wait: WaitState | None = None) -> Result:
+    def _paused(self, waited: Mapping[str, Any]) -> Result:
         """The result of a run that another one continues; C(waited) is that of a wait."""
         memory = self._memory
         deadline = memory.lock_deadline if memory.deadline is None else memory.deadline
         state = {
             "memory": vars(memory),
-            "wait": wait.to_json() if wait else None,
+            "wait": waited.get("_state"),
             "remaining": max(0.0, (deadline or 0.0) - self._client.clock.monotonic()),
             "is_sent": memory.sent,
         }
-        return {**self._fields(memory.known), "_changes": [], **waited, "elapsed": self._elapsed(), "_state": state}
+        so_far = self._fields(memory.known)
+        return {**so_far, **waited, "elapsed": so_far["elapsed"], "_state": state}
 
     # End
 
@@ -342,7 +338,7 @@ class Engine:
             json=memory.json,
             status=memory.status,
             operations=memory.operations,
-            elapsed=self._elapsed(),
+            elapsed=round(self._client.clock.monotonic() - memory.started, 3),
             polls=memory.polls,
             request=self._plan.request(memory.before) if memory.changed or memory.status else None,
             warnings=memory.warnings,

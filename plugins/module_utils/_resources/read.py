@@ -7,7 +7,7 @@ from __future__ import annotations
 from .._http.client import Client
 from .._http.response import Response
 from .compare import fields_of
-from .engine import FAIL, NEEDS_REQUEST, SEND, STEPS
+from .engine import FAIL, SEND, STEPS
 from .lookup import ABSENT, GOING, find_resource, list_resources, name_of, require_array, select
 from .observe import BROKEN, Observation, observe, shown_resource
 from .outcome import Result, no_match, result_of, will_fail
@@ -70,9 +70,10 @@ def preview(client: Client, plan: Plan) -> Result:
     """What the task would return; sends GET requests only. A resource that would be created has the id null."""
     # Without its id, which an earlier task would have created, there is nothing to look up.
     is_known = plan.find is not None and plan.find.is_known
-    seen = observe(client, plan) if is_known else Observation(NEEDS_REQUEST[plan.method], None)
-    step, found, warnings = STEPS[plan.method][seen.state], seen.resource, [*seen.warnings]
-    if is_known and step == FAIL:
+    seen = observe(client, plan) if is_known else Observation(ABSENT, None)
+    step = STEPS[plan.method][seen.state] if is_known else SEND
+    found, warnings = seen.resource, [*seen.warnings]
+    if step == FAIL:
         warnings.append(will_fail(plan, f"No resource matches {plan.selector}", "creates"))
     if found and seen.state == BROKEN and step != SEND:
         warnings.append(will_fail(plan, f"The creation of {name_of(found)} has failed", "deletes"))
