@@ -174,27 +174,18 @@ def account_report(
 ) -> Any:
     """The report, marked as unsafe so that values of the service are never rendered as templates."""
     try:
-        periods = _integer("days", days, 1), _integer("stale_days", stale_days, 1)
-        most = _integer("most_timelines", most_timelines, 0), _integer("most_rows", most_rows, 0)
+        for option, number in {"days": days, "stale_days": stale_days}.items():
+            integer({option: number}, option, 1)
+        for option, number in {"most_timelines": most_timelines, "most_rows": most_rows}.items():
+            integer({option: number}, option, 0)
         seconds = duration({"interval": interval}, "interval", zero=False)
-        facts = report_facts(source, str(title), *periods, str(now), previous)
+        facts = report_facts(source, str(title), days, stale_days, str(now), previous)
         metrics = metrics_text(facts, str(account), seconds, policy.get("findings"), parse_timestamp(str(now)))
-        page = report_page(facts, *most, str(project_url))
+        page = report_page(facts, most_timelines, most_rows, str(project_url))
         lines = [summary(facts), *(text for _section, text in attention(facts))]
         return wrap_var({"facts": facts, "summary": lines, "page": page, "metrics": metrics})
     except (InvalidOption, *INVALID_INPUT) as error:
         raise AnsibleFilterError(f"account_report: {displayable(error)}") from error
-
-
-def _integer(option: str, value: object, smallest: int) -> int:
-    """The integer that is given as a number or as its text, as Ansible passes it to a filter. Raises InvalidOption."""
-    try:
-        # A division in a template is a float.
-        number = int(value) if isinstance(value, float) and value.is_integer() else int(str(value))
-    except ValueError:
-        raise InvalidOption(option, f"must be an integer, not '{displayable(str(value), 100)}'") from None
-    integer({option: number}, option, smallest)
-    return number
 
 
 class FilterModule:

@@ -156,12 +156,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise AnsibleParserError(missing_requests())
         try:
             self._read_config_data(path)
-            account = self._account(use_cache=cache)
+            projects = self._projects(use_cache=cache)
         except ClouddbError as error:
             raise AnsibleParserError(str(error)) from error
         hosts, groups = {*self.inventory.hosts}, {*self.inventory.groups}
         try:
-            self._populate(account)
+            self._populate(projects)
             # Plays on the controller would run on projects.
             for name in {*LOCAL_NAMES} & {*self.inventory.groups} - groups:
                 raise AnsibleParserError(
@@ -191,8 +191,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise InvalidOption("validate_certs", "must be true or false") from None
         super().set_options(task_keys, var_options, given)
 
-    def _account(self, use_cache: bool) -> dict[str, Any]:
-        """The account as C(projects), C(warnings) and C(is_complete)."""
+    def _projects(self, use_cache: bool) -> list[dict[str, Any]]:
+        """The projects with their operations, from the cache or the service."""
         options = _checked(
             {name: self._option(name) for name in ("filters", "query", "page_size", "operations", "workers")}
         )
@@ -202,29 +202,29 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         connection = connection_from({**given, **required})
         key = _cache_key(connection, options) if self.get_option("cache") else None
         if key and use_cache and key in self._cache:
-            found: dict[str, Any] = self._cache[key]
-            return found
-        account = _fetch(Client(connection), options)
-        for warning in account["warnings"]:
+            cached: list[dict[str, Any]] = self._cache[key]
+            return cached
+        projects, warnings, is_complete = _fetch(Client(connection), options)
+        for warning in warnings:
             self.display.warning(displayable(warning, MAX_MESSAGE_LENGTH))
         # An incomplete list is not cached: the next run may get a complete one.
-        if key and account["is_complete"]:
-            self._cache[key] = account
-        return account
+        if key and is_complete:
+            self._cache[key] = projects
+        return projects
 
     def _option(self, option: str) -> Any:
         """The value of the option, with templates rendered."""
         return self.templar.template(self.get_option(option))
 
-    def _populate(self, account: dict[str, Any]) -> None:
+    def _populate(self, projects: list[dict[str, Any]]) -> None:
         self.inventory.add_group(GROUP)
         prefix, strict = self.get_option("hostvars_prefix"), self.get_option("strict")
         composed_groups = [self._sanitize_group_name(name) for name in self.get_option("groups") or {}]
         groups = {*self.inventory.groups, *composed_groups}
-        names = host_names(account["projects"], self.get_option("hostnames"), groups, _earlier_ids(self.inventory))
+        names = host_names(projects, self.get_option("hostnames"), groups, _earlier_ids(self.inventory))
         hosts: dict[str, dict[str, Any]] = {}
         left_out: dict[str, None] = {}
-        for project in account["projects"]:
+        for project in projects:
             host = self.inventory.add_host(names[project["id"]], group=GROUP)
             left_out.update(dict.fromkeys(field for field in project if not VARIABLE.fullmatch(f"{prefix}{field}")))
             # Values of the service are marked as unsafe, so that they are never rendered as templates.
@@ -295,7 +295,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "filters": checked_filters(options["filters"]), "query": checked_query(options)}
 
 
-def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
+def _fetch(client: Client, options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str], bool]:
+    """The projects, with their operations if they are wanted, warnings, and whether the list is complete."""
     found = list_projects(client, options["filters"], options["query"], options["page_size"])
     projects, warnings = found.projects, found.warnings()
     if options["operations"]:
@@ -303,7 +304,7 @@ def _fetch(client: Client, options: dict[str, Any]) -> dict[str, Any]:
         operations, deleted = of_projects(ids, partial(_operations_of, client), options["workers"])
         projects = [{**project, "operations": operations.get(project["id"], [])} for project in projects]
         warnings += deleted
-    return {"projects": projects, "warnings": warnings, "is_complete": not found.unavailable_ids}
+    return projects, warnings, not found.unavailable_ids
 
 
 def _operations_of(client: Client, project_id: str) -> list[dict[str, Any]]:
