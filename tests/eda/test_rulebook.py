@@ -63,7 +63,7 @@ def test_failed_operation_runs_the_playbook_of_the_sample_rulebook(
 
 def test_texts_of_the_service_are_never_rendered(sandbox: Sandbox, start: Start, tmp_path: Path) -> None:
     """Not even where a rule hands them to a playbook as extra variables, which are templates."""
-    # ansible-rulebook copies the folder of the playbook, with all that it holds.
+    # ansible-rulebook copies the directory of the playbook with its content.
     play = tmp_path / "playbooks" / "play.yml"
     play.parent.mkdir()
     show = {"ansible.builtin.debug": {"msg": "SHOWN {{ text }} {{ ansible_eda }}"}}

@@ -35,7 +35,7 @@ def test_source_finds_the_collection_without_ansible(tmp_path: Path) -> None:
     assert (ran.stdout, ran.stderr) == ("main\n", "")
 
 
-def test_the_folder_of_the_collection_is_added_to_the_search_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_of_the_collection_is_added_to_the_search_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
     root = next(str(folder.parent) for folder in SOURCE.parents if folder.name == "ansible_collections")
     monkeypatch.setattr(sys, "path", ["elsewhere"])
     for _time in range(2):

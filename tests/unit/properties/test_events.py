@@ -35,7 +35,7 @@ from ansible_collections.clouddb.control.tests.unit.support.simulated_operations
     follow,
 )
 
-# Everything has been polled after this time, in seconds, also after a Retry-After.
+# Everything has been polled after this time, in seconds, even after a Retry-After.
 SETTLE = 500
 # What may happen to a request.
 FAULTS = ("cut off", "not JSON", "429", "429 with Retry-After", "423", "500", "503", "400", "403", "404")
@@ -108,7 +108,7 @@ class Events(RuleBasedStateMachine):
         self.runs = 0
         self.crashed_runs: set[int] = set()
         self.names = itertools.count()
-        # All operations ever, also those that have vanished, and those that existed at the first start.
+        # All operations ever, even those that have vanished, and those that existed at the first start.
         self.operations: dict[str, SimulatedOperation] = {}
         self.past: set[str] = set()
         self.vanished: set[str] = set()

@@ -24,7 +24,7 @@ PLAYBOOK = """
 
 
 def run_program(command: list[str], folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder, whatever its exit code. C(stdout) is the complete output."""
+    """Run a program in a directory, whatever its exit code. C(stdout) is the complete output."""
     return subprocess.run(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
     )

@@ -98,7 +98,7 @@ def parse(
 
 
 def cached_in(folder: Path) -> dict[str, Any]:
-    """The options of a cache in this folder."""
+    """The options of a cache in this directory."""
     return {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(folder)}
 
 
