@@ -21,13 +21,9 @@ options:
     default: true
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
-    support: full
     details:
       - Only GET requests are sent. A resource that would be created has the C(id) V(null), which later tasks accept in check mode.
   diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
-    support: full
     details:
       - Only the fields that change are shown.
 notes:

@@ -20,18 +20,15 @@ author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.attributes.changes
   - clouddb.control.wait
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
-    support: full
     details:
       - Only GET requests are sent. RV(request) shows the request that would be sent.
       - A resource that would be created has the C(id) V(null), which later tasks accept in O(path), O(query) and O(find). They send nothing.
         The RV(json) of a GET request is then V(null), with a warning.
   diff_mode:
-    description: Returns what has changed, or would have changed in check mode, when in diff mode.
-    support: full
     details:
       - Only the fields of the resource that change are shown.
 options:

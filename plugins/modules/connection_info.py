@@ -87,17 +87,14 @@ port:
   description: Port to connect to.
   returned: success
   type: int
-  sample: 5432
 database:
   description: Name of the database.
   returned: success
   type: str
-  sample: orders
 user:
   description: Name of the user.
   returned: success
   type: str
-  sample: orders_app
 password:
   description: Password of the user.
   returned: success

@@ -17,6 +17,7 @@ author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
   - clouddb.control.attributes
+  - clouddb.control.attributes.changes
   - clouddb.control.resource
   - clouddb.control.resource.project
   - clouddb.control.resource.branch

@@ -111,6 +111,9 @@ class Engine:
             if saved["wait"]:
                 result = self._continue(WaitState.from_json(self._client.clock, saved["wait"]))
         while result is None:
+            if self._plan.find is None and not self._memory.sent:
+                result = self._send(None)
+                continue
             seen = self._observe()
             step = self._step(seen)
             if step == FAIL:
@@ -119,15 +122,13 @@ class Engine:
                 if not self._memory.sent:
                     self._memory.warnings += seen.warnings
                 return self._result(seen.resource, seen.operations)
-            result = self._send(seen) if step == SEND else self._wait(seen)
+            result = self._send(seen.resource) if step == SEND else self._wait(seen)
         return result
 
     # Observe and decide
 
     def _observe(self) -> Observation:
         plan, memory, client = self._plan, self._memory, self._client
-        if plan.find is None and not memory.sent:
-            return Observation(ABSENT, None)
         if memory.deadline is not None:
             client = client.with_deadline(Deadline(client.clock, memory.deadline + LAST_POLL_SECONDS), retries=True)
         known = (memory.known or {}) if memory.sent or memory.changed else None
@@ -149,8 +150,6 @@ class Engine:
 
     def _step(self, seen: Observation) -> str:
         plan, memory = self._plan, self._memory
-        if plan.find is None and not memory.sent:
-            return SEND
         if not plan.wait and (seen.state == COMING or (seen.state == GOING and seen.resource is None)):
             return DONE
         step = STEPS[plan.method].get(seen.state, WAIT)
@@ -163,13 +162,13 @@ class Engine:
 
     # Send
 
-    def _send(self, seen: Observation) -> Result | None:
-        """Send the request; the result if the task, or this run of it, is over."""
+    def _send(self, found: Resource | None) -> Result | None:
+        """Send the request about the resource; the result if the task, or this run of it, is over."""
         plan, memory, client = self._plan, self._memory, self._client
-        memory.before = memory.known = seen.resource
+        memory.before = memory.known = found
         # An accepted error would hide what an earlier attempt has done.
         accept = [status for status in plan.accept if status in SUCCESS or not memory.changed]
-        segments = fill(plan.segments, seen.resource or {})
+        segments = fill(plan.segments, found or {})
         began, error = client.clock.monotonic(), None
         try:
             response = client.request(
@@ -185,7 +184,7 @@ class Engine:
             return self._after_error(error)
         memory.status, memory.json = response.status, response.json
         if response.status not in SUCCESS:
-            return self._result(seen.resource, operations)
+            return self._result(found, operations)
         memory.sent = memory.changed = True
         shown = shown_resource(response.json, plan)
         memory.known = shown or memory.known

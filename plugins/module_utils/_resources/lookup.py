@@ -112,8 +112,7 @@ def select(listed: Listed, wanted: Sequence[Mapping[str, Any]], plan: Plan) -> t
     items = [item for item in listed.items if own_state(item) != ABSENT]
     matching = ([item for item in items if contains(item, match)] for match in wanted)
     found = next(filter(None, matching), [])
-    if len(found) > 1:
-        found = [item for item in found if own_state(item) != GOING] or found
+    found = [item for item in found if own_state(item) != GOING] or found
     if not found and listed.problem:
         raise ResourceError("incomplete_list", f"No resource matches {plan.selector}. {listed.problem}")
     if len(found) > 1:

@@ -12,13 +12,12 @@ from .._http.errors import RequestFailed
 from .._operations.wait_failure import WaitFailed
 from .._untrusted import displayable
 from .compare import changed_fields, contains
-from .lookup import ABSENT, COMING, GOING, ResourceError, name_of
+from .lookup import ABSENT, COMING, GOING, MAX_NAMED, ResourceError, name_of
 from .observe import Observation
 from .parents import ResourceNotFound
 from .plan import Plan, Resource
 
 Result = dict[str, Any]
-MAX_NAMED = 20
 
 
 def result_of(before: Resource | None = None, after: Resource | None = None, **fields: Any) -> Result:

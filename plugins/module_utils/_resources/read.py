@@ -23,19 +23,17 @@ def read(client: Client, plan: Plan, check_mode: bool) -> Result:
         unknown = "because a value in it is not known. An earlier task would create the resource."
         return result_of(warnings=[f"{plan.name} was not sent, {unknown}"])
     if not has_placeholder(plan.segments):
-        return _read_list(client, plan) if plan.find or plan.all_pages else _read_once(client, plan)
+        if plan.find or plan.all_pages:
+            return _read_list(client, plan)
+        response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
+        shown = shown_resource(response.json, plan)
+        return result_of(shown, shown, json=response.json, status=response.status)
     found, warnings = find_resource(client, plan, plan.find) if plan.find else (None, [])
     if found:
         return {**read(client, plan._replace(segments=fill(plan.segments, found), find=None), False), "object": found}
     if check_mode:
         return result_of(warnings=[*warnings, will_fail(plan, f"No resource matches {plan.selector}", "creates")])
     raise no_match(plan, Observation(ABSENT, None, [], warnings))
-
-
-def _read_once(client: Client, plan: Plan) -> Result:
-    response = client.request("GET", plan.segments, plan.query, accept=plan.accept)
-    found = shown_resource(response.json, plan)
-    return result_of(found, found, json=response.json, status=response.status)
 
 
 def _read_list(client: Client, plan: Plan) -> Result:

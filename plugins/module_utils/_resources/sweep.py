@@ -17,7 +17,7 @@ from .._operations.wait import limits_from
 from .._options import NOT_CREATED_ID, integer
 from .._timestamps import duration
 from .compare import changed_fields
-from .declared import BRANCH, Target, plan_for
+from .declared import BRANCH, Target, named, plan_for
 from .engine import Engine
 from .lookup import GOING, list_resources, name_of, own_state
 from .outcome import Result
@@ -75,10 +75,7 @@ def sweep(params: Mapping[str, Any], client: Client, check_mode: bool) -> Result
                 run = Engine(client, plan, limits._replace(timeout=seconds), seconds)
                 operations += run.run()["operations"]
             except ClouddbError as error:
-                ids: Result = {
-                    name: error.result[name] for name in ("failed_ids", "pending_ids") if name in error.result
-                }
-                error.result = {**result(), **ids}
+                error.result = {**named(BRANCH, error.result), **result()}
                 raise
         deleted.append(branch)
     return result()
