@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 # Names that Ansible already uses for something else.
@@ -58,15 +58,12 @@ def host_names(
     }
 
 
-def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> Iterator[str]:
+def _candidates(project: dict[str, Any], preferences: Sequence[str]) -> list[str]:
     values = [*map(project.get, preferences), project["id"]]
     name = next(_host_name(value) for value in values if isinstance(value, str) and re.search("[A-Za-z0-9]", value))
     unique = _host_name(project["id"])
-    yield name
-    yield f"{name}-{unique}"
-    yield unique
     # Different ids can be the same host name.
-    yield f"{unique}-{hashlib.sha256(project['id'].encode()).hexdigest()[:16]}"
+    return [name, f"{name}-{unique}", unique, f"{unique}-{hashlib.sha256(project['id'].encode()).hexdigest()[:16]}"]
 
 
 def _host_name(text: str) -> str:
