@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options and notes that the modules of projects, branches, databases and users share."""
+"""The options and notes that the modules of projects, branches, databases and users share. Keeps P3 and P9."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) clouddb.control contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation of the options that all modules that wait for operations share."""
+"""The documentation of the options that all modules that wait for operations share. Keeps P4 and P10."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ options:
     type: raw
     default: 300
   interval:
-    description: Maximum interval between polls, in seconds or such as V(5s).
+    description: Maximum interval between polls, in seconds or such as V(5s). The first intervals are shorter.
     type: raw
     default: 5
   failed_grace:

@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sends any request of the API, and waits for the operations that it starts."""
+"""Sends any request of the API, and waits for the operations that it starts. Keeps P2, P3, P5 and P9."""
 
 DOCUMENTATION = r"""
 module: api_request
@@ -14,7 +14,6 @@ description:
     prefer the modules of these resources.
   - With O(find), you can repeat the task. It looks the resource up, sends the request only if something has to change, and waits until the
     resource is as asked. If it is not after O(timeout), the task fails.
-  - If a project is locked by unfinished operations (HTTP status 423), the task waits for them and then sends the request.
   - If the response to a POST or PATCH request is lost, the request is not sent again. With O(find), the task finds out whether it was carried out.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
@@ -87,7 +86,7 @@ options:
         description: Query parameters of the list, for example C(search) or C(limit).
         type: dict
   all_pages:
-    description: Whether a GET request fetches all pages of the list that it returns. The list of O(find) is always fetched completely.
+    description: Whether a GET request fetches all pages of the list that it returns.
     type: bool
     default: false
   wait:
@@ -97,7 +96,8 @@ options:
     type: bool
     default: true
   lock_timeout:
-    description: Time to wait for the unfinished operations of a locked project (HTTP status 423), in seconds or such as V(5m). V(0) fails at once.
+    description: If the project is locked by unfinished operations (HTTP status 423), time to wait for them before the request is sent again, in seconds
+      or such as V(5m). V(0) fails at once.
     type: raw
     default: 300
   secret_fields:

@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates, changes or deletes a branch."""
+"""Creates, changes or deletes a branch. Keeps P2, P3 and P9."""
 
 DOCUMENTATION = r"""
 module: branch

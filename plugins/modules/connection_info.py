@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Returns what an application needs to connect to a database, or writes it to a file."""
+"""Returns what an application needs to connect to a database, or writes it to a file. Keeps P5, P7 and P9."""
 
 DOCUMENTATION = r"""
 module: connection_info

@@ -3,15 +3,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates, changes or deletes a database."""
+"""Creates, changes or deletes a database. Keeps P2, P3 and P9."""
 
 DOCUMENTATION = r"""
 module: database
 short_description: Create, change or delete a database of a branch
 version_added: 1.2.0
-description:
-  - Creates a database on a branch, changes its owner, or deletes it with its data.
-  - Waits until the change has taken effect.
+description: Creates a database on a branch, changes its owner, or deletes it with its data.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection

@@ -3,7 +3,7 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates or deletes a user of the databases of a branch."""
+"""Creates or deletes a user of the databases of a branch. Keeps P2, P3, P5 and P9."""
 
 DOCUMENTATION = r"""
 module: database_user
@@ -11,7 +11,6 @@ short_description: Create or delete a database user of a branch
 version_added: 1.2.0
 description:
   - Creates a user (PostgreSQL role) on a branch, for which the service generates a password, or deletes it.
-  - Waits until the change has taken effect.
   - The password is kept out of the result. M(clouddb.control.connection_info) returns it, or writes it to a file.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

@@ -14,7 +14,6 @@ description:
   - Takes the operations of a response, or operations of a project by their ids, or all unfinished operations of a project.
   - The statuses V(finished) and V(skipped) count as succeeded; V(failed), V(error) and V(cancelled) count as failed. Any other status is
     treated as unfinished.
-  - Polls are frequent at first. The interval between them grows to O(interval). Operations of the same project share a request.
   - Transient errors, including rate limits, are retried until O(timeout). Permanent errors, such as 401, 403 or 404, end the wait.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:

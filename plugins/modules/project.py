@@ -3,15 +3,13 @@
 # Copyright (c) clouddb.control contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Creates, changes or deletes a project."""
+"""Creates, changes or deletes a project. Keeps P2, P3 and P9."""
 
 DOCUMENTATION = r"""
 module: project
 short_description: Create, change or delete a project
 version_added: 1.2.0
-description:
-  - Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
-  - Waits until the operations that this starts have succeeded.
+description: Creates a project with its default branch, compute, database and owner, changes it, or deletes it with all its data.
 author: clouddb.control contributors (@clouddb)
 extends_documentation_fragment:
   - clouddb.control.connection
