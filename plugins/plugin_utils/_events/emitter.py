@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,7 +17,6 @@ from .changes import Change
 
 # Maximum time for the rules to receive an event, in seconds.
 RULES_TIMEOUT = 60.0
-DELIVERY_INTERVAL = 0.02
 EVENT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "clouddb.control.operations")
 
 
@@ -36,10 +36,9 @@ def is_delivered(queue: EventQueue) -> bool:
 
 async def wait_until_delivered(queue: EventQueue) -> None:
     """Wait until is_delivered(), at most RULES_TIMEOUT."""
-    for _poll in range(round(RULES_TIMEOUT / DELIVERY_INTERVAL)):
-        if is_delivered(queue):
-            return
-        await asyncio.sleep(DELIVERY_INTERVAL)
+    end = time.monotonic() + RULES_TIMEOUT
+    while not is_delivered(queue) and time.monotonic() < end:
+        await asyncio.sleep(0.02)
 
 
 def event_of(change: Change, project: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.clouddb.control.plugins.module_utils._errors import InvalidOption
-from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import (
-    ARGUMENTS,
-    is_selected,
-    source_options,
-)
+from ansible_collections.clouddb.control.plugins.plugin_utils._events.options import ARGUMENTS, source_options
 
 CONNECTION = {"base_url": "https://control.example.com/api/v2/", "api_key": " some-key\n"}
 
@@ -32,7 +28,6 @@ def test_defaults() -> None:
         timedelta(0),
         600,
     )
-    assert is_selected("anything", options.actions) and is_selected("anything", options.statuses)
 
 
 def test_arguments_take_precedence_over_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
