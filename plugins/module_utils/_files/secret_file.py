@@ -183,7 +183,8 @@ class SecretFile(NamedTuple):
         if is_kept:
             copy_attributes(self.path, temporary.file.fileno())
         if attributes:
-            # If this user may not set them, the content is restored without them.
+            # By the descriptor, because the path may lead to another file by now. If this user may not set them, the content
+            # is restored without them.
             with suppress(OSError):
                 _give(temporary, attributes.uid, attributes.gid)
                 os.fchmod(temporary.file.fileno(), attributes.mode)
