@@ -179,7 +179,7 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._files.secret_file import dest_from, require_readable_mode
+from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._keys.ensure import absent, present
 from ..module_utils._options import NOT_CREATED_KEY_ID, integer, not_blank
@@ -190,21 +190,17 @@ def run(
 ) -> dict[str, Any]:
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
     not_blank(params, "name")
-    not_blank(params, "dest")
+    dest = dest_from(params, set_attributes, check_mode)
     if not (check_mode and params["id"] == NOT_CREATED_KEY_ID):
         integer(params, "id", 1)
     if params["state"] == "absent":
         return absent(client, params["id"], params["name"], params["allow_multiple"], check_mode)
-    if params["regenerate"] == "if_lost" and params["dest"] is None:
+    if params["regenerate"] == "if_lost" and dest is None:
         raise InvalidOption(
             "regenerate",
             "if_lost requires dest. Set dest, or use regenerate: always to replace the key every time.",
         )
-    if params["dest"]:
-        require_readable_mode(params.get("mode"))
-    return present(
-        client, params["name"], dest_from(params, set_attributes, check_mode), params["regenerate"], check_mode
-    )
+    return present(client, params["name"], dest, params["regenerate"], check_mode)
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ from typing import Any, Callable
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
 from ..module_utils._errors import InvalidOption
-from ..module_utils._files.secret_file import dest_from, require_readable_mode
+from ..module_utils._files.secret_file import dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._options import not_blank
 from ..module_utils._rotation.confirmation import Confirmation, run_from
@@ -125,11 +125,9 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
-    for option in ("dest", "record"):
-        not_blank(params, option)
+    not_blank(params, "record")
     if params.get("attributes") is not None:
         raise InvalidOption("attributes", "is not supported. Omit it.")
-    require_readable_mode(params.get("mode"))
     dest, record, step = params["dest"], params["record"], params["step"]
     host = Host(
         params["host"],

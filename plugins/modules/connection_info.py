@@ -118,7 +118,7 @@ from urllib.parse import unquote, urlsplit
 
 from ansible_collections.clouddb.control.plugins.module_utils._file_module import FileModule
 
-from ..module_utils._files.secret_file import SecretFile, dest_from, require_readable_mode
+from ..module_utils._files.secret_file import SecretFile, dest_from
 from ..module_utils._http.client import Client
 from ..module_utils._http.errors import NotFound
 from ..module_utils._options import NOT_CREATED_ID, not_blank
@@ -131,9 +131,8 @@ def run(
     params: Mapping[str, Any], client: Client, check_mode: bool, set_attributes: Callable[[str], bool]
 ) -> dict[str, Any]:
     """Returns the result of the task. C(set_attributes) sets owner, group and mode of a path; whether that changed it."""
-    for option in ("database", "user", "dest"):
+    for option in ("database", "user"):
         not_blank(params, option)
-    require_readable_mode(params.get("mode"))
     dest = dest_from(params, set_attributes, check_mode)
     if dest:
         dest.check()

@@ -14,6 +14,7 @@ from typing import Any, Callable, NamedTuple
 
 from .._clock import SYSTEM_CLOCK, Clock, Deadline
 from .._errors import InvalidOption, SecretFileError
+from .._options import not_blank
 from .atomic_file import (
     TemporaryFile,
     copy_attributes,
@@ -226,9 +227,10 @@ class SecretFile(NamedTuple):
 def dest_from(
     params: Mapping[str, Any], set_attributes: Callable[[str], bool], check_mode: bool = False
 ) -> SecretFile | None:
-    """The file of the option C(dest), with its owner, group and mode; None if the option is not set."""
-    if not params["dest"]:
+    """The file of the option C(dest), with its owner, group and mode; None if the option is not set. Raises InvalidOption."""
+    if not_blank(params, "dest") is None:
         return None
+    _require_readable_mode(params.get("mode"))
     return SecretFile(
         resolve_directory(params["dest"]),
         set_attributes,
@@ -267,7 +269,7 @@ def _temporary_prefix() -> str:
     return f".clouddb-{os.geteuid()}-"
 
 
-def require_readable_mode(mode: object) -> None:
+def _require_readable_mode(mode: object) -> None:
     """Raise InvalidOption when the owner could not read a file with this value of the option C(mode).
 
     A symbolic mode passes: what it results in is known only when it is set.

@@ -23,7 +23,6 @@ from ansible_collections.clouddb.control.plugins.module_utils._files.secret_file
     FileAttributes,
     SecretFile,
     dest_from,
-    require_readable_mode,
 )
 from ansible_collections.clouddb.control.tests.unit.support.fake_clock import FakeClock
 from ansible_collections.clouddb.control.tests.unit.support.special_files import (
@@ -102,12 +101,12 @@ def test_directory_may_be_missing_in_check_mode(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [640, "0240", "66", 0o200])
 def test_given_mode_that_the_owner_cannot_read_is_refused(mode: int | str) -> None:
     with pytest.raises(InvalidOption, match="^mode: "):
-        require_readable_mode(mode)
+        dest_from({"dest": "key", "mode": mode}, keep_attributes)
 
 
 @pytest.mark.parametrize("mode", [None, "0640", 0o400, "u-r"])
 def test_other_given_modes_pass(mode: int | str | None) -> None:
-    require_readable_mode(mode)
+    assert dest_from({"dest": "key", "mode": mode}, keep_attributes)
 
 
 @pytest.mark.parametrize("mode", [0o1200, 0])
